@@ -1,0 +1,37 @@
+from . import batches, criteria, datasets, errors
+from .criteria import Criterion
+from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
+from .measuring import unfairness
+from .metrics.catalog import distances
+from .metrics.cdf import cramer_distance, kolmogorov_distance, lp_distance, total_variation, wasserstein_distance
+from .metrics.kernel import median_distance
+from .metrics.quadratic import energy_distance, mmd_squared
+from .metrics.sliced import sliced_energy_distance
+from .metrics.witness import Witness, witness
+from .objective import Objective
+
+__all__ = [
+    "Criterion",
+    "DataError",
+    "MissingExtra",
+    "ModelFileError",
+    "Objective",
+    "TooFewSamples",
+    "Witness",
+    "batches",
+    "cramer_distance",
+    "criteria",
+    "datasets",
+    "distances",
+    "energy_distance",
+    "errors",
+    "kolmogorov_distance",
+    "lp_distance",
+    "median_distance",
+    "mmd_squared",
+    "sliced_energy_distance",
+    "total_variation",
+    "unfairness",
+    "wasserstein_distance",
+    "witness",
+]

@@ -1,0 +1,21 @@
+"""Samples -> batches: covering (streams), stratified (data sets), shuffled (the plain way)."""
+
+from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
+from metrifair.batches.shuffled import shuffled, sides_of, whole
+from metrifair.batches.stratified import Layout, layout, rows_by_cell, stratified, stratified_pass
+
+__all__ = [
+    "Coverage",
+    "Layout",
+    "covering",
+    "cut",
+    "layout",
+    "overshoot_weights",
+    "resampled",
+    "rows_by_cell",
+    "shuffled",
+    "sides_of",
+    "stratified",
+    "stratified_pass",
+    "whole",
+]

@@ -1,0 +1,224 @@
+"""Who is in which cell: a criterion compiled with the groups into cells and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise, product
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.criteria import Criterion
+from metrifair.errors import DataError
+from metrifair.samples import Comparison
+
+Integers: TypeAlias = NDArray[np.int64]
+Booleans: TypeAlias = NDArray[np.bool_]
+Contrast: TypeAlias = Literal["pairs", "rest"]
+
+_LARGEST_TABLE = 2_000_000
+_MOST_OVERLAPPING_SETS = 12
+
+
+class Attribute(NamedTuple):
+    """A protected attribute and its groups, in the order of their codes."""
+
+    name: str
+    groups: tuple[object, ...]
+
+
+class Strata(NamedTuple):
+    """Sets given by the user: which ones each stratum belongs to. Stratum -1 belongs to none."""
+
+    member: Booleans  # (strata, sets)
+    names: tuple[str, ...]
+
+
+def separate_strata(names: Sequence[str]) -> Strata:
+    """Strata that are themselves the sets."""
+    return Strata(np.eye(len(names), dtype=np.bool_), tuple(names))
+
+
+def overlapping_strata(names: Sequence[str]) -> Strata:
+    """Every combination of sets that may overlap; stratum numbers are ``stratum_of`` their membership."""
+    if len(names) > _MOST_OVERLAPPING_SETS:
+        raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets can be told apart, got {len(names)}")
+    patterns = np.arange(2 ** len(names))[:, None] >> np.arange(len(names))
+    return Strata((patterns & 1).astype(np.bool_), tuple(names))
+
+
+def stratum_of(membership: Booleans) -> Integers:
+    """The number of the combination of overlapping sets that each row (n, sets) belongs to."""
+    code: Integers = membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1]))
+    return code
+
+
+EVERYONE = separate_strata(["everyone"])
+
+
+def _sets(criterion: Criterion, classes: Sequence[object], positive: int) -> Strata:
+    if criterion.sets is not None:
+        return overlapping_strata(criterion.set_names)
+    if criterion.labels is None:
+        return EVERYONE
+    if criterion.bins is not None:
+        cuts = criterion.bins
+        middle = [f"{low} <= y < {high}" for low, high in pairwise(cuts)]
+        every = separate_strata([f"y < {cuts[0]}", *middle, f"y >= {cuts[-1]}"])
+    else:
+        every = separate_strata([f"y = {label}" for label in classes])
+    if criterion.labels == "every":
+        return every
+    chosen = np.arange(len(every.names)) == positive
+    if criterion.labels == "positive":
+        return Strata(chosen[:, None], (every.names[positive],))
+    name = every.names[1 - positive] if len(every.names) == 2 else f"not {every.names[positive]}"
+    return Strata(~chosen[:, None], (name,))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A criterion compiled with attributes and strata: who is in which cell, and which cells are compared.
+
+    >>> from metrifair.criteria import EQUAL_OPPORTUNITY
+    >>> cells = compiled(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
+    >>> [str(comparison) for comparison in cells.comparisons]
+    ["sex 'f' against 'm', y = yes"]
+    >>> cells.of(np.array([[0], [1], [0], [-1]]), labels=np.array([1, 1, 0, 1]))      # -1: group unknown
+    array([0, 1, 2, 2])
+    """
+
+    criterion: Criterion
+    table: Integers  # (label patterns, strata + 1, groups + 1, ...) -> cell; index -1 is "unknown"
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def count(self) -> int:
+        """How many cells there are."""
+        return int(self.table.max()) + 1
+
+    def of(self, groups: Integers, *, labels: NDArray[Any] | None = None, strata: Integers | None = None) -> Integers:
+        """The cell of each sample, from its group codes (n, attributes), label code (or target) and stratum."""
+        pattern = np.zeros(len(groups), dtype=np.int64)
+        if self.criterion.needs_labels:
+            if labels is None:
+                raise DataError(f"{self.criterion.name} compares groups within labels; pass the true labels")
+            pattern = _label_pattern(self.criterion, labels)
+        stratum = np.zeros(len(groups), dtype=np.int64) if strata is None else strata
+        cell: Integers = self.table[pattern, stratum, *groups.T]
+        return cell
+
+
+def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
+    if criterion.sets is not None:
+        membership = np.asarray(criterion.sets(labels))
+        expected = (len(labels), len(criterion.set_names))
+        if membership.dtype != np.bool_ or membership.shape != expected:
+            raise DataError(
+                f"the sets of {criterion.name} must be booleans of shape {expected}, one column for each of its "
+                f"set_names, got {membership.dtype} of shape {membership.shape}"
+            )
+        return stratum_of(membership)
+    if criterion.bins is not None:
+        return np.searchsorted(np.asarray(criterion.bins), labels, side="right").astype(np.int64)
+    return labels.astype(np.int64)
+
+
+def compiled(
+    criterion: Criterion,
+    attributes: Sequence[Attribute],
+    *,
+    classes: Sequence[object] = (),
+    positive: int = 1,
+    strata: Strata | None = None,
+    contrast: Contrast = "pairs",
+) -> Cells:
+    """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against the rest)."""
+    _check(criterion, attributes, classes, strata, contrast)
+    sets, within = _sets(criterion, classes, positive), strata or EVERYONE
+    member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
+    member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
+    names = [_joint_name(a, b) for a, b in product(sets.names, within.names)]
+    shape = *member.shape[:2], *(len(attribute.groups) + 1 for attribute in attributes)
+    if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
+        raise DataError(
+            f"{len(attributes)} attributes, {member.shape[-1]} sets and their groups make more than {_LARGEST_TABLE} "
+            "combinations; use fewer attributes, coarser groups or fewer strata"
+        )
+    role = _roles(member, [len(attribute.groups) for attribute in attributes])
+    signatures = role.reshape(-1, role.shape[-1] * role.shape[-2])
+    # Cells are numbered as they are met, the one that no comparison names last.
+    _, first, inverse = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
+    idle = (signatures[first] < 0).all(1)
+    number = np.argsort(np.lexsort((first, idle)))
+    table = number[inverse.reshape(-1)].reshape(shape)
+    comparisons = [
+        Comparison(
+            _cells_where(table, np.isin(role[..., a, j], left)),
+            _cells_where(table, np.isin(role[..., a, j], right)),
+            attribute.name,
+            name,
+            _group_names(attribute, left, right),
+        )
+        for a, attribute in enumerate(attributes)
+        for j, name in enumerate(names)
+        for left, right in _opponents(len(attribute.groups), contrast)
+    ]
+    return Cells(criterion, table, tuple(comparisons))
+
+
+def _check(
+    criterion: Criterion,
+    attributes: Sequence[Attribute],
+    classes: Sequence[object],
+    strata: Strata | None,
+    contrast: str,
+) -> None:
+    if contrast not in ("pairs", "rest"):
+        raise DataError(f"contrast must be 'pairs' or 'rest', got {contrast!r}")
+    if criterion.strata and strata is None:
+        raise DataError(f"{criterion.name} needs control_features; pass a column or a boolean mask")
+    if criterion.labels is not None and criterion.bins is None and len(classes) < 2:
+        raise DataError(
+            f"{criterion.name} compares groups within labels, and there are {len(classes)} classes; for a regression "
+            "target cut it with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
+        )
+    for attribute in attributes:
+        if len(attribute.groups) < 2:
+            raise DataError(
+                f"{attribute.name} has {len(attribute.groups)} group(s): {list(attribute.groups)}; fairness between "
+                "groups needs at least two"
+            )
+
+
+def _joint_name(first: str, second: str) -> str:
+    return " and ".join(name for name in (first, second) if name != "everyone") or "everyone"
+
+
+def _roles(member: Booleans, groups: Sequence[int]) -> Integers:
+    """Group code in each set, -1 outside it: (label patterns, strata + 1, groups + 1, ..., attributes, sets)."""
+    axes = len(groups)
+    inside = member.reshape(*member.shape[:2], *[1] * axes, member.shape[2])
+    roles = []
+    for a, count in enumerate(groups):
+        codes = np.append(np.arange(count), -1)
+        code = codes.reshape([1, 1] + [count + 1 if b == a else 1 for b in range(axes)] + [1])
+        roles.append(np.where(inside, code, -1))
+    shape = np.broadcast_shapes(*(role.shape for role in roles))
+    return np.stack([np.broadcast_to(role, shape) for role in roles], axis=-2)
+
+
+def _opponents(groups: int, contrast: str) -> list[tuple[list[int], list[int]]]:
+    if contrast == "pairs" or groups == 2:
+        return [([g], [h]) for g, h in combinations(range(groups), 2)]
+    return [([g], [h for h in range(groups) if h != g]) for g in range(groups)]
+
+
+def _group_names(attribute: Attribute, left: list[int], right: list[int]) -> tuple[str, str]:
+    return str(attribute.groups[left[0]]), str(attribute.groups[right[0]]) if len(right) == 1 else "the rest"
+
+
+def _cells_where(table: Integers, chosen: Booleans) -> tuple[int, ...]:
+    return tuple(int(cell) for cell in np.unique(table[np.broadcast_to(chosen, table.shape)]))

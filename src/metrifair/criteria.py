@@ -1,0 +1,100 @@
+"""What is compared between groups: a score, and sets of samples; as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metrifair.errors import DataError
+from metrifair.tasks import Task
+
+ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
+ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (prediction, y) -> score
+Compare: TypeAlias = Literal["prediction", "output"]
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A score, and the sets of samples within which its distribution should not depend on the group.
+
+    ``labels`` names the sets by label: ``"positive"``, ``"negative"``, ``"every"`` (one set per label); without
+    it there is one set, everyone. ``bins`` cuts a regression target into labels. ``sets`` maps the targets, an
+    array (n,), to a boolean membership (n, J), one column for each of ``set_names``. ``strata`` asks for
+    ``control_features``, with which the sets of any criterion can be intersected.
+
+    >>> EQUAL_OPPORTUNITY == Criterion("equal_opportunity", labels="positive")
+    True
+    >>> from dataclasses import replace
+    >>> replace(EQUALIZED_ODDS, bins=(10.0,)).needs_labels
+    True
+    """
+
+    name: str
+    score: ScoreName | ScoreFunction = "prediction"
+    labels: Literal["positive", "negative", "every"] | None = None
+    bins: tuple[float, ...] | None = None
+    sets: Callable[[NDArray[Any]], NDArray[np.bool_]] | None = None
+    set_names: tuple[str, ...] = ()
+    strata: bool = False
+
+    @property
+    def needs_labels(self) -> bool:
+        """True where the sets depend on the label."""
+        return self.labels is not None or self.sets is not None
+
+
+STATISTICAL_PARITY = Criterion("statistical_parity")
+EQUAL_OPPORTUNITY = Criterion("equal_opportunity", labels="positive")
+PREDICTIVE_EQUALITY = Criterion("predictive_equality", labels="negative")
+EQUALIZED_ODDS = Criterion("equalized_odds", labels="every")
+RISK_PARITY = Criterion("risk_parity", score="loss")
+CONDITIONAL_STATISTICAL_PARITY = Criterion("conditional_statistical_parity", strata=True)
+
+CRITERIA = {
+    criterion.name: criterion
+    for criterion in (
+        STATISTICAL_PARITY,
+        EQUAL_OPPORTUNITY,
+        PREDICTIVE_EQUALITY,
+        EQUALIZED_ODDS,
+        RISK_PARITY,
+        CONDITIONAL_STATISTICAL_PARITY,
+    )
+}
+
+
+def criterion_named(criterion: str | Criterion) -> Criterion:
+    """The criterion of that name; a criterion is itself.
+
+    >>> criterion_named("equal_opportunity").labels
+    'positive'
+    """
+    if isinstance(criterion, Criterion):
+        return criterion
+    if criterion not in CRITERIA:
+        close = get_close_matches(str(criterion), CRITERIA, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise DataError(f"criterion must be one of {', '.join(CRITERIA)} or a Criterion, got {criterion!r}{hint}")
+    return CRITERIA[criterion]
+
+
+def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compare: Compare = "prediction") -> Tensor:
+    """What the criterion compares, from what the model returns: (..., n), or (..., n, classes)."""
+    if criterion.score != "prediction" and compare != "prediction":
+        raise DataError(
+            f"compare={compare!r} applies where the score is the prediction; {criterion.name} compares "
+            f"{criterion.score if isinstance(criterion.score, str) else 'a score of its own'}: leave compare as it is"
+        )
+    if callable(criterion.score):
+        return criterion.score(task.prediction(output), y)
+    if criterion.score == "loss":
+        return task.loss(output, y)
+    if criterion.score == "log_prediction":
+        return task.log_prediction(output)
+    return output if "output" in (criterion.score, compare) else task.prediction(output)

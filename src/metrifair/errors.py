@@ -1,0 +1,21 @@
+"""The four ways in which metrifair refuses to go on, each with a message that says what to do."""
+
+
+class DataError(ValueError):
+    """An argument or a file that cannot be used as it is.
+
+    >>> issubclass(DataError, ValueError)
+    True
+    """
+
+
+class TooFewSamples(DataError):
+    """A quantity that needs more samples than it was given."""
+
+
+class ModelFileError(DataError):
+    """A model file that is damaged, hostile, or written by a later version."""
+
+
+class MissingExtra(ImportError):
+    """A function that needs an optional dependency which is not installed."""

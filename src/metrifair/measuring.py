@@ -1,0 +1,148 @@
+"""Predictions and groups in, one number out: how unfair, in the shape of a scikit-learn metric."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metrifair.batches import sides_of
+from metrifair.cells import Cells, Contrast, compiled
+from metrifair.criteria import Criterion, criterion_named, scores
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.between import between
+from metrifair.metrics.catalog import MetricLike, acts_on_vectors, measured
+from metrifair.metrics.scores import array_of
+from metrifair.samples import Side, Sides
+from metrifair.tables import Table, codes, columns, group_codes, levels, same_length, stratum_codes
+from metrifair.tasks import BINARY, MULTICLASS, Task, regression
+
+
+def unfairness(
+    y_true: Table | None,
+    y_pred: Table,
+    *,
+    sensitive_features: Table,
+    metric: MetricLike = "kolmogorov",
+    criterion: str | Criterion = "statistical_parity",
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    reduce: Literal["max", "sum"] = "max",
+    pos_label: object = None,
+    contrast: Contrast = "pairs",
+    intersectional: bool = False,
+    loss: str | None = None,
+) -> float:
+    """How far apart the groups' score distributions are: the worst comparison, or the sum of all.
+
+    ``y_pred`` are predictions (n,), or class probabilities (n, classes); ``y_true`` is needed where the criterion
+    looks at labels or losses, else it may be None. Metrics that compare numbers take class probabilities one
+    class at a time. ``risk_parity`` compares losses: say which, ``loss="log_loss"`` for probabilities, or
+    ``"squared_error"``, ``"absolute_error"``, ``"huber"``. The value is that of the empirical distributions.
+
+    >>> unfairness(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"])
+    0.5
+    >>> unfairness([0, 1, 1, 1], [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"],
+    ...            criterion="equal_opportunity", metric="wasserstein")
+    0.25
+    """
+    kind = criterion_named(criterion)
+    prediction = _predictions(y_pred)
+    labels, classes = _labels(y_true, kind, loss)
+    groups = group_codes(sensitive_features, intersectional=intersectional)
+    strata, sets = (None, None) if control_features is None else stratum_codes(control_features)
+    same_length(
+        y_pred=prediction,
+        y_true=labels,
+        sensitive_features=groups.codes,
+        control_features=strata,
+        sample_weight=sample_weight,
+    )
+    positive = _positive(classes, pos_label)
+    cells = compiled(kind, groups.attributes, classes=classes, positive=positive, strata=sets, contrast=contrast)
+    cell = torch.as_tensor(cells.of(groups.codes, labels=labels, strata=strata))
+    task = _task(kind, prediction, loss)
+    y = torch.zeros(len(cell)) if labels is None else torch.as_tensor(labels)
+    score = scores(kind, task, task.output(prediction), y)
+    vector = score.ndim == 2 and acts_on_vectors(metric)
+    found = between(
+        measured(metric, vector=vector),
+        score if vector or score.ndim == 1 else score.T,
+        _sides(cells, cell, _weights(sample_weight)),
+        names=cells.comparisons,
+        reduce="all",
+        vector=vector,
+    )
+    return float(found.max() if reduce == "max" else found.sum())
+
+
+def _predictions(y_pred: Table) -> Tensor:
+    table = columns("y_pred", y_pred)
+    parts = [array_of("y_pred", column) for column in table.values()]
+    prediction = torch.as_tensor(np.stack(parts, -1), dtype=torch.float64)
+    if len(prediction) == 0:
+        raise DataError("y_pred holds no predictions; pass at least one per group")
+    if not bool(torch.isfinite(prediction).all()):
+        raise DataError("y_pred holds NaN or infinite values; remove or replace them")
+    return prediction[:, 0] if prediction.shape[1] == 1 else prediction
+
+
+def _labels(
+    y_true: Table | None, criterion: Criterion, loss: str | None
+) -> tuple[NDArray[Any] | None, tuple[object, ...]]:
+    """Label codes and their classes; for a regression target, the target and no classes."""
+    if y_true is None:
+        if criterion.needs_labels or criterion.score == "loss" or callable(criterion.score):
+            raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
+        return None, ()
+    (name, column), *others = columns("y_true", y_true).items()
+    if others:
+        raise DataError(f"y_true must be one column, got {len(others) + 1}")
+    as_number = criterion.bins is not None or criterion.sets is not None or loss not in (None, "log_loss")
+    if as_number or not (criterion.needs_labels or criterion.score == "loss"):
+        return (array_of(name, column).astype(np.float64), ()) if as_number else (np.zeros(len(column)), ())
+    classes = levels(name, column)
+    return codes(name, column, classes), classes
+
+
+def _positive(classes: tuple[object, ...], pos_label: object) -> int:
+    if pos_label is None:
+        return 1
+    if pos_label not in classes:
+        raise DataError(f"pos_label must be one of the labels {list(classes)}, got {pos_label!r}")
+    return classes.index(pos_label)
+
+
+def _task(criterion: Criterion, prediction: Tensor, loss: str | None) -> Task:
+    if loss is None and criterion.score == "loss":
+        raise DataError(
+            f"{criterion.name} compares losses; say which: loss='log_loss' for probabilities, or 'squared_error', "
+            "'absolute_error', 'huber'"
+        )
+    if loss == "log_loss":
+        return MULTICLASS if prediction.ndim == 2 else BINARY
+    return regression(loss or "squared_error")
+
+
+def _weights(sample_weight: Table | None) -> Tensor | None:
+    if sample_weight is None:
+        return None
+    weight = torch.as_tensor(array_of("sample_weight", sample_weight), dtype=torch.float64)
+    if not bool((weight >= 0).all()) or not bool(torch.isfinite(weight).all()):
+        raise DataError("sample_weight must be finite and not negative")
+    return weight
+
+
+def _sides(cells: Cells, cell: Tensor, weight: Tensor | None) -> list[Sides]:
+    """The rows of both sides of every comparison; a side without samples is an error."""
+    found: list[Sides] = []
+    for comparison, pair in zip(cells.comparisons, sides_of(cells.comparisons, cell), strict=True):
+        for side, group in zip(pair, comparison.groups, strict=True):
+            if len(cell[side.rows]) == 0 or (weight is not None and not bool(weight[side.rows].sum() > 0)):
+                raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
+        left, right = (side if weight is None else Side(side.rows, weight[side.rows]) for side in pair)
+        found.append((left, right))
+    return found

@@ -1,0 +1,90 @@
+"""Kernels between scores, and their bandwidths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.scores import Values, two_samples
+
+KernelFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis."""
+KernelName: TypeAlias = Literal["gaussian", "laplace", "inverse_multiquadric", "distance"]
+Bandwidth: TypeAlias = "float | Sequence[float] | Literal['median']"
+
+
+def kernel_function(
+    kernel: KernelName | KernelFunction,
+    bandwidth: Bandwidth,
+    scores: Tensor,
+    *,
+    unbiased: bool = False,
+    vector: bool = False,
+) -> KernelFunction:
+    """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if asked for."""
+    if callable(kernel):
+        return kernel
+    distance = euclidean if vector else _absolute
+    if kernel == "distance":
+        origin = scores.new_zeros(())
+        return lambda a, b: (distance(a, origin) + distance(b, origin) - distance(a, b)) / 2
+    shapes: dict[str, Callable[[Tensor], Tensor]] = {
+        "gaussian": lambda far: torch.exp(-far.square() / 2),
+        "inverse_multiquadric": lambda far: torch.rsqrt(1 + far.square()),
+        "laplace": lambda far: torch.exp(-far),
+    }
+    if kernel not in shapes:
+        names = ", ".join([*shapes, "distance"])
+        raise DataError(f"kernel must be one of {names} or a function of two tensors, got {kernel!r}")
+    shape, lengths = shapes[kernel], bandwidths(bandwidth, scores, unbiased=unbiased, vector=vector)
+    return lambda a, b: torch.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
+
+
+def _absolute(a: Tensor, b: Tensor) -> Tensor:
+    return (a - b).abs()
+
+
+def euclidean(a: Tensor, b: Tensor) -> Tensor:
+    """Euclidean distance along the last axis, with derivative 0 where it is 0."""
+    squared = (a - b).square().sum(-1)
+    apart = squared > 0
+    return torch.where(apart, squared, 1.0).sqrt() * apart
+
+
+def bandwidths(bandwidth: Bandwidth, scores: Tensor, *, unbiased: bool, vector: bool = False) -> list[float]:
+    """The bandwidth as a list of positive numbers."""
+    if bandwidth == "median":
+        if unbiased:
+            raise DataError(
+                "bandwidth='median' would change with every batch, and the estimate would be biased; "
+                "compute it once, median_distance(scores), and pass the number"
+            )
+        return [median_distance(scores, vector=vector)]
+    try:
+        lengths = [float(length) for length in ([bandwidth] if isinstance(bandwidth, (int, float)) else bandwidth)]
+    except (TypeError, ValueError):
+        lengths = []
+    if not lengths or not all(0 < length < float("inf") for length in lengths):
+        raise DataError(f"bandwidth must be a positive number, several of them, or 'median', got {bandwidth!r}")
+    return lengths
+
+
+def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -> float:
+    """Median distance between two of the scores: a bandwidth to compute once and then keep.
+
+    Above ``most`` scores, evenly spaced ones (in order, on the line) stand for all.
+
+    >>> median_distance([0.0, 1.0, 4.0])                 # 1, 3, 4
+    3.0
+    """
+    z = two_samples(scores, scores, None, None, vector=vector)[0].values.detach()
+    z = z.reshape(-1, z.shape[-1]) if vector else z.reshape(-1, 1).sort(0).values
+    if len(z) < 2:
+        raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
+    z = z[torch.linspace(0, len(z) - 1, min(most, len(z)), device=z.device).round().long()]
+    median = torch.pdist(z.double()).median().item()
+    return median if median > 0 else 1.0

@@ -1,0 +1,144 @@
+"""The utility function that shows an unfairness: where two score distributions differ most.
+
+Each metric is the largest difference of expected utility between two samples over a family of utilities
+(sqrt of it for energy, Cramer and MMD, which are squares); the witness is the utility that attains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from metrifair.errors import DataError
+from metrifair.metrics import cdf
+from metrifair.metrics.catalog import facts
+from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, kernel_function
+from metrifair.metrics.scores import Scores, Values, two_samples
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A utility, as a function of the score, with what each sample expects of it.
+
+    ``gap``, the difference of the expected utilities, is the metric (its square root for energy, cramer, mmd).
+    """
+
+    metric: str
+    expected: tuple[float, float]
+    utility: Callable[[Floats], Floats] = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """Difference of the two expected utilities."""
+        return abs(self.expected[0] - self.expected[1])
+
+    def __call__(self, score: ArrayLike) -> Any:
+        """The utility of a score, or of an array of scores."""
+        scores = np.asarray(score, dtype=np.float64)
+        values = self.utility(np.atleast_1d(scores))
+        return values.reshape(scores.shape) if scores.ndim else float(values[0])
+
+
+def witness(
+    u: Values,
+    v: Values,
+    *,
+    metric: str = "energy",
+    p: float = 2.0,
+    kernel: KernelName | KernelFunction = "gaussian",
+    bandwidth: Bandwidth = 1.0,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+) -> Witness:
+    """The utility that tells the two samples apart best, within the family of the metric.
+
+    ``p`` belongs to ``lp``; ``kernel`` and ``bandwidth`` to ``mmd``.
+
+    >>> step = witness([0.1, 0.1, 0.2, 0.6], [0.5, 0.7, 0.8, 0.9], metric="kolmogorov")
+    >>> step.gap, step([0.1, 0.2, 0.3])           # three of four u, no v at 0.2 or below
+    (0.75, array([1., 1., 0.]))
+    """
+    facts(metric)
+    left, right = _in_double(two_samples(u, v, u_weights, v_weights))
+    if metric == "mmd":
+        utility = _mean_embedding(
+            left, right, kernel_function(kernel, bandwidth, torch.cat([left.values, right.values]))
+        )
+    else:
+        utility = _on_the_line(metric, cdf.merged(left, right), p)
+    expected = (_mean(utility, left), _mean(utility, right))
+    return Witness(metric, expected, utility)
+
+
+def _in_double(samples: tuple[Scores, Scores]) -> tuple[Scores, Scores]:
+    left, right = (
+        Scores(s.values.detach().cpu().double(), None if s.weights is None else s.weights.cpu()) for s in samples
+    )
+    if left.values.ndim != 1 or right.values.ndim != 1:
+        raise DataError("a witness belongs to two samples of numbers; pass one-dimensional u and v")
+    return left, right
+
+
+def _mean(utility: Callable[[Floats], Floats], sample: Scores) -> float:
+    weights = None if sample.weights is None else sample.weights.numpy()
+    return float(np.average(utility(sample.values.numpy()), weights=weights))
+
+
+def _on_the_line(metric: str, pair: cdf.Merged, p: float) -> Callable[[Floats], Floats]:
+    points, difference = pair.points.numpy(), pair.difference.numpy()
+    last = np.append(points[1:] != points[:-1], True)
+    points, difference = points[last], difference[last]
+    if metric == "kolmogorov":
+        threshold = points[np.abs(difference).argmax()]
+        return lambda score: (score <= threshold).astype(np.float64)
+    if metric == "total_variation":
+        heights = np.sign(np.diff(difference, prepend=0.0)) / 2
+        return lambda score: _at_atoms(score, points, heights)
+    # Between scores the utility falls where F0 > F1: then sample u, which lies lower, expects more of it.
+    slopes = _slopes(metric, difference[:-1], np.diff(points), p)
+    heights = np.append(0.0, np.cumsum(slopes * np.diff(points)))
+    return lambda score: np.interp(score, points, heights)
+
+
+def _slopes(metric: str, difference: Floats, gaps: Floats, p: float) -> Floats:
+    if metric == "wasserstein":
+        return -np.sign(difference)
+    if metric == "lp" and p == 1:
+        return -np.sign(difference)
+    power = p if metric == "lp" else 2.0
+    norm = float((np.abs(difference) ** power * gaps).sum() ** (1 / power))
+    if norm == 0:
+        return np.zeros_like(difference)
+    shape = np.sign(difference) * (np.abs(difference) / norm) ** (power - 1)
+    return -shape * (np.sqrt(2.0) if metric == "energy" else 1.0)
+
+
+def _at_atoms(score: Floats, atoms: Floats, heights: Floats) -> Floats:
+    place = np.minimum(np.searchsorted(atoms, score), len(atoms) - 1)
+    return np.where(atoms[place] == score, heights[place], 0.0)
+
+
+def _mean_embedding(u: Scores, v: Scores, kernel: KernelFunction) -> Callable[[Floats], Floats]:
+    """Difference of the mean kernels, over its norm."""
+
+    def potential(score: Floats, sample: Scores) -> Floats:
+        weights = np.ones(len(sample.values)) if sample.weights is None else sample.weights.numpy()
+        shares = torch.as_tensor(weights / weights.sum())
+        rows = max(1, 2**22 // len(sample.values))
+        blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
+        return np.concatenate([(kernel(block.unsqueeze(-1), sample.values) @ shares).numpy() for block in blocks])
+
+    def difference(score: Floats) -> Floats:
+        return potential(score, u) - potential(score, v)
+
+    squared = _mean(difference, u) - _mean(difference, v)
+    norm = np.sqrt(max(squared, 0.0))
+    return lambda score: difference(score) / norm if norm > 0 else np.zeros_like(score)

@@ -1,0 +1,76 @@
+"""Risk + strength x unfairness, for one batch and any number of models at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from metrifair.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
+from metrifair.metrics.between import between
+from metrifair.metrics.catalog import MetricLike, trained, trained_on_vectors
+from metrifair.samples import Batch, Comparison
+from metrifair.tasks import Task
+
+
+class Terms(NamedTuple):
+    """The two parts of the objective, over the leading (model) axes."""
+
+    risk: Tensor
+    unfairness: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What training lowers: the mean loss, and the metric summed over all comparisons.
+
+    ``rho``, a non-decreasing function of each comparison's metric, is the identity unless given. The gradient
+    is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
+
+    >>> from metrifair.batches import whole
+    >>> from metrifair.samples import Samples
+    >>> from metrifair.tasks import regression
+    >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
+    >>> groups = (Comparison((0,), (1,)),)
+    >>> objective = Objective(regression(), groups, unbiased=False)
+    >>> objective(torch.tensor([0.0, 1.0, 1.0, 3.0]), whole(data, groups))
+    Terms(risk=tensor(2.7500), unfairness=tensor(1.5000))
+    """
+
+    task: Task
+    comparisons: tuple[Comparison, ...]
+    criterion: Criterion = STATISTICAL_PARITY
+    metric: MetricLike = "energy"
+    unbiased: bool = True
+    compare: Compare = "prediction"
+    rho: Callable[[Tensor], Tensor] | None = None
+    slices: int = 16  # projections of vector scores, drawn anew at each call from ``generator``
+    generator: torch.Generator = field(default_factory=torch.Generator)
+
+    def __call__(self, output: Tensor, batch: Batch) -> Terms:
+        """Both terms, for outputs (..., n), or (..., n, classes), of the batch."""
+        samples = batch.samples
+        risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
+        return Terms(risk, self.unfairness(output, batch))
+
+    def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
+        """Sum of the metric over the comparisons; 0 where there are none."""
+        if not batch.sides:
+            return output.new_zeros(())
+        score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)
+        found = self._each(score, batch, vector=self.task.vector and score.ndim == output.ndim)
+        return (found if self.rho is None else self.rho(found)).sum(-1)
+
+    def _each(self, score: Tensor, batch: Batch, *, vector: bool) -> Tensor:
+        """The metric for each comparison, and for each coordinate where it cannot take vectors."""
+        alone = trained(self.metric, unbiased=self.unbiased)
+        if not vector:
+            return between(alone, score, batch.sides, names=self.comparisons, reduce="all")
+        together = trained_on_vectors(self.metric, unbiased=self.unbiased, slices=self.slices, generator=self.generator)
+        if together is not None:
+            return between(together, score, batch.sides, names=self.comparisons, reduce="all", vector=True)
+        coordinates = score.transpose(-2, -1)  # as if they were so many more models
+        return between(alone, coordinates, batch.sides, names=self.comparisons, reduce="all").flatten(-2)

@@ -1,0 +1,170 @@
+"""Any data frame, array or list -> codes of groups, labels and strata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.cells import Attribute, Booleans, Integers, Strata, overlapping_strata, separate_strata, stratum_of
+from metrifair.errors import DataError
+
+Table: TypeAlias = Any
+"""What users hold: a data frame or series of any library, a NumPy array, or lists."""
+Column: TypeAlias = NDArray[Any]
+
+UNKNOWN = -1
+
+
+class Groups(NamedTuple):
+    """Group codes of each sample, one column per attribute, -1 where the group is not known."""
+
+    codes: Integers  # (n, attributes)
+    attributes: tuple[Attribute, ...]
+
+
+def columns(name: str, table: Table) -> dict[str, Column]:
+    """The columns of a table by name; a single column is named after itself, or else ``name``.
+
+    >>> columns("group", np.array([[1, 7], [2, 8]]))
+    {'group 0': array([1, 2]), 'group 1': array([7, 8])}
+    """
+    native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame):
+        return {str(column): _values(native[column]) for column in native.columns}
+    if isinstance(native, nw.Series):
+        return {str(native.name) if native.name not in (None, "") else name: _values(native)}
+    if isinstance(table, Mapping):
+        return {str(key): column for key, values in table.items() for column in columns(name, values).values()}
+    array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=_safe_dtype(table))
+    if array.ndim == 1:
+        return {name: array}
+    if array.ndim == 2 and array.shape[1] > 0:
+        several = array.shape[1] > 1
+        return {f"{name} {k}" if several else name: array[:, k] for k in range(array.shape[1])}
+    raise DataError(f"{name} must be a column or a table of columns, got an array of shape {array.shape}")
+
+
+def _safe_dtype(table: Table) -> type | None:
+    """Lists go in as objects, or NumPy would turn [1, None, "a"] into strings."""
+    return object if isinstance(table, Sequence) else None
+
+
+def _values(series: nw.Series[Any]) -> Column:
+    return series.to_numpy() if series.dtype.is_numeric() else np.array(series.to_list(), dtype=object)
+
+
+def is_missing(column: Column) -> Booleans:
+    """True at None, NaN, NaT and pandas' NA."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind in "mM":
+        return np.isnat(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=np.bool_)
+    # NA is not equal to itself, nor to anything: comparing gives no boolean.
+    return np.array([value is None or (value == value) is not True for value in column.tolist()], dtype=np.bool_)  # noqa: PLR0124
+
+
+def levels(name: str, column: Column) -> tuple[object, ...]:
+    """Distinct values that are not missing, in ascending order."""
+    present = column[~is_missing(column)]
+    try:
+        return tuple(sorted(set(present.tolist())))
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in present.tolist()})
+        raise DataError(
+            f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
+        ) from None
+
+
+def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
+    """The place of each value among the known ones, -1 where it is missing; another value is an error."""
+    place = {value: code for code, value in enumerate(known)}
+    missing = is_missing(column)
+    found = np.full(len(column), UNKNOWN, dtype=np.int64)
+    values, inverse = _distinct(column[~missing])
+    strange = [value for value in values if value not in place]
+    if strange:
+        raise DataError(f"{name} holds {strange[0]!r}, which is none of {list(known)}")
+    if values:
+        found[~missing] = np.array([place[value] for value in values], dtype=np.int64)[inverse]
+    return found
+
+
+def _distinct(column: Column) -> tuple[list[object], Integers]:
+    if column.dtype.kind == "O":
+        place: dict[object, int] = {}
+        inverse = np.array([place.setdefault(value, len(place)) for value in column.tolist()], dtype=np.int64)
+        return list(place), inverse
+    values, inverse = np.unique(column, return_inverse=True)
+    return values.tolist(), inverse
+
+
+def group_codes(
+    sensitive_features: Table, *, intersectional: bool = False, attributes: Sequence[Attribute] | None = None
+) -> Groups:
+    """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes the codes.
+
+    >>> groups = group_codes(["m", "f", None, "m"])
+    >>> groups.attributes, groups.codes.ravel()
+    ((Attribute(name='sensitive_features', groups=('f', 'm')),), array([ 1,  0, -1,  1]))
+    """
+    given = columns("sensitive_features", sensitive_features)
+    if intersectional and len(given) > 1:
+        given = {" x ".join(given): _crossed(list(given.values()))}
+    if attributes is None:
+        attributes = [Attribute(name, levels(name, column)) for name, column in given.items()]
+    elif len(attributes) != len(given):
+        raise DataError(f"sensitive_features has {len(given)} column(s), {len(attributes)} were declared before")
+    found = [
+        codes(attribute.name, column, attribute.groups)
+        for attribute, column in zip(attributes, given.values(), strict=True)
+    ]
+    return Groups(np.stack(found, axis=1), tuple(attributes))
+
+
+def _crossed(parts: Sequence[Column]) -> Column:
+    """One column of joint values; missing where any part is."""
+    missing = np.logical_or.reduce([is_missing(part) for part in parts])
+    joint = [None if gone else " x ".join(map(str, row)) for gone, *row in zip(missing, *parts, strict=True)]
+    return np.array(joint, dtype=object)
+
+
+def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:
+    """Strata of each sample. A boolean mask is one set; several are sets that may overlap; values are sets each.
+
+    >>> stratum_codes(["north", "south", "north"])[1].names
+    ('control_features = north', 'control_features = south')
+    """
+    given = columns("control_features", control_features)
+    if all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values()):
+        membership = np.stack([column.astype(np.bool_) for column in given.values()], axis=1)
+        return stratum_of(membership), strata or overlapping_strata(list(given))
+    name = " and ".join(given)
+    column = next(iter(given.values())) if len(given) == 1 else _crossed(list(given.values()))
+    if strata is None:
+        strata = separate_strata([f"{name} = {level}" for level in levels(name, column)])
+    known = {label.removeprefix(f"{name} = "): code for code, label in enumerate(strata.names)}
+    text = np.array([None if gone else str(v) for gone, v in zip(is_missing(column), column.tolist(), strict=True)])
+    return codes(name, text.astype(object), list(known)), strata
+
+
+def _all_booleans(column: Column) -> bool:
+    return column.dtype.kind == "O" and len(column) > 0 and all(isinstance(value, bool) for value in column.tolist())
+
+
+def same_length(**named: Any) -> int:
+    """The one length of all arguments that are not None.
+
+    >>> same_length(y=[1, 2], weight=None)
+    2
+    """
+    lengths = {name: len(values) for name, values in named.items() if values is not None}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"arguments must have one length, got {listed}")
+    return next(iter(lengths.values()))
