@@ -9,14 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.batches import sides_of
 from metrifair.cells import Cells, Contrast, compiled
 from metrifair.criteria import Criterion, criterion_named, scores
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.between import between
 from metrifair.metrics.catalog import MetricLike, acts_on_vectors, measured
 from metrifair.metrics.scores import array_of
-from metrifair.samples import Side, Sides
+from metrifair.samples import Sides, sides_of
 from metrifair.tables import Table, codes, columns, group_codes, levels, same_length, stratum_codes
 from metrifair.tasks import BINARY, MULTICLASS, Task, regression
 
@@ -136,13 +135,12 @@ def _weights(sample_weight: Table | None) -> Tensor | None:
     return weight
 
 
-def _sides(cells: Cells, cell: Tensor, weight: Tensor | None) -> list[Sides]:
-    """The rows of both sides of every comparison; a side without samples is an error."""
-    found: list[Sides] = []
-    for comparison, pair in zip(cells.comparisons, sides_of(cells.comparisons, cell), strict=True):
-        for side, group in zip(pair, comparison.groups, strict=True):
-            if len(cell[side.rows]) == 0 or (weight is not None and not bool(weight[side.rows].sum() > 0)):
+def _sides(cells: Cells, cell: Tensor, weight: Tensor | None) -> tuple[Sides, ...]:
+    """The rows of every comparison; a side without samples is an error."""
+    found = sides_of(cells.comparisons, cell, weight)
+    for comparison, sides in zip(cells.comparisons, found, strict=True):
+        weights = torch.ones(sum(sides.counts)) if sides.weights is None else sides.weights
+        for group, part in zip(comparison.groups, weights.split(sides.counts), strict=True):
+            if not bool(part.sum() > 0):
                 raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
-        left, right = (side if weight is None else Side(side.rows, weight[side.rows]) for side in pair)
-        found.append((left, right))
     return found

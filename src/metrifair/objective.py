@@ -12,6 +12,7 @@ from torch import Tensor
 from metrifair.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
 from metrifair.metrics.between import between
 from metrifair.metrics.catalog import MetricLike, trained, trained_on_vectors
+from metrifair.metrics.scores import Metric
 from metrifair.samples import Batch, Comparison
 from metrifair.tasks import Task
 
@@ -27,17 +28,18 @@ class Terms(NamedTuple):
 class Objective:
     """What training lowers: the mean loss, and the metric summed over all comparisons.
 
-    ``rho``, a non-decreasing function of each comparison's metric, is the identity unless given. The gradient
-    is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
+        ``rho``, a non-decreasing function of each comparison's metric, is the identity unless given. The gradient
+        is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
 
-    >>> from metrifair.batches import whole
+        >>> from metrifair.batches import whole
+        >>> from metrifair.metrics.scores import Metric
     >>> from metrifair.samples import Samples
-    >>> from metrifair.tasks import regression
-    >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
-    >>> groups = (Comparison((0,), (1,)),)
-    >>> objective = Objective(regression(), groups, unbiased=False)
-    >>> objective(torch.tensor([0.0, 1.0, 1.0, 3.0]), whole(data, groups))
-    Terms(risk=tensor(2.7500), unfairness=tensor(1.5000))
+        >>> from metrifair.tasks import regression
+        >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
+        >>> groups = (Comparison((0,), (1,)),)
+        >>> objective = Objective(regression(), groups, unbiased=False)
+        >>> objective(torch.tensor([0.0, 1.0, 1.0, 3.0]), whole(data, groups))
+        Terms(risk=tensor(2.7500), unfairness=tensor(1.5000))
     """
 
     task: Task
@@ -61,16 +63,23 @@ class Objective:
         if not batch.sides:
             return output.new_zeros(())
         score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)
-        found = self._each(score, batch, vector=self.task.vector and score.ndim == output.ndim)
-        return (found if self.rho is None else self.rho(found)).sum(-1)
+        vector = self.task.vector and score.ndim == output.ndim
+        together = self._on_vectors() if vector else None
+        one_by_one = vector and together is None
+        if one_by_one:
+            score = score.transpose(-2, -1)  # coordinates, as if they were so many more models
+        metric = together or trained(self.metric, unbiased=self.unbiased)
+        found = between(
+            metric,
+            score,
+            batch.sides,
+            names=self.comparisons,
+            reduce="sum" if self.rho is None else "all",
+            vector=together is not None,
+        )
+        if self.rho is not None:
+            found = self.rho(found).sum(-1)
+        return found.sum(-1) if one_by_one else found
 
-    def _each(self, score: Tensor, batch: Batch, *, vector: bool) -> Tensor:
-        """The metric for each comparison, and for each coordinate where it cannot take vectors."""
-        alone = trained(self.metric, unbiased=self.unbiased)
-        if not vector:
-            return between(alone, score, batch.sides, names=self.comparisons, reduce="all")
-        together = trained_on_vectors(self.metric, unbiased=self.unbiased, slices=self.slices, generator=self.generator)
-        if together is not None:
-            return between(together, score, batch.sides, names=self.comparisons, reduce="all", vector=True)
-        coordinates = score.transpose(-2, -1)  # as if they were so many more models
-        return between(alone, coordinates, batch.sides, names=self.comparisons, reduce="all").flatten(-2)
+    def _on_vectors(self) -> Metric | None:
+        return trained_on_vectors(self.metric, unbiased=self.unbiased, slices=self.slices, generator=self.generator)

@@ -71,19 +71,36 @@ def membership(comparisons: Sequence[Comparison], cell: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """The rows of a batch that make up one side of a comparison.
+class Sides:
+    """The rows of a batch that a comparison uses: those of its left side, then those of its right side.
 
-    ``strata`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one
-    block: ordinary independent samples); ``weights`` give the blocks their true shares.
+    ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one block:
+    ordinary independent samples); ``weights`` give the blocks their true shares.
     """
 
     rows: Tensor | slice
+    left: tuple[int, ...]
+    right: tuple[int, ...]
     weights: Tensor | None = None  # (..., n)
-    strata: tuple[int, ...] | None = None
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Samples on the left and on the right."""
+        return sum(self.left), sum(self.right)
 
 
-Sides = tuple[Side, Side]
+def sides_of(comparisons: Sequence[Comparison], cell: Tensor, weight: Tensor | None = None) -> tuple[Sides, ...]:
+    """The rows of each comparison among samples in these cells; ``weight`` is one number per sample."""
+    if not comparisons:
+        return ()
+    return tuple(sides_where(left, right, weight) for left, right in membership(comparisons, cell).unbind(1))
+
+
+def sides_where(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
+    """The rows where two masks hold."""
+    rows = [side.nonzero()[:, 0] for side in (left, right)]
+    both = torch.cat(rows)
+    return Sides(both, (len(rows[0]),), (len(rows[1]),), None if weight is None else weight[both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,4 +108,4 @@ class Batch:
     """Samples for one step, and for each comparison the rows that it may use."""
 
     samples: Samples
-    sides: tuple[Sides, ...]
+    sides: tuple[Sides, ...]  # one for each comparison

@@ -1,7 +1,7 @@
 """Samples -> batches: covering (streams), stratified (data sets), shuffled (the plain way)."""
 
 from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
-from metrifair.batches.shuffled import shuffled, sides_of, whole
+from metrifair.batches.shuffled import shuffled, whole
 from metrifair.batches.stratified import Layout, layout, rows_by_cell, stratified, stratified_pass
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "resampled",
     "rows_by_cell",
     "shuffled",
-    "sides_of",
     "stratified",
     "stratified_pass",
     "whole",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.samples import Batch, Comparison, Samples, Side, joined, membership
+from metrifair.samples import Batch, Comparison, Samples, joined, membership, sides_where
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
 
@@ -51,11 +51,8 @@ def _first_batch(waiting: Samples, rule: Coverage) -> Batch | None:
     _check_patience(length, member[..., :length], rule)
     weight = overshoot_weights(member[..., :length].flatten(0, 1), rule)
     batch = waiting.take(slice(0, length))
-    sides = tuple(
-        (Side(member[0, j, :end].nonzero()[:, 0]), Side(member[1, j, :end].nonzero()[:, 0]))
-        for j, end in enumerate(covered.tolist())
-    )
-    return Batch(batch.with_weight(batch.weight * weight.to(batch.weight.dtype)), sides)
+    sides = (sides_where(*member[:, j, :end]) for j, end in enumerate(covered.tolist()))
+    return Batch(batch.with_weight(batch.weight * weight.to(batch.weight.dtype)), tuple(sides))
 
 
 def _check_patience(length: int, member: Tensor, rule: Coverage) -> None:

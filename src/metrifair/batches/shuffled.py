@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from torch import Tensor
 
-from metrifair.samples import Batch, Comparison, Samples, Side, Sides, membership
+from metrifair.samples import Batch, Comparison, Samples, sides_of
 
 
 def shuffled(
@@ -23,11 +22,3 @@ def shuffled(
 def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     """All samples as one batch."""
     return Batch(samples, sides_of(comparisons, samples.cell))
-
-
-def sides_of(comparisons: Sequence[Comparison], cell: Tensor) -> tuple[Sides, ...]:
-    """The rows of both sides of each comparison, for samples in these cells."""
-    if not comparisons:
-        return ()
-    left, right = membership(comparisons, cell)
-    return tuple((Side(a.nonzero()[:, 0]), Side(b.nonzero()[:, 0])) for a, b in zip(left, right, strict=True))

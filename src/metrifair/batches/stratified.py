@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.samples import Batch, Comparison, Samples, Side, Sides
+from metrifair.samples import Batch, Comparison, Samples, Sides
 
 
 class Layout(NamedTuple):
@@ -30,19 +30,19 @@ class Layout(NamedTuple):
         return per_cell.repeat_interleave(counts, -1)
 
     def sides(self, comparison: Comparison, shares: Tensor) -> Sides:
-        """The rows of both sides of a comparison, with weights where a side mixes several cells."""
-        return self._side(comparison.left, shares), self._side(comparison.right, shares)
-
-    def _side(self, cells: tuple[int, ...], shares: Tensor) -> Side:
-        starts = torch.tensor([0, *self.counts]).cumsum(0).tolist()
-        present = [cell for cell in cells if self.counts[cell]]
-        if len(present) == 1:
-            return Side(slice(starts[present[0]], starts[present[0] + 1]))
-        strata = tuple(self.counts[cell] for cell in present)
-        rows = torch.cat([torch.arange(starts[cell], starts[cell + 1]) for cell in present])
-        counts = torch.tensor(strata, device=shares.device)
-        weights = (shares[..., present] / counts).repeat_interleave(counts, -1)
-        return Side(rows.to(shares.device), weights, strata)
+        """The rows of a comparison, with weights where a side mixes several cells of these shares."""
+        starts = [sum(self.counts[:cell]) for cell in range(len(self.counts))]
+        left, right = ([cell for cell in side if self.counts[cell]] for side in (comparison.left, comparison.right))
+        cells = left + right
+        strata = {"left": tuple(self.counts[c] for c in left), "right": tuple(self.counts[c] for c in right)}
+        rows = torch.cat([torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells])
+        weights = None
+        if len(cells) > 2:
+            counts = torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
+            weights = (shares[..., cells] / counts).repeat_interleave(counts, -1)
+        first, last = int(rows[0]), int(rows[-1])
+        adjacent = last - first + 1 == len(rows) and bool((rows.diff() == 1).all())
+        return Sides(slice(first, last + 1) if adjacent else rows.to(shares.device), weights=weights, **strata)
 
 
 def layout(sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2) -> Layout:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,8 +11,8 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.scores import Metric, Scores
-from metrifair.samples import Side, Sides
+from metrifair.metrics.scores import Metric, Pair
+from metrifair.samples import Sides
 
 Reduction = Literal["sum", "max", "all"]
 
@@ -29,25 +31,31 @@ def between(
     ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed.
 
     >>> from metrifair.metrics.catalog import METRICS
-    >>> rows = (Side(slice(0, 2)), Side(slice(2, 4)))
-    >>> between(METRICS["energy"].plug_in, torch.tensor([0.0, 1.0, 1.0, 3.0]), [rows])
+    >>> sides = Sides(slice(0, 4), (2,), (2,))
+    >>> between(METRICS["energy"].plug_in, torch.tensor([0.0, 1.0, 1.0, 3.0]), [sides])
     tensor(1.5000)
     """
-    values = []
-    for place, (left, right) in enumerate(sides):
+    found: list[Tensor] = []
+    for place, side in enumerate(sides):
         try:
-            values.append(metric(_scores(scores, left, vector), _scores(scores, right, vector)))
+            found.append(metric(_pair(scores, side, vector)))
         except TooFewSamples as error:
             error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
             raise
-    if not values:
+    if not found:
         raise DataError("there is nothing to compare: the list of comparisons is empty")
-    found = torch.stack(values, -1)
-    return {"sum": lambda: found.sum(-1), "max": lambda: found.amax(-1), "all": lambda: found}[reduce]()
+    if reduce == "sum":
+        return functools.reduce(operator.add, found)
+    values = torch.stack(found, -1)
+    return values if reduce == "all" else values.amax(-1)
 
 
-def _scores(scores: Tensor, side: Side, vector: bool) -> Scores:
-    values = scores[..., side.rows, :] if vector else scores[..., side.rows]
-    if values.shape[-2 if vector else -1] == 0:
-        raise TooFewSamples("one side of a comparison has no sample in this batch; use a larger or a stratified batch")
-    return Scores(values, side.weights, side.strata)
+def _pair(scores: Tensor, sides: Sides, vector: bool) -> Pair:
+    if min(sides.counts) == 0:
+        raise TooFewSamples(
+            f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
+            "use a larger batch size, or batches that hold every group"
+        )
+    everything = sides.rows == slice(0, scores.shape[-2 if vector else -1])
+    values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
+    return Pair(values, sides.left, sides.right, sides.weights)

@@ -14,7 +14,7 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics import cdf
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
-from metrifair.metrics.scores import Metric, Scores, Values, result, two_samples
+from metrifair.metrics.scores import Metric, Pair, Values, paired, result
 from metrifair.metrics.sliced import random_directions, sliced_energy_between
 
 TRAINING_BINS = 10
@@ -35,7 +35,7 @@ class MetricFacts:
 
 
 def _of_merged(function: Callable[[cdf.Merged], Tensor]) -> Metric:
-    return lambda u, v: function(cdf.merged(u, v))
+    return lambda pair: function(cdf.merged(pair))
 
 
 METRICS: dict[str, MetricFacts] = {
@@ -43,7 +43,7 @@ METRICS: dict[str, MetricFacts] = {
         energy_between,
         unbiased=partial(energy_between, unbiased=True),
         of_vectors=vector_energy_between,
-        of_merged=lambda pair: 2 * cdf.cramer(pair),
+        of_merged=lambda both: 2 * cdf.cramer(both),
         squared=True,
         degree=1.0,
     ),
@@ -103,9 +103,9 @@ def trained_on_vectors(metric: MetricLike, *, unbiased: bool, slices: int, gener
     """
     if metric == "energy":
 
-        def sliced(u: Scores, v: Scores) -> Tensor:
-            directions = random_directions(slices, u.values.shape[-1], generator, dtype=u.values.dtype)
-            return sliced_energy_between(u, v, directions, unbiased=unbiased)
+        def sliced(pair: Pair) -> Tensor:
+            directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+            return sliced_energy_between(pair, directions, unbiased=unbiased)
 
         return sliced
     if metric == "mmd":
@@ -119,10 +119,12 @@ def acts_on_vectors(metric: MetricLike) -> bool:
 
 
 def _calling(function: Callable[..., Tensor]) -> Metric:
-    def metric(u: Scores, v: Scores) -> Tensor:
-        if u.weights is None and v.weights is None:
-            return function(u.values, v.values)
-        return function(u.values, v.values, u_weights=u.weights, v_weights=v.weights)
+    def metric(pair: Pair) -> Tensor:
+        u, v = pair.values.split(pair.samples, -1)
+        if pair.weights is None:
+            return function(u, v)
+        u_weights, v_weights = pair.weights.split(pair.samples, -1)
+        return function(u, v, u_weights=u_weights, v_weights=v_weights)
 
     return metric
 
@@ -141,9 +143,8 @@ def distances(
     {'kolmogorov': 0.5, 'wasserstein': 1.5, 'energy': 1.5}
     """
     rows = {name: facts(name) for name in metrics}
-    left, right = two_samples(u, v, u_weights, v_weights)
-    pair = cdf.merged(left, right)
+    pair = paired(u, v, u_weights, v_weights)
+    both = cdf.merged(pair)
     return {
-        name: result(row.of_merged(pair) if row.of_merged else row.plug_in(left, right), u, v)
-        for name, row in rows.items()
+        name: result(row.of_merged(both) if row.of_merged else row.plug_in(pair), u, v) for name, row in rows.items()
     }

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.order import ascending, block_weights, closes_tie, in_order, pooled
-from metrifair.metrics.scores import Scores, Values, result, two_samples
+from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, closes_tie
+from metrifair.metrics.scores import Pair, Values, paired, result
 
 
 class Merged(NamedTuple):
@@ -34,43 +34,42 @@ class Merged(NamedTuple):
         return self.left - self.right
 
 
-def merged(u: Scores, v: Scores) -> Merged:
+def merged(pair: Pair) -> Merged:
     """One sort of both samples: all that a distance on the line needs."""
-    z = pooled(u, v)
+    z = pair.values
     with torch.no_grad():
-        order = ascending(z)
-        weights = block_weights(u, v, (u.values.shape[-1], v.values.shape[-1]))
-        functions = in_order(weights, order).cumsum(-1) / weights.sum(-1, keepdim=True)
-        left, right = functions.to(z.dtype).unbind(-2)
+        order = ascending(z).order
+        cumulative = block_weights_in_order(pair, pair.samples, order).cumsum(-1)
+        left, right = (cumulative / cumulative[..., -1:]).to(z.dtype).unbind(-2)
     return Merged(z.gather(-1, order), left, right)
 
 
-def kolmogorov(pair: Merged) -> Tensor:
+def kolmogorov(both: Merged) -> Tensor:
     """Largest difference of the distribution functions."""
-    return (pair.difference.abs() * closes_tie(pair.points)).amax(-1)
+    return (both.difference.abs() * closes_tie(both.points)).amax(-1)
 
 
-def cramer(pair: Merged) -> Tensor:
+def cramer(both: Merged) -> Tensor:
     """Integral of the squared difference of the distribution functions."""
-    return (pair.difference[..., :-1].square() * pair.gaps).sum(-1)
+    return (both.difference[..., :-1].square() * both.gaps).sum(-1)
 
 
-def wasserstein(pair: Merged) -> Tensor:
+def wasserstein(both: Merged) -> Tensor:
     """Integral of the absolute difference of the distribution functions."""
-    return (pair.difference[..., :-1].abs() * pair.gaps).sum(-1)
+    return (both.difference[..., :-1].abs() * both.gaps).sum(-1)
 
 
-def lp(pair: Merged, p: float = 2.0) -> Tensor:
+def lp(both: Merged, p: float = 2.0) -> Tensor:
     """L^p norm of the difference of the distribution functions."""
-    power = (pair.difference[..., :-1].abs().pow(p) * pair.gaps).sum(-1)
+    power = (both.difference[..., :-1].abs().pow(p) * both.gaps).sum(-1)
     # The root has no derivative at 0; where the distance is 0 so is its gradient.
     positive = power > 0
     return torch.where(positive, power, 1.0).pow(1.0 / p) * positive
 
 
-def atoms_variation(pair: Merged) -> Tensor:
+def atoms_variation(both: Merged) -> Tensor:
     """Half the sum of the absolute differences of the probabilities of the distinct scores."""
-    difference, closes = pair.difference, closes_tie(pair.points)
+    difference, closes = both.difference, closes_tie(both.points)
     place = torch.arange(1, difference.shape[-1] + 1, device=difference.device)
     # Where the previous distinct score closed: 0 stands for "before all scores".
     previous = torch.nn.functional.pad((place * closes).cummax(-1).values, (1, 0))[..., :-1]
@@ -78,61 +77,61 @@ def atoms_variation(pair: Merged) -> Tensor:
     return ((difference - before).abs() * closes).sum(-1) / 2
 
 
-def binned_variation(pair: Merged, bins: int) -> Tensor:
+def binned_variation(both: Merged, bins: int) -> Tensor:
     """Total variation after cutting the scores at the quantiles of the even mixture of both samples."""
-    place = torch.nn.functional.pad(_bin_edges(pair, bins), (0, 1), value=pair.points.shape[-1] - 1)
-    at_edges = pair.difference.gather(-1, place)
+    place = torch.nn.functional.pad(_bin_edges(both, bins), (0, 1), value=both.points.shape[-1] - 1)
+    at_edges = both.difference.gather(-1, place)
     return (at_edges.diff(dim=-1, prepend=torch.zeros_like(at_edges[..., :1]))).abs().sum(-1) / 2
 
 
-def _bin_edges(pair: Merged, bins: int) -> Tensor:
+def _bin_edges(both: Merged, bins: int) -> Tensor:
     """Positions among the points, (..., bins - 1), of the last score of each bin but the last."""
-    mixture = ((pair.left + pair.right) / 2).contiguous()
+    mixture = ((both.left + both.right) / 2).contiguous()
     levels = torch.arange(1, bins, device=mixture.device, dtype=mixture.dtype) / bins
     place = torch.searchsorted(mixture, levels.expand(*mixture.shape[:-1], -1).contiguous() - 1e-6)
-    points = pair.points.detach().contiguous()
+    points = both.points.detach().contiguous()
     return torch.searchsorted(points, points.gather(-1, place), right=True) - 1
 
 
-def smoothed(value: Tensor, u: Scores, v: Scores, thresholds: Tensor, signs: Tensor) -> Tensor:
+def smoothed(value: Tensor, pair: Pair, thresholds: Tensor, signs: Tensor) -> Tensor:
     """``value`` with the gradient of ``sum of signs x (F0 - F1)(thresholds)`` after smoothing both functions.
 
     A step function of the scores has derivative 0 wherever it has one; so that it can be trained on, each
     indicator 1{score <= t} is given the slope of a logistic curve of the width of a kernel density estimate.
     """
-    z = pooled(u, v)
+    z = pair.values
     if not (torch.is_grad_enabled() and z.requires_grad):
         return value
     with torch.no_grad():
         width = z.std(-1, keepdim=True, correction=0) * z.shape[-1] ** -0.2
         width = torch.where(width > 0, width, 1.0).unsqueeze(-2)
-        weights = block_weights(u, v, (u.values.shape[-1], v.values.shape[-1]))
+        weights = block_weights(pair, pair.samples)
         share = (weights / weights.sum(-1, keepdim=True)).to(z.dtype)
-        signed = (share[..., 0, :] - share[..., 1, :]).unsqueeze(-2)
+        signed = share[..., :1, :] - share[..., 1:, :]
     below = torch.sigmoid((thresholds.unsqueeze(-1) - z.unsqueeze(-2)) / width)  # (..., thresholds, n)
     surrogate = (signs.unsqueeze(-1) * signed * below).sum((-2, -1))
     return value + surrogate - surrogate.detach()
 
 
-def kolmogorov_between(u: Scores, v: Scores) -> Tensor:
+def kolmogorov_between(pair: Pair) -> Tensor:
     """Kolmogorov distance that can be trained on."""
-    pair = merged(u, v)
-    height = pair.difference.abs() * closes_tie(pair.points)
+    both = merged(pair)
+    height = both.difference.abs() * closes_tie(both.points)
     place = height.argmax(-1, keepdim=True)
-    top = pair.points.detach().gather(-1, place)
-    return smoothed(height.amax(-1), u, v, top, pair.difference.gather(-1, place).sign())
+    top = both.points.detach().gather(-1, place)
+    return smoothed(height.amax(-1), pair, top, both.difference.gather(-1, place).sign())
 
 
-def total_variation_between(u: Scores, v: Scores, bins: int | None = None) -> Tensor:
+def total_variation_between(pair: Pair, bins: int | None = None) -> Tensor:
     """Total variation distance; with ``bins`` it can be trained on."""
-    pair = merged(u, v)
+    both = merged(pair)
     if bins is None:
-        return atoms_variation(pair)
-    place = _bin_edges(pair, bins)
-    at_edges = pair.difference.gather(-1, place)
+        return atoms_variation(both)
+    place = _bin_edges(both, bins)
+    at_edges = both.difference.gather(-1, place)
     jumps = torch.nn.functional.pad(at_edges, (1, 1)).diff(dim=-1).sign()  # one per bin
     signs = (jumps[..., :-1] - jumps[..., 1:]) / 2
-    return smoothed(binned_variation(pair, bins), u, v, pair.points.detach().gather(-1, place), signs)
+    return smoothed(binned_variation(both, bins), pair, both.points.detach().gather(-1, place), signs)
 
 
 def kolmogorov_distance(
@@ -146,7 +145,7 @@ def kolmogorov_distance(
     >>> kolmogorov_distance([0.0, 1.0], [1.0, 3.0])      # half of u, none of v below 1
     0.5
     """
-    return result(kolmogorov_between(*two_samples(u, v, u_weights, v_weights)), u, v)
+    return result(kolmogorov_between(paired(u, v, u_weights, v_weights)), u, v)
 
 
 def wasserstein_distance(
@@ -157,7 +156,7 @@ def wasserstein_distance(
     >>> wasserstein_distance([0.0, 1.0], [1.0, 3.0])     # 0 -> 1 and 1 -> 3
     1.5
     """
-    return result(wasserstein(merged(*two_samples(u, v, u_weights, v_weights))), u, v)
+    return result(wasserstein(merged(paired(u, v, u_weights, v_weights))), u, v)
 
 
 def lp_distance(
@@ -172,7 +171,7 @@ def lp_distance(
     """
     if not 1 <= p < float("inf"):
         raise DataError(f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance")
-    return result(lp(merged(*two_samples(u, v, u_weights, v_weights)), p), u, v)
+    return result(lp(merged(paired(u, v, u_weights, v_weights)), p), u, v)
 
 
 def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None) -> Any:
@@ -181,7 +180,7 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
     >>> cramer_distance([0.0, 1.0], [1.0, 3.0])          # 1/4 on [0, 1], 1/4 on [1, 3]
     0.75
     """
-    return result(cramer(merged(*two_samples(u, v, u_weights, v_weights))), u, v)
+    return result(cramer(merged(paired(u, v, u_weights, v_weights))), u, v)
 
 
 def total_variation(
@@ -206,4 +205,4 @@ def total_variation(
     """
     if bins is not None and not (isinstance(bins, int) and bins >= 2):
         raise DataError(f"bins must be a whole number from 2 upwards or None, got {bins!r}")
-    return result(total_variation_between(*two_samples(u, v, u_weights, v_weights), bins), u, v)
+    return result(total_variation_between(paired(u, v, u_weights, v_weights), bins), u, v)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.scores import Values, two_samples
+from metrifair.metrics.scores import Values, paired
 
 KernelFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis."""
@@ -81,8 +81,9 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     >>> median_distance([0.0, 1.0, 4.0])                 # 1, 3, 4
     3.0
     """
-    z = two_samples(scores, scores, None, None, vector=vector)[0].values.detach()
-    z = z.reshape(-1, z.shape[-1]) if vector else z.reshape(-1, 1).sort(0).values
+    z = paired(scores, scores, None, None, vector=vector).values.detach()
+    z = z[..., : z.shape[-2] // 2, :].reshape(-1, z.shape[-1]) if vector else z[..., : z.shape[-1] // 2].reshape(-1, 1)
+    z = z if vector else z.sort(0).values
     if len(z) < 2:
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
     z = z[torch.linspace(0, len(z) - 1, min(most, len(z)), device=z.device).round().long()]

@@ -6,54 +6,114 @@ Nothing here records gradients: order and counts are constants of a sample, only
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.metrics.scores import Scores
+from metrifair.metrics.scores import Pair
+
+_LARGE = 2**15  # scores from here on do not fit into the processor's nearest cache
 
 
-def pooled(u: Scores, v: Scores) -> Tensor:
-    """Scores of both samples, u first, along the last axis."""
-    lead = torch.broadcast_shapes(u.values.shape[:-1], v.values.shape[:-1])
-    return torch.cat([u.values.expand(*lead, -1), v.values.expand(*lead, -1)], -1)
+class Ties(NamedTuple):
+    """For each sorted score the places of the first and the last one equal to it, (..., n)."""
+
+    first: Tensor
+    last: Tensor
 
 
-def ascending(z: Tensor) -> Tensor:
-    """Positions that sort the last axis; equal scores come in any order."""
+class Sorted(NamedTuple):
+    """Scores in ascending order."""
+
+    points: Tensor  # (..., n)
+    order: Tensor  # (..., n): their positions before
+    ties: Ties | None  # None where it is known that no two scores are equal
+
+
+def ascending(z: Tensor) -> Sorted:
+    """The scores sorted along the last axis; equal ones come in any order."""
     try:
-        # NumPy sorts with vector instructions, three to four times faster than torch on one thread.
-        return torch.from_numpy(np.argsort(z.detach().numpy(), axis=-1))
+        array = z.detach().numpy()
     except (RuntimeError, TypeError):  # on an accelerator, or inside a torch.func transform
-        return z.detach().argsort(-1)
+        points, order = z.detach().sort(-1)
+        return Sorted(points, order, _ties_on_device(points))
+    # NumPy sorts with vector instructions, three to four times faster than torch on one thread.
+    packed = array.dtype == np.float32 and array.shape[-1] >= _LARGE
+    places = _packed_argsort(array) if packed else np.argsort(array, axis=-1)
+    values = np.take_along_axis(array, places, -1)
+    return Sorted(torch.from_numpy(values), torch.from_numpy(places), _ties(values))
 
 
-def block_weights(u: Scores, v: Scores, sizes: tuple[int, ...]) -> Tensor:
-    """Weights of the pooled samples, (..., blocks, n): row k is zero outside its block of ``sizes[k]`` samples.
+def _ties(points: NDArray[Any]) -> Ties | None:
+    equal = points[..., 1:] == points[..., :-1]
+    if not equal.any():
+        return None
+    place = np.arange(points.shape[-1])
+    first, last = np.broadcast_to(place, points.shape).copy(), np.broadcast_to(place, points.shape).copy()
+    first[..., 1:][equal] = 0
+    last[..., :-1][equal] = place[-1]
+    np.maximum.accumulate(first, axis=-1, out=first)
+    backwards = last[..., ::-1]
+    np.minimum.accumulate(backwards, axis=-1, out=backwards)
+    return Ties(torch.from_numpy(first), torch.from_numpy(last))
+
+
+def _ties_on_device(points: Tensor) -> Ties:
+    """The same without asking whether there are any, for which the device would have to be waited for."""
+    place = torch.arange(points.shape[-1], device=points.device)
+    equal = points[..., 1:] == points[..., :-1]
+    first = place * torch.nn.functional.pad(~equal, (1, 0), value=True)
+    last = torch.where(torch.nn.functional.pad(equal, (0, 1), value=False), points.shape[-1], place)
+    return Ties(first.cummax(-1).values, last.flip(-1).cummin(-1).values.flip(-1))
+
+
+def _packed_argsort(z: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Sorts 64-bit words made of a score and its position: no jumping about in memory to compare scores."""
+    bits = z.view(np.int32)
+    words = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))).astype(np.int64)  # order of integers = order of floats
+    words <<= 32
+    words |= np.arange(z.shape[-1])
+    words.sort(axis=-1)
+    words &= 0xFFFFFFFF
+    return words
+
+
+def block_weights(pair: Pair, sizes: tuple[int, ...]) -> Tensor:
+    """Weights of the samples, (..., blocks, n): row k is zero outside its block of ``sizes[k]`` samples.
 
     Without weights each sample counts 1, so that sums of them are exact.
     """
-    inside = inside_blocks(sizes, u.values.device)
-    if u.weights is None and v.weights is None:
-        return inside
-    ends = (u, u.values.shape[-1]), (v, sum(sizes) - u.values.shape[-1])
-    parts = [inside.new_ones(n) if side.weights is None else side.weights.double() for side, n in ends]
-    lead = torch.broadcast_shapes(parts[0].shape[:-1], parts[1].shape[:-1])
-    return inside * torch.cat([part.expand(*lead, -1) for part in parts], -1).unsqueeze(-2)
+    inside = (_inside_small if sum(sizes) < _LARGE else _inside)(sizes, pair.values.device)
+    return inside if pair.weights is None else inside * pair.weights.unsqueeze(-2)
 
 
-@lru_cache(maxsize=256)  # training meets the same sizes at every step
-def inside_blocks(sizes: tuple[int, ...], device: torch.device) -> Tensor:
-    """Ones where a sample belongs to a block, (blocks, n), for consecutive blocks of these sizes; not to be changed."""
-    block = torch.repeat_interleave(torch.tensor(sizes))
-    return torch.nn.functional.one_hot(block, len(sizes)).T.to(device, torch.float64).contiguous()
+def _inside(sizes: tuple[int, ...], device: torch.device) -> Tensor:
+    block = torch.repeat_interleave(torch.tensor(sizes, device=device))
+    return (block == torch.arange(len(sizes), device=device).unsqueeze(-1)).double()
 
 
-def in_order(weights: Tensor, order: Tensor) -> Tensor:
-    """Rows of ``weights`` (..., blocks, n) rearranged by ``order`` (..., n)."""
-    shape = *order.shape[:-1], *weights.shape[-2:]
-    return weights.expand(shape).gather(-1, order.unsqueeze(-2).expand(shape))
+_inside_small = lru_cache(maxsize=64)(_inside)  # training meets the same sizes at every step
+
+
+def block_weights_in_order(pair: Pair, sizes: tuple[int, ...], order: Tensor) -> Tensor:
+    """The same for samples rearranged by ``order``, (..., n)."""
+    if pair.weights is None and order.shape[-1] >= _LARGE:
+        # Comparing positions reads memory in order; looking weights up would jump about in it.
+        starts = np.cumsum((0, *sizes)).tolist()
+        return torch.stack([(order >= a) & (order < b) for a, b in pairwise(starts)], -2).double()
+    return _at(block_weights(pair, sizes), order)
+
+
+def _at(rows: Tensor, places: Tensor) -> Tensor:
+    """``rows`` (..., blocks, n) read at ``places`` (..., n) in each block."""
+    if places.ndim == 1:
+        return rows.index_select(-1, places)
+    shape = *places.shape[:-1], *rows.shape[-2:]
+    return rows.expand(shape).gather(-1, places.unsqueeze(-2).expand(shape))
 
 
 def closes_tie(points: Tensor) -> Tensor:
@@ -61,19 +121,12 @@ def closes_tie(points: Tensor) -> Tensor:
     return torch.nn.functional.pad(points[..., 1:] != points[..., :-1], (0, 1), value=True)
 
 
-def weight_below_twice(points: Tensor, weights: Tensor, cumulative: Tensor) -> Tensor:
-    """Twice the weight below each of the ascending ``points``, equal ones counting half.
+def weight_below_twice(weights: Tensor, cumulative: Tensor, ties: Ties | None) -> Tensor:
+    """Twice the weight below each score in ascending order, equal ones counting half.
 
     It is what lies strictly below plus what lies below or at the score: with no ties, the cumulative
     weight before and after it. ``weights`` and ``cumulative`` are (..., blocks, n).
     """
-    before = cumulative - weights
-    tied = (points[..., 1:] == points[..., :-1]).unsqueeze(-2)
-    if points.device.type == "cpu" and not bool(tied.any()):
-        return before + cumulative
-    # Both are non-decreasing, so running extremes carry each tie's first and last value across it.
-    first = before.index_fill(-1, torch.zeros(1, dtype=torch.long, device=points.device), 0.0)
-    first[..., 1:].masked_fill_(tied, 0.0)
-    last = cumulative.clone()
-    last[..., :-1].masked_fill_(tied, torch.inf)
-    return first.cummax(-1).values + last.flip(-1).cummin(-1).values.flip(-1)
+    if ties is None:
+        return (2 * cumulative).sub_(weights)
+    return _at(cumulative, ties.last).add_(_at(cumulative - weights, ties.first))

@@ -19,83 +19,76 @@ from torch import Tensor
 
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
-from metrifair.metrics.order import ascending, block_weights, in_order, inside_blocks, pooled, weight_below_twice
-from metrifair.metrics.scores import Scores, Values, result, two_samples
+from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, weight_below_twice
+from metrifair.metrics.scores import Pair, Values, paired, result
 
 _BLOCK = 2**22  # pairs held in memory at once
 
 
-class Pairing(NamedTuple):
-    """Weights by stratum and the matrix of the quadratic form."""
+class Form(NamedTuple):
+    """The quadratic form that compares two samples, apart from their scores."""
 
-    weights: Tensor  # (..., strata, n)
-    matrix: Tensor  # (..., strata, strata)
+    scale: Tensor  # (..., strata, 1): 1 / sum of the weights of the stratum's side
+    matrix: Tensor  # (..., strata, strata): B
     kept: Tensor  # (..., strata, 1): 1 + r, by which the diagonal is subtracted; 0 for the plug-in
 
 
-def pairing(u: Scores, v: Scores, *, unbiased: bool) -> Pairing:
-    """The quadratic form that compares the two samples."""
-    count = u.values.shape[-1], v.values.shape[-1]
-    strata = u.strata or count[:1], v.strata or count[1:]
-    sizes = (*strata[0], *strata[1])
-    if unbiased and min(sizes) < 2:
+def form_of(pair: Pair, *, unbiased: bool) -> Form:
+    """The form for samples of these sizes, strata and weights."""
+    if unbiased and min(pair.sizes) < 2:
+        left, right = (" + ".join(map(str, strata)) for strata in (pair.left, pair.right))
         raise TooFewSamples(
             "an unbiased distance needs 2 scores of each kind on each side, "
-            f"got {_counts(strata[0])} and {_counts(strata[1])}; use a larger batch size, or unbiased=False"
+            f"got {left} and {right}; use a larger batch size, or unbiased=False"
         )
-    if u.weights is None and v.weights is None:
-        return _even_pairing(strata[0], strata[1], unbiased, u.values.device)
-    return _weighted_pairing(block_weights(u, v, sizes), len(strata[0]), unbiased)
+    if pair.weights is None:
+        return _even_form(pair.left, pair.right, unbiased, pair.values.device)
+    weights = block_weights(pair, pair.sizes)
+    return _form(weights.sum(-1), weights.square().sum(-1), len(pair.left), unbiased=unbiased)
 
 
 @lru_cache(maxsize=256)  # training meets the same counts at every step
-def _even_pairing(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, device: torch.device) -> Pairing:
-    return _weighted_pairing(inside_blocks((*left, *right), device), len(left), unbiased)
+def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, device: torch.device) -> Form:
+    count = torch.tensor(left + right, dtype=torch.float64, device=device)
+    return _form(count, count, len(left), unbiased=unbiased)
 
 
-def _weighted_pairing(weights: Tensor, left_strata: int, unbiased: bool) -> Pairing:
-    side = torch.ones(weights.shape[-2], dtype=weights.dtype, device=weights.device)
-    side[left_strata:] = -1.0
-    left = side > 0
-    by_stratum = weights.sum(-1)
-    total = torch.where(left, (by_stratum * left).sum(-1, keepdim=True), (by_stratum * ~left).sum(-1, keepdim=True))
-    weights = weights / total.unsqueeze(-1)
-    matrix = torch.outer(side, side)
+def _form(total: Tensor, squares: Tensor, left_strata: int, *, unbiased: bool) -> Form:
+    """From the sums of the weights and of their squares in each stratum, (..., strata)."""
+    left = torch.arange(total.shape[-1], device=total.device) < left_strata
+    of_side = torch.where(left, (total * left).sum(-1, keepdim=True), (total * ~left).sum(-1, keepdim=True))
+    sign = left.double() * 2 - 1
+    matrix, scale = torch.outer(sign, sign), 1 / of_side.unsqueeze(-1)
     if not unbiased:
-        return Pairing(weights, matrix, torch.zeros_like(side).unsqueeze(-1))
-    q = weights.square().sum(-1) / (by_stratum / total).square()
+        return Form(scale, matrix, torch.zeros_like(scale))
+    q = squares / total.square()
     r = q / (1 - q)
-    return Pairing(weights, matrix + torch.diag_embed(r), (1 + r).unsqueeze(-1))
+    return Form(scale, matrix + torch.diag_embed(r), (1 + r).unsqueeze(-1))
 
 
-def _counts(strata: tuple[int, ...]) -> str:
-    return " + ".join(map(str, strata))
-
-
-def energy_between(u: Scores, v: Scores, *, unbiased: bool = False) -> Tensor:
+def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     """Energy distance from ranks: one sort, no matrix of pairs.
 
     It is linear in the scores with coefficients that depend on ranks only, and these are its gradient.
     """
-    z = pooled(u, v)
+    z = pair.values
     with torch.no_grad():
-        pair = pairing(u, v, unbiased=unbiased)
-        order = ascending(z)
-        points = z.gather(-1, order)
-        weights = in_order(pair.weights, order)
+        form = form_of(pair, unbiased=unbiased)
+        points, order, ties = ascending(z)
+        weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
         cumulative = weights.cumsum(-1)
-        slope = weight_below_twice(points, weights, cumulative) - cumulative[..., -1:]  # of |z - z_j|, summed
-        coefficients = (weights * (pair.matrix @ slope)).sum(-2).mul_(-2.0).to(z.dtype)
-        coefficients = torch.empty_like(coefficients).scatter_(-1, order, coefficients)
+        # Derivatives of sum_j W_kj |z - z_j| at the sorted scores.
+        slope = weight_below_twice(weights, cumulative, ties).sub_(cumulative[..., -1:])
+        coefficients = (form.matrix @ slope).mul_(weights).sum(-2).mul_(-2.0)
+        coefficients = torch.empty_like(z).scatter_(-1, order, coefficients.to(z.dtype))
         # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-        centre = points[..., points.shape[-1] // 2 :][..., :1]
+        centre = points.select(-1, points.shape[-1] // 2).unsqueeze(-1)
     value: Tensor = torch.linalg.vecdot(coefficients, z - centre)
     return value if unbiased else value.clamp_min(0.0)
 
 
 def mmd_between(
-    u: Scores,
-    v: Scores,
+    pair: Pair,
     *,
     kernel: KernelName | KernelFunction = "gaussian",
     bandwidth: Bandwidth = 1.0,
@@ -104,68 +97,64 @@ def mmd_between(
 ) -> Tensor:
     """Squared maximum mean discrepancy."""
     if kernel == "distance":
-        value = vector_energy_between(u, v, unbiased=unbiased) if vector else energy_between(u, v, unbiased=unbiased)
-        return value / 2
-    both = torch.cat([u.values.detach(), v.values.detach()], -2 if vector else -1)
+        between = vector_energy_between if vector else energy_between
+        return between(pair, unbiased=unbiased) / 2
     if kernel == "laplace" and not vector:
-        lengths = bandwidths(bandwidth, both, unbiased=unbiased)
-        return torch.stack([_laplace_form(u, v, length, unbiased=unbiased) for length in lengths]).sum(0)
-    function = kernel_function(kernel, bandwidth, both, unbiased=unbiased, vector=vector)
-    return _pairwise_form(u, v, function, unbiased=unbiased, vector=vector)
+        lengths = bandwidths(bandwidth, pair.values, unbiased=unbiased)
+        return torch.stack([_laplace_between(pair, length, unbiased=unbiased) for length in lengths]).sum(0)
+    function = kernel_function(kernel, bandwidth, pair.values, unbiased=unbiased, vector=vector)
+    return _pairwise_between(pair, function, unbiased=unbiased, vector=vector)
 
 
-def vector_energy_between(u: Scores, v: Scores, *, unbiased: bool = False) -> Tensor:
+def vector_energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     """Energy distance of vector scores, by pairs in blocks."""
-    return _pairwise_form(u, v, lambda a, b: -euclidean(a, b), unbiased=unbiased, vector=True)
+    return _pairwise_between(pair, lambda a, b: -euclidean(a, b), unbiased=unbiased, vector=True)
 
 
-def _laplace_form(u: Scores, v: Scores, length: float, *, unbiased: bool) -> Tensor:
+def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Tensor:
     """Squared MMD of exp(-|z - z'| / length) by decayed running sums over the sorted scores."""
-    z = pooled(u, v)
+    z = pair.values
     with torch.no_grad():
-        pair = pairing(u, v, unbiased=unbiased)
-        order = ascending(z)
-        points = z.gather(-1, order)
-        weights = in_order(pair.weights, order)
+        form = form_of(pair, unbiased=unbiased)
+        points, order, ties = ascending(z)
+        weights = block_weights_in_order(pair, pair.sizes, order) * form.scale
         scaled = ((points - points[..., :1]).double() / length).unsqueeze(-2)
         logs = weights.log()
         below = (torch.logcumsumexp(logs + scaled, -1) - scaled).exp()  # each includes the sample itself
         above = (torch.logcumsumexp((logs - scaled).flip(-1), -1).flip(-1) + scaled).exp()
-        potential = pair.matrix @ (below + above - weights)
-        value = (weights * potential).sum((-2, -1)) - (pair.kept * weights.square()).sum((-2, -1))
+        potential = form.matrix @ (below + above - weights)
+        value = (weights * potential).sum((-2, -1)) - (form.kept * weights.square()).sum((-2, -1))
         # Equal scores pull neither way: take out of the difference what ties put on one side.
         cumulative = weights.cumsum(-1)
-        tied = 2 * cumulative - weights - weight_below_twice(points, weights, cumulative)
-        slope = (above - below + tied) / length
-        gradient = (2 * weights * (pair.matrix @ slope)).sum(-2).to(z.dtype)
+        one_sided = 2 * cumulative - weights - weight_below_twice(weights, cumulative, ties)
+        slope = (above - below + one_sided) / length
+        gradient = (2 * weights * (form.matrix @ slope)).sum(-2).to(z.dtype)
         gradient = torch.empty_like(gradient).scatter_(-1, order, gradient)
     return _with_gradient(value.to(z.dtype), gradient, z)
 
 
-def _pairwise_form(u: Scores, v: Scores, kernel: KernelFunction, *, unbiased: bool, vector: bool) -> Tensor:
+def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vector: bool) -> Tensor:
     """The quadratic form for any kernel, in blocks of rows: n^2 time, memory for one block."""
-    axis = -2 if vector else -1
-    lead = torch.broadcast_shapes(u.values.shape[:axis], v.values.shape[:axis])
-    z = torch.cat([side.values.expand(*lead, *side.values.shape[axis:]) for side in (u, v)], axis)
-    flat = [Scores(s.values[..., 0] if vector else s.values, s.weights, s.strata) for s in (u, v)]
-    pair = pairing(*flat, unbiased=unbiased)
-    factors = pair.matrix @ pair.weights  # (..., strata, n): what a stratum's samples multiply the kernel by
+    z, axis = pair.values, -2 if vector else -1
+    form = form_of(pair, unbiased=unbiased)
+    weights = block_weights(pair, pair.sizes) * form.scale
+    factors = form.matrix @ weights  # (..., strata, n): what a stratum's samples multiply the kernel by
     fixed = z.detach()
-    rows = max(1, _BLOCK // max(1, z.numel()))
+    rows = max(1, _BLOCK // z.numel())
     values, gradients = [], []
     for start in range(0, z.shape[axis], rows):
         chosen = slice(start, start + rows)
         with torch.enable_grad():
             moving = (fixed[..., chosen, :] if vector else fixed[..., chosen]).clone().requires_grad_()
             pairs = kernel(moving.unsqueeze(axis), fixed.unsqueeze(axis - 1))  # (..., rows, n)
-            share = pair.weights[..., chosen].transpose(-2, -1) @ factors  # (..., rows, n)
+            share = weights[..., chosen].transpose(-2, -1) @ factors  # (..., rows, n)
             part = (share.to(pairs.dtype) * pairs).sum((-2, -1))
             # The kernel is symmetric: the derivative by both arguments is twice that by the first.
             gradients.append(2 * torch.autograd.grad(part.sum(), moving)[0])
         values.append(part.detach())
-    diagonal = ((pair.kept * pair.weights.square()).sum(-2).to(z.dtype) * kernel(z, z)).sum(-1)
-    form = _with_gradient(torch.stack(values).sum(0), torch.cat(gradients, axis), z, vector=vector)
-    return form - diagonal
+    diagonal = ((form.kept * weights.square()).sum(-2).to(z.dtype) * kernel(z, z)).sum(-1)
+    value = _with_gradient(torch.stack(values).sum(0), torch.cat(gradients, axis), z, vector=vector)
+    return value - diagonal
 
 
 def _with_gradient(value: Tensor, gradient: Tensor, z: Tensor, *, vector: bool = False) -> Tensor:
@@ -194,9 +183,8 @@ def energy_distance(
     >>> energy_distance([0.0, 1.0], [1.0, 3.0], unbiased=True)    # 3 - 1 - 2
     0.0
     """
-    left, right = two_samples(u, v, u_weights, v_weights, vector=vector)
     between = vector_energy_between if vector else energy_between
-    return result(between(left, right, unbiased=unbiased), u, v)
+    return result(between(paired(u, v, u_weights, v_weights, vector=vector), unbiased=unbiased), u, v)
 
 
 def mmd_squared(
@@ -222,6 +210,5 @@ def mmd_squared(
     >>> mmd_squared([0.0, 1.0], [1.0, 3.0], kernel="distance")
     0.75
     """
-    left, right = two_samples(u, v, u_weights, v_weights, vector=vector)
-    value = mmd_between(left, right, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
-    return result(value, u, v)
+    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    return result(mmd_between(pair, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector), u, v)

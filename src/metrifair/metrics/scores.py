@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -19,33 +20,53 @@ Values: TypeAlias = "Tensor | ArrayLike"
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of one side, with what is known of how they were drawn."""
+class Pair:
+    """Two samples of scores, one after the other, with what is known of how they were drawn."""
 
-    values: Tensor  # (..., n), or (..., n, d) for vector scores
+    values: Tensor  # (..., n), or (..., n, d) for vector scores: the left sample, then the right one
+    left: tuple[int, ...]  # sizes of consecutive blocks, drawn with fixed counts, of the left sample
+    right: tuple[int, ...]
     weights: Tensor | None = None  # (..., n)
-    strata: tuple[int, ...] | None = None  # sizes of consecutive blocks drawn with fixed counts
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of all blocks."""
+        return self.left + self.right
+
+    @property
+    def samples(self) -> tuple[int, int]:
+        """Sizes of the two samples."""
+        return sum(self.left), sum(self.right)
 
 
-Metric: TypeAlias = Callable[[Scores, Scores], Tensor]
+Metric: TypeAlias = Callable[[Pair], Tensor]
 """How far apart two samples of scores are: a tensor of the leading (model) axes."""
 
 
-def two_samples(
-    u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False
-) -> tuple[Scores, Scores]:
+def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
-    left, right = _sample("u", u, u_weights, vector), _sample("v", v, v_weights, vector)
-    if left.values.device != right.values.device:
+    axis = -2 if vector else -1
+    samples = [_scores("u", u, vector), _scores("v", v, vector)]
+    if samples[0].device != samples[1].device:
+        raise DataError(f"u and v must be on one device, got {samples[0].device} and {samples[1].device}; move one")
+    if vector and samples[0].shape[-1] != samples[1].shape[-1]:
         raise DataError(
-            f"u and v must be on one device, got {left.values.device} and {right.values.device}; move one of them"
+            f"u and v must hold vectors of one length, got {samples[0].shape[-1]} and {samples[1].shape[-1]}"
         )
-    if vector and left.values.shape[-1] != right.values.shape[-1]:
-        raise DataError(
-            f"u and v must hold vectors of one length, got {left.values.shape[-1]} and {right.values.shape[-1]}"
-        )
-    dtype = torch.promote_types(left.values.dtype, right.values.dtype)
-    return _in_dtype(left, dtype), _in_dtype(right, dtype)
+    n, m = (sample.shape[axis] for sample in samples)
+    weights = None
+    if u_weights is not None or v_weights is not None:
+        both = _weights("u", u_weights, n), _weights("v", v_weights, m)
+        # Each sample counts once, however large its weights are.
+        weights = joined(*(weight / weight.sum(-1, keepdim=True) for weight in both)).to(samples[0].device)
+    dtype = torch.promote_types(samples[0].dtype, samples[1].dtype)
+    return Pair(joined(*(sample.to(dtype) for sample in samples), axis=axis), (n,), (m,), weights)
+
+
+def joined(u: Tensor, v: Tensor, *, axis: int = -1) -> Tensor:
+    """One after the other along an axis counted from the end, axes before it broadcast."""
+    lead = torch.broadcast_shapes(u.shape[:axis], v.shape[:axis])
+    return torch.cat([part.expand(*lead, *part.shape[axis:]) for part in (u, v)], axis)
 
 
 def result(value: Tensor, *inputs: Values | None) -> Any:
@@ -69,21 +90,24 @@ def _first(array: np.ndarray[Any, np.dtype[Any]]) -> str:
     return repr(array.flat[0]) if array.size else "nothing"
 
 
-def _sample(name: str, values: Values, weights: Values | None, vector: bool) -> Scores:
+def _scores(name: str, values: Values, vector: bool) -> Tensor:
     scores = _tensor(name, values, least_dimensions=2 if vector else 1)
-    count = scores.shape[-2] if vector else scores.shape[-1]
-    if count == 0:
+    if scores.shape[-2 if vector else -1] == 0:
         raise DataError(f"{name} holds no scores; pass at least one")
+    return scores
+
+
+def _weights(name: str, weights: Values | None, count: int) -> Tensor:
     if weights is None:
-        return Scores(scores)
-    weight = _tensor(f"{name}_weights", weights, least_dimensions=1).to(scores.device)
+        return torch.ones(count, dtype=torch.float64)
+    weight = _tensor(f"{name}_weights", weights, least_dimensions=1).double()
     if weight.shape[-1] != count:
         raise DataError(
             f"{name} holds {count} scores and {name}_weights {weight.shape[-1]} weights; pass one per score"
         )
     if weight.device.type == "cpu" and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
         raise DataError(f"{name}_weights must not be negative and must have a positive sum")
-    return Scores(scores, weight)
+    return weight
 
 
 def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
@@ -100,10 +124,14 @@ def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
     if tensor.ndim < least_dimensions:
         raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(tensor.shape)}")
     # On an accelerator this check would make every training step wait for the device.
-    if tensor.device.type == "cpu" and not bool(torch.isfinite(tensor).all()):
+    if tensor.device.type == "cpu" and not _finite(tensor):
         raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
     return tensor
 
 
-def _in_dtype(scores: Scores, dtype: torch.dtype) -> Scores:
-    return Scores(scores.values.to(dtype), scores.weights, scores.strata)
+def _finite(tensor: Tensor) -> bool:
+    """One pass, where torch.isfinite takes five."""
+    if not tensor.numel():
+        return True
+    low, high = tensor.detach().aminmax()
+    return isfinite(low.item()) and isfinite(high.item())

@@ -10,27 +10,22 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics.quadratic import energy_between
-from metrifair.metrics.scores import Scores, Values, result, two_samples
+from metrifair.metrics.scores import Pair, Values, paired, result
 
 
-def sliced_energy_between(u: Scores, v: Scores, directions: Tensor, *, unbiased: bool = False) -> Tensor:
+def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = False) -> Tensor:
     """Mean energy distance of the projections on ``directions`` (slices, d), on the scale of the one in R^d.
 
     For directions uniform on the sphere the mean projected distance is c_d = G(d/2) / (sqrt(pi) G((d+1)/2))
     times the distance in R^d: dividing by c_d makes any number of slices, drawn without looking at the
     scores, an unbiased estimate of it.
     """
-    d = u.values.shape[-1]
+    d = pair.values.shape[-1]
     shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
-    sides = [
-        Scores(directions @ side.values.transpose(-2, -1), _for_each_slice(side.weights), side.strata)
-        for side in (u, v)
-    ]
-    return energy_between(*sides, unbiased=unbiased).mean(-1) / shrinkage
-
-
-def _for_each_slice(weights: Tensor | None) -> Tensor | None:
-    return weights if weights is None or weights.ndim == 1 else weights.unsqueeze(-2)
+    projections = directions @ pair.values.transpose(-2, -1)  # (..., slices, n)
+    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights.unsqueeze(-2)
+    on_the_line = Pair(projections, pair.left, pair.right, weights)
+    return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
 
 
 def random_directions(
@@ -60,7 +55,7 @@ def sliced_energy_distance(
     """
     if slices < 1:
         raise DataError(f"slices must be a whole number from 1 upwards, got {slices!r}")
-    left, right = two_samples(u, v, u_weights, v_weights, vector=True)
-    generator = torch.Generator(device=left.values.device).manual_seed(random_state)
-    directions = random_directions(slices, left.values.shape[-1], generator, dtype=left.values.dtype)
-    return result(sliced_energy_between(left, right, directions, unbiased=unbiased), u, v)
+    pair = paired(u, v, u_weights, v_weights, vector=True)
+    generator = torch.Generator(device=pair.values.device).manual_seed(random_state)
+    directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+    return result(sliced_energy_between(pair, directions, unbiased=unbiased), u, v)

@@ -19,7 +19,8 @@ from metrifair.errors import DataError
 from metrifair.metrics import cdf
 from metrifair.metrics.catalog import facts
 from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, kernel_function
-from metrifair.metrics.scores import Scores, Values, two_samples
+from metrifair.metrics.order import block_weights
+from metrifair.metrics.scores import Pair, Values, paired
 
 Floats = NDArray[np.float64]
 
@@ -67,29 +68,23 @@ def witness(
     (0.75, array([1., 1., 0.]))
     """
     facts(metric)
-    left, right = _in_double(two_samples(u, v, u_weights, v_weights))
-    if metric == "mmd":
-        utility = _mean_embedding(
-            left, right, kernel_function(kernel, bandwidth, torch.cat([left.values, right.values]))
-        )
-    else:
-        utility = _on_the_line(metric, cdf.merged(left, right), p)
-    expected = (_mean(utility, left), _mean(utility, right))
-    return Witness(metric, expected, utility)
-
-
-def _in_double(samples: tuple[Scores, Scores]) -> tuple[Scores, Scores]:
-    left, right = (
-        Scores(s.values.detach().cpu().double(), None if s.weights is None else s.weights.cpu()) for s in samples
-    )
-    if left.values.ndim != 1 or right.values.ndim != 1:
+    pair = paired(u, v, u_weights, v_weights)
+    if pair.values.ndim != 1:
         raise DataError("a witness belongs to two samples of numbers; pass one-dimensional u and v")
-    return left, right
+    weights = None if pair.weights is None else pair.weights.cpu()
+    pair = Pair(pair.values.detach().cpu().double(), pair.left, pair.right, weights)
+    if metric == "mmd":
+        utility = _mean_embedding(pair, kernel_function(kernel, bandwidth, pair.values))
+    else:
+        utility = _on_the_line(metric, cdf.merged(pair), p)
+    return Witness(metric, _means(utility, pair), utility)
 
 
-def _mean(utility: Callable[[Floats], Floats], sample: Scores) -> float:
-    weights = None if sample.weights is None else sample.weights.numpy()
-    return float(np.average(utility(sample.values.numpy()), weights=weights))
+def _means(utility: Callable[[Floats], Floats], pair: Pair) -> tuple[float, float]:
+    values, cut = utility(pair.values.numpy()), pair.samples[0]
+    weights = np.ones(len(values)) if pair.weights is None else pair.weights.numpy()
+    left, right = (np.average(values[part], weights=weights[part]) for part in (slice(cut), slice(cut, None)))
+    return float(left), float(right)
 
 
 def _on_the_line(metric: str, pair: cdf.Merged, p: float) -> Callable[[Floats], Floats]:
@@ -126,19 +121,16 @@ def _at_atoms(score: Floats, atoms: Floats, heights: Floats) -> Floats:
     return np.where(atoms[place] == score, heights[place], 0.0)
 
 
-def _mean_embedding(u: Scores, v: Scores, kernel: KernelFunction) -> Callable[[Floats], Floats]:
+def _mean_embedding(pair: Pair, kernel: KernelFunction) -> Callable[[Floats], Floats]:
     """Difference of the mean kernels, over its norm."""
-
-    def potential(score: Floats, sample: Scores) -> Floats:
-        weights = np.ones(len(sample.values)) if sample.weights is None else sample.weights.numpy()
-        shares = torch.as_tensor(weights / weights.sum())
-        rows = max(1, 2**22 // len(sample.values))
-        blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
-        return np.concatenate([(kernel(block.unsqueeze(-1), sample.values) @ shares).numpy() for block in blocks])
+    weights = block_weights(pair, pair.samples)
+    shares = weights / weights.sum(-1, keepdim=True)
+    signed, rows = shares[0] - shares[1], max(1, 2**22 // len(pair.values))
 
     def difference(score: Floats) -> Floats:
-        return potential(score, u) - potential(score, v)
+        blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
+        return np.concatenate([(kernel(block.unsqueeze(-1), pair.values) @ signed).numpy() for block in blocks])
 
-    squared = _mean(difference, u) - _mean(difference, v)
-    norm = np.sqrt(max(squared, 0.0))
+    left, right = _means(difference, pair)
+    norm = np.sqrt(max(left - right, 0.0))
     return lambda score: difference(score) / norm if norm > 0 else np.zeros_like(score)

@@ -1,0 +1,44 @@
+# Every command builds .venv first, from constraints.txt; nothing else on the machine is touched.
+PYTHON ?= python3
+BIN := .venv/bin
+# One thread per process: with both cores busy, two threads each run many times slower.
+export OMP_NUM_THREADS := 1
+export PYTHONHASHSEED := 0
+
+.PHONY: help test test-slow lint format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
+	@echo "make test-slow   the long tests"
+	@echo "make lint        format check, lint, types, import layers"
+	@echo "make format      format and mend what can be mended"
+	@echo "make bench       ratios against peers, measured in one run"
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "metrifair needs Python 3.11 or later")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
+	touch $@
+
+lint: .venv/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: lint
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: .venv/installed
+	$(BIN)/python -m pytest -n 2 -m slow
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

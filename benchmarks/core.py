@@ -1,0 +1,107 @@
+"""The core: what one sort buys."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from benchmarks.timing import Row, alternating, peak_memory_above, print_table, seconds
+from metrifair import Objective, distances, energy_distance
+from metrifair.batches import Layout
+from metrifair.samples import Batch, Comparison, Samples
+from metrifair.tasks import BINARY
+
+
+def pairwise_energy(u: Tensor, v: Tensor) -> Tensor:
+    """The U-statistic as the paper writes it, with all pairs in memory."""
+    n, m = len(u), len(v)
+    within = (u[:, None] - u).abs().sum() / (n * (n - 1)) + (v[:, None] - v).abs().sum() / (m * (m - 1))
+    return 2 * (u[:, None] - v).abs().mean() - within
+
+
+def scores(n: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    u, v = (torch.randn(n // 2, generator=generator).requires_grad_() for _ in range(2))
+    return u, v
+
+
+def sorted_step(u: Tensor, v: Tensor) -> None:
+    energy_distance(u, v, unbiased=True).backward()
+
+
+def against_pairs() -> list[Row]:
+    rows = []
+    for n, target in ((2_048, 25), (8_192, 100)):
+        u, v = scores(n)
+        slow = seconds(lambda u=u, v=v: pairwise_energy(u, v).backward(), repeat=5)
+        fast = seconds(lambda u=u, v=v: sorted_step(u, v))
+        claim = f"energy, value and gradient, {n:,} scores: sorted against pairwise"
+        rows.append(Row(claim, f"{slow / fast:.0f}x", f">= {target}x", slow / fast >= target))
+    return rows
+
+
+def memory() -> list[Row]:
+    used = peak_memory_above(lambda: scores(1_000_000), lambda: sorted_step(*scores(1_000_000))) / 1e6
+    return [Row("energy, 1,000,000 scores, value and gradient: peak memory", f"{used:.0f} MB", "< 300 MB", used < 300)]
+
+
+def against_scipy() -> list[Row]:
+    generator = np.random.default_rng(0)
+    u, v = generator.normal(size=1_000_000), generator.normal(0.1, size=1_000_000)
+
+    def three_calls() -> None:
+        stats.ks_2samp(u, v, method="asymp")
+        stats.wasserstein_distance(u, v)
+        stats.energy_distance(u, v)
+
+    theirs, ours = seconds(three_calls, repeat=3), seconds(lambda: distances(u, v), repeat=3)
+    claim = "Kolmogorov, W1 and energy of 2,000,000 scores: one call against scipy's three"
+    return [Row(claim, f"{theirs / ours:.1f}x", ">= 2x", theirs / ours >= 2)]
+
+
+def training_step() -> list[Row]:
+    """A linear model at batch 512 on 100 features, Adam, with and without the penalty."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(512, 100, generator=generator), (torch.rand(512, generator=generator) < 0.5).float()
+    cell = (torch.arange(512) >= 200).long()
+    comparison = Comparison((0,), (1,))
+    batch = Batch(Samples(x, y, cell, torch.ones(512)), (Layout((200, 312)).sides(comparison, torch.ones(2) / 2),))
+    objective = Objective(BINARY, (comparison,))
+    model = torch.nn.Linear(100, 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step(*, penalised: bool) -> None:
+        optimizer.zero_grad()
+        output = model(x).squeeze(-1)
+        loss = binary_cross_entropy_with_logits(output, y)
+        if penalised:
+            loss = loss + objective.unfairness(output, batch)
+        loss.backward()
+        optimizer.step()
+
+    plain, fair = alternating(lambda: step(penalised=False), lambda: step(penalised=True))
+    claim = f"training step, linear model, batch 512: with the penalty against without ({plain * 1e6:.0f} us)"
+    return [Row(claim, f"{fair / plain:.2f}x", "<= 2x", fair / plain <= 2)]
+
+
+def growth() -> list[Row]:
+    rows = []
+    for small, large in ((100_000, 400_000), (400_000, 1_600_000), (1_000_000, 4_000_000)):
+        few, many = scores(small), scores(large)
+        before, after = alternating(lambda few=few: sorted_step(*few), lambda many=many: sorted_step(*many), rounds=3)
+        claim = f"energy, {small:,} -> {large:,} scores: time"
+        rows.append(Row(claim, f"{after / before:.1f}x", "<= 5x", after / before <= 5))
+    return rows
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    rows = [*memory(), *against_pairs(), *against_scipy(), *training_step(), *growth()]
+    print_table("Core (one thread)", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Plain batches: every row once, of one size, and an error that says which group was missing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair.batches import shuffled, whole
+from metrifair.errors import TooFewSamples
+from metrifair.metrics.between import between
+from metrifair.metrics.catalog import METRICS
+from metrifair.samples import Comparison, Samples, joined, sides_of
+
+reproducible = settings(deadline=None, derandomize=True, database=None)
+SEXES = Comparison((0, 2), (1,), "sex", "y = 1", ("f", "m"))
+
+
+def data(cells: list[int]) -> Samples:
+    n = len(cells)
+    rows = torch.arange(n, dtype=torch.float64)
+    return Samples(rows[:, None], 10 * rows, torch.tensor(cells, dtype=torch.long), 1 + rows)
+
+
+@reproducible
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(1, 12), st.integers(0, 99))
+def test_a_pass_deals_out_every_row_once_in_batches_of_one_size(cells: list[int], size: int, seed: int) -> None:
+    samples = data(cells)
+    generator = torch.Generator().manual_seed(seed)
+    batches = list(shuffled(samples, [SEXES], size=size, generator=generator))
+    assert [len(batch.samples) for batch in batches] == [size] * (len(cells) // size)
+    if not batches:
+        return
+    drawn = joined([batch.samples for batch in batches])
+    rows = drawn.x[:, 0].long()
+    assert len(set(rows.tolist())) == len(rows)
+    for field in ("x", "y", "cell", "weight"):  # rows stay together
+        assert torch.equal(getattr(drawn, field), getattr(samples, field)[rows])
+
+
+def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> None:
+    samples = data([0, 1] * 20)
+
+    def rows(generator: torch.Generator) -> list[list[float]]:
+        passed = shuffled(samples, [SEXES], size=5, generator=generator)
+        return [batch.samples.x[:, 0].tolist() for batch in passed]
+
+    generator = torch.Generator().manual_seed(1)
+    first, second = rows(generator), rows(generator)
+    assert first == rows(torch.Generator().manual_seed(1))
+    assert first != second
+
+
+@reproducible
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20))
+def test_sides_are_the_rows_in_their_cells(cells: list[int]) -> None:
+    samples = data(cells)
+    (sides,) = whole(samples, [SEXES]).sides
+    left, right = torch.arange(len(cells))[sides.rows].split(sides.counts)
+    assert left.tolist() == [i for i, cell in enumerate(cells) if cell in (0, 2)]
+    assert right.tolist() == [i for i, cell in enumerate(cells) if cell == 1]
+    assert (len(sides.left), len(sides.right), sides.weights) == (1, 1, None)
+    (weighted,) = sides_of([SEXES], samples.cell, samples.weight)
+    assert torch.equal(weighted.weights, samples.weight[weighted.rows])
+
+
+def test_without_comparisons_there_are_no_sides() -> None:
+    assert sides_of([], torch.tensor([0, 1])) == ()
+    assert whole(data([0, 1]), ()).sides == ()
+
+
+TOO_FEW = [
+    (
+        "energy",
+        [0, 1, 1],
+        (
+            "an unbiased distance needs 2 scores of each kind on each side, got 1 and 2; use a larger batch size, or "
+            "unbiased=False"
+        ),
+    ),
+    (
+        "energy",
+        [1, 1, 1],
+        "a comparison has 0 and 3 samples on its sides; use a larger batch size, or batches that hold every group",
+    ),
+    (
+        "kolmogorov",
+        [0, 2],
+        "a comparison has 2 and 0 samples on its sides; use a larger batch size, or batches that hold every group",
+    ),
+]
+
+
+@pytest.mark.parametrize(("metric", "cells", "message"), TOO_FEW)
+def test_a_batch_that_lacks_a_group_is_refused_with_a_note_that_names_the_comparison(
+    metric: str, cells: list[int], message: str
+) -> None:
+    (batch,) = shuffled(data(cells), [SEXES], size=len(cells), generator=torch.Generator())
+    row = METRICS[metric]
+    with pytest.raises(TooFewSamples) as caught:
+        between(row.unbiased or row.plug_in, batch.samples.x[:, 0], batch.sides, names=[SEXES])
+    assert str(caught.value) == message
+    assert caught.value.__notes__ == ["comparing sex 'f' against 'm', y = 1"]

@@ -1,0 +1,193 @@
+"""The energy distance by ranks against pairs: values, gradients under ties, weights, strata, precision, memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import oracles
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, pair_of, proven
+from scipy import stats
+from torch import Tensor
+
+from metrifair.metrics import order
+from metrifair.metrics.cdf import cramer_distance
+from metrifair.metrics.quadratic import energy_between, energy_distance
+from metrifair.metrics.scores import Pair
+
+closely = settings(proven, max_examples=80)
+any_case = cases(least=2) | cases(least=2, weighted=True)
+
+
+@closely
+@given(cases() | cases(weighted=True))
+def test_energy_is_scipys_squared(case: Case) -> None:
+    found = energy_distance(case.u, case.v, **case.weights)
+    assert found == pytest.approx(stats.energy_distance(*case) ** 2, rel=0, abs=1e-10 * case.extent)
+
+
+@closely
+@given(cases() | cases(weighted=True))
+def test_energy_is_the_sum_over_cases(case: Case) -> None:
+    found = energy_distance(case.u, case.v, **case.weights)
+    assert found == pytest.approx(oracles.energy(*case), rel=0, abs=1e-10 * case.extent)
+    assert found >= 0
+
+
+@closely
+@given(any_case)
+def test_unbiased_energy_is_the_sum_over_pairs_of_different_scores(case: Case) -> None:
+    found = energy_distance(case.u, case.v, unbiased=True, **case.weights)
+    assert found == pytest.approx(oracles.energy(*case, unbiased=True), rel=0, abs=1e-10 * case.extent)
+
+
+def test_unbiased_energy_written_out() -> None:
+    u, v, a = np.array([0.0, 2.0, 5.0]), np.array([1.0, 7.0]), np.array([1.0, 2.0, 3.0])
+    within = 2 * (1 * 2 * 2 + 1 * 3 * 5 + 2 * 3 * 3) / (6**2 - 14)  # sum_{i != j} w_i w_j |.| / (W^2 - sum w^2)
+    across = (1 * (1 + 7) + 2 * (1 + 5) + 3 * (4 + 2)) / (6 * 2)
+    assert energy_distance(u, v, unbiased=True, u_weights=a) == pytest.approx(2 * across - within - 6, abs=1e-14)
+
+
+@closely
+@given(cases() | cases(weighted=True))
+def test_energy_is_twice_cramer(case: Case) -> None:
+    twice = 2 * cramer_distance(case.u, case.v, **case.weights)
+    assert energy_distance(case.u, case.v, **case.weights) == pytest.approx(twice, rel=0, abs=1e-10 * case.extent)
+
+
+def test_unbiased_energy_can_be_negative() -> None:
+    assert energy_distance([0.0, 1.0], [0.0, 1.0], unbiased=True) == pytest.approx(-1.0)  # 1 - 1 - 1
+
+
+# --- gradients --------------------------------------------------------------------------------------------------
+
+
+def gradient_by_pairs(pair: Pair, *, unbiased: bool) -> Floats:
+    """Derivative of -sum_ij C_ij |z_i - z_j| with sign(0) = 0."""
+    z = pair.values.numpy()
+    return 4 * (coefficients_of(pair, unbiased=unbiased) * SLOPES["distance"](z[:, None] - z, 1.0)).sum(-1)
+
+
+def gradient(pair: Pair, *, unbiased: bool) -> Floats:
+    z = pair.values.clone().requires_grad_()
+    value = energy_between(Pair(z, pair.left, pair.right, pair.weights), unbiased=unbiased)
+    return torch.autograd.grad(value, z)[0].numpy()
+
+
+@pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
+@closely
+@given(case=any_case)
+def test_the_gradient_under_ties_is_that_of_the_cases(case: Case, unbiased: bool) -> None:
+    expected = gradient_by_pairs(case.pair, unbiased=unbiased)
+    np.testing.assert_allclose(gradient(case.pair, unbiased=unbiased), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
+def test_the_gradient_is_exactly_zero_when_all_scores_tie(unbiased: bool) -> None:
+    assert not gradient(pair_of(np.full(5, 0.3), np.full(4, 0.3)), unbiased=unbiased).any()
+
+
+def test_a_gradient_survives_a_distance_lost_in_rounding() -> None:
+    base = torch.arange(1, 8, dtype=torch.float64) / 7  # not exact: the plug-in may round to below 0
+    for far in (1e-17, 1e-12, 1e-9):
+        u, v = base.clone(), base.clone()
+        v[3] += far
+        expected = gradient_by_pairs(pair_of(u, v), unbiased=False)
+        np.testing.assert_allclose(gradient(pair_of(u, v), unbiased=False), expected, rtol=0, atol=1e-12)
+
+
+# --- sides of several strata ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
+@closely
+@given(st.data())
+def test_strata_are_the_sum_over_cases(unbiased: bool, data: st.DataObject) -> None:
+    def side() -> tuple[Floats, Floats, tuple[int, ...]]:
+        sizes = tuple(data.draw(st.lists(st.integers(2, 4), min_size=1, max_size=3)))
+        shares = data.draw(st.lists(st.integers(1, 5), min_size=len(sizes), max_size=len(sizes)))
+        weights = np.concatenate([np.full(n, p / n) for n, p in zip(sizes, shares, strict=True)])
+        return data.draw(eighths(sum(sizes), sum(sizes))), weights, sizes
+
+    (u, a, left), (v, b, right) = side(), side()
+    pair = pair_of(u, v, a, b, left=left, right=right)
+    z = pair.values.numpy()
+    expected = -(coefficients_of(pair, unbiased=unbiased) * np.abs(z[:, None] - z)).sum()
+    assert energy_between(pair, unbiased=unbiased).item() == pytest.approx(expected, abs=1e-12)
+    by_pairs = gradient_by_pairs(pair, unbiased=unbiased)
+    np.testing.assert_allclose(gradient(pair, unbiased=unbiased), by_pairs, rtol=0, atol=1e-12)
+
+
+def test_the_energy_of_strata_is_the_plug_in_less_what_each_stratum_adds() -> None:
+    """Weighted plug-in - sum over strata of p^2 V / (n - 1), with V the stratum's mean |z - z'|."""
+    cells, shares = [np.array([0.0, 2.0, 3.0]), np.array([1.0, 1.5])], [0.3, 0.7]
+    v = np.array([0.5, 4.0])
+    weights = np.concatenate([np.full(len(c), p / len(c)) for c, p in zip(cells, shares, strict=True)])
+    u = np.concatenate(cells)
+    spread = [np.abs(c[:, None] - c).mean() for c in (*cells, v)]
+    corrections = [p**2 * s / (n - 1) for p, s, n in zip((*shares, 1), spread, (3, 2, 2), strict=True)]
+    expected = oracles.energy(u, v, weights) - sum(corrections)
+    found = energy_between(pair_of(u, v, weights, left=(3, 2)), unbiased=True)
+    assert found.item() == pytest.approx(expected, abs=1e-14)
+
+
+# --- precision and size -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+def test_single_precision_keeps_its_digits_far_from_zero(unbiased: bool, offset: float) -> None:
+    draws = np.random.default_rng(0)
+    u, v = ((offset + draws.normal(c, size=n)).astype(np.float32) for c, n in ((0, 300), (0.5, 200)))
+    found = energy_distance(torch.tensor(u), torch.tensor(v), unbiased=unbiased)
+    expected = energy_distance(u.astype(np.float64), v.astype(np.float64), unbiased=unbiased)
+    assert found.item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("lead", [(), (3,)], ids=["one", "many"])
+def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, lead: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randint(-9, 10, (*lead, 40), generator=generator).float() / 4
+    z[..., :4] = torch.tensor([0.0, -0.0, 1e30, -1e-30])
+    expected = energy_distance(z[..., :25], z[..., 25:])
+    monkeypatch.setattr(order, "_LARGE", 1)
+    assert torch.equal(order.ascending(z).points, z.sort(-1).values)
+    torch.testing.assert_close(energy_distance(z[..., :25], z[..., 25:]), expected, rtol=1e-6, atol=0)
+
+
+def test_a_transformed_function_gives_the_same() -> None:
+    u, v = torch.randn(4, 5, generator=torch.Generator().manual_seed(0)).double(), torch.zeros(3).double()
+
+    def metric(z: Tensor) -> Tensor:
+        return energy_between(Pair(torch.cat([z, v]), (5,), (3,)), unbiased=True)
+
+    expected = np.stack([gradient(pair_of(row, v), unbiased=True)[:5] for row in u])
+    np.testing.assert_allclose(torch.func.vmap(torch.func.grad(metric))(u), expected, atol=1e-14)
+
+
+_MILLION = """
+import resource, torch
+from metrifair.metrics.quadratic import energy_distance
+
+def step(n):
+    u, v = torch.randn(n // 2, requires_grad=True), torch.randn(n - n // 2, requires_grad=True)
+    energy_distance(u, v, unbiased=True).backward()
+    assert u.grad.isfinite().all() and v.grad.isfinite().all()
+
+step(1000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+step(10**6)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in kilobytes on Linux only")
+def test_a_step_on_a_million_scores_takes_less_than_300_megabytes() -> None:
+    run = partial(subprocess.run, capture_output=True, text=True, timeout=120, check=True)
+    assert float(run([sys.executable, "-c", _MILLION]).stdout) < 300

