@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.choices import check_known
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError
 from metrifair.samples import Comparison
@@ -176,8 +177,7 @@ def _check(
     strata: Strata | None,
     contrast: str,
 ) -> None:
-    if contrast not in ("pairs", "rest"):
-        raise DataError(f"contrast must be 'pairs' or 'rest', got {contrast!r}")
+    check_known("contrast", contrast, ("pairs", "rest"))
     if criterion.strata and strata is None:
         raise DataError(f"{criterion.name} needs control_features; pass a column or a boolean mask")
     if criterion.labels is not None and criterion.bins is None and len(classes) < 2:

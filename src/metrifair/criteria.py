@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.choices import check_known
 from metrifair.errors import DataError
 from metrifair.tasks import Task
 
@@ -77,10 +77,7 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     """
     if isinstance(criterion, Criterion):
         return criterion
-    if criterion not in CRITERIA:
-        close = get_close_matches(str(criterion), CRITERIA, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"criterion must be one of {', '.join(CRITERIA)} or a Criterion, got {criterion!r}{hint}")
+    check_known("criterion", criterion, CRITERIA, otherwise="a Criterion")
     return CRITERIA[criterion]
 
 

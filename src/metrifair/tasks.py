@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.errors import DataError
+from metrifair.choices import check_known
 
 _SMALLEST_PROBABILITY = 1e-12  # so that a prediction of 0 or 1 has a finite output
 
@@ -84,6 +84,5 @@ def regression(loss: str = "squared_error") -> Task:
     >>> regression("huber").loss(torch.tensor([0.5, 3.0]), torch.zeros(2))
     tensor([0.1250, 2.5000])
     """
-    if loss not in REGRESSION_LOSSES:
-        raise DataError(f"loss must be one of {', '.join(REGRESSION_LOSSES)}, got {loss!r}")
+    check_known("loss", loss, REGRESSION_LOSSES)
     return Task("regression", REGRESSION_LOSSES[loss], _same, _log_clipped, _same)

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from metrifair.datasets.progress import Progress
 from metrifair.datasets.rawfile import RawFile
 from metrifair.errors import DataError
+from metrifair.progress import Progress
 
 ATTEMPTS = 3
 TIMEOUT = 30.0  # seconds without a byte

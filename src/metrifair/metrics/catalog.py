@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
+from metrifair.choices import check_known
 from metrifair.metrics import cdf
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.scores import Metric, Pair, Values, paired, result
@@ -73,10 +72,7 @@ MetricLike: TypeAlias = "str | Callable[..., Tensor]"
 
 def facts(name: str) -> MetricFacts:
     """The row of the table, or an error that lists the names."""
-    if name not in METRICS:
-        close = get_close_matches(str(name), METRICS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"metric must be one of {', '.join(METRICS)} or a function, got {name!r}{hint}")
+    check_known("metric", name, METRICS, otherwise="a function")
     return METRICS[name]
 
 

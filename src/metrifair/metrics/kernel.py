@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from metrifair.choices import check_known
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.scores import Values, paired
 
@@ -37,9 +38,7 @@ def kernel_function(
         "inverse_multiquadric": lambda far: torch.rsqrt(1 + far.square()),
         "laplace": lambda far: torch.exp(-far),
     }
-    if kernel not in shapes:
-        names = ", ".join([*shapes, "distance"])
-        raise DataError(f"kernel must be one of {names} or a function of two tensors, got {kernel!r}")
+    check_known("kernel", kernel, [*shapes, "distance"], otherwise="a function of two tensors")
     shape, lengths = shapes[kernel], bandwidths(bandwidth, scores, unbiased=unbiased, vector=vector)
     return lambda a, b: torch.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
 

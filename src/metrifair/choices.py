@@ -10,8 +10,10 @@ from types import ModuleType
 from metrifair.errors import DataError, MissingExtra
 
 
-def check_known(what: str, value: object, known: Iterable[str]) -> None:
+def check_known(what: str, value: object, known: Iterable[str], *, otherwise: str = "") -> None:
     """Raise a DataError that lists what exists, and the nearest of it, unless ``value`` is among it.
+
+    ``otherwise`` names what else the caller would have taken.
 
     >>> check_known("target", "heroin", ["heroin", "cannabis"])
     >>> check_known("target", "heroine", ["heroin", "cannabis"])
@@ -23,7 +25,8 @@ def check_known(what: str, value: object, known: Iterable[str]) -> None:
         return
     near = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise DataError(f"{what} must be one of {', '.join(map(repr, known))}, got {value!r}{hint}")
+    listed = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
+    raise DataError(f"{what} must be one of {listed}, got {value!r}{hint}")
 
 
 def check_switches(**switches: object) -> None:
