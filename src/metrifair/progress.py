@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 _WIDTH = 30
 
 
-class Progress:
-    """Shows how much of a file has come.
+def megabytes(amount: int) -> str:
+    """A number of bytes for people."""
+    return f"{amount / 1e6:.1f} MB"
 
-    Examples
-    --------
-    >>> with Progress("adult.data", total=2_000_000) as progress:  # silent here: no terminal
+
+class Progress:
+    """Shows how much of something is done.
+
+    >>> with Progress("adult.data", total=2_000_000, text=megabytes) as progress:  # silent here: no terminal
     ...     progress.show(500_000)
     >>> progress.line(500_000)
     'adult.data [#######                       ]  25% of 2.0 MB'
-    >>> Progress("adult.zip", total=None).line(1_500_000)
+    >>> Progress("adult.zip", total=None, text=megabytes).line(1_500_000)
     'adult.zip 1.5 MB'
     """
 
-    def __init__(self, label: str, total: int | None) -> None:
+    def __init__(self, label: str, total: int | None, *, text: Callable[[int], str] = str, shown: bool = True) -> None:
         self.label = label
         self.total = total
+        self.text = text
+        self.shown = shown and sys.stderr is not None and sys.stderr.isatty()
         self._shown = ""
 
     def __enter__(self) -> Self:
@@ -36,18 +42,20 @@ class Progress:
         if self._shown:
             sys.stderr.write("\n")
 
-    def line(self, received: int) -> str:
-        """The bar as text, after this many bytes."""
+    def line(self, done: int) -> str:
+        """The bar as text, after this much."""
         if not self.total:
-            return f"{self.label} {received / 1e6:.1f} MB"
-        share = min(received / self.total, 1.0)
+            return f"{self.label} {self.text(done)}"
+        share = min(done / self.total, 1.0)
         bar = "#" * int(share * _WIDTH)
-        return f"{self.label} [{bar:<{_WIDTH}}] {share:4.0%} of {self.total / 1e6:.1f} MB"
+        return f"{self.label} [{bar:<{_WIDTH}}] {share:4.0%} of {self.text(self.total)}"
 
-    def show(self, received: int) -> None:
+    def show(self, done: int) -> None:
         """Draw the bar over the last one, where it differs and someone can see it."""
-        line = self.line(received)
-        if line != self._shown and sys.stderr is not None and sys.stderr.isatty():
+        if not self.shown:
+            return
+        line = self.line(done)
+        if line != self._shown:
             sys.stderr.write(f"\r{line}")
             sys.stderr.flush()
             self._shown = line

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from metrifair.datasets.rawfile import RawFile
 from metrifair.errors import DataError
-from metrifair.progress import Progress
+from metrifair.progress import Progress, megabytes
 
 ATTEMPTS = 3
 TIMEOUT = 30.0  # seconds without a byte
@@ -119,7 +119,7 @@ def _receive(raw: RawFile, stream: BinaryIO) -> None:
             stream.truncate()
         length = response.headers.get("Content-Length") or ""
         total = start + int(length) if length.isdigit() else None
-        with Progress(raw.name, total) as progress:
+        with Progress(raw.name, total, text=megabytes) as progress:
             for block in _blocks(response):
                 if stream.tell() + len(block) > limit:
                     raise _DownloadError(f"it sends more than {limit} bytes, so it is not what was published")

@@ -1,0 +1,138 @@
+"""Models whose parameters carry leading axes (seed, strength): many networks computed as one.
+
+Inputs are (seeds, n, features), the same for all strengths of a seed; outputs are (seeds, strengths, n), or
+(seeds, strengths, n, outputs) where a model has several.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+
+from metrifair.errors import DataError
+
+Parameters: TypeAlias = Mapping[str, Tensor]
+
+
+class Model(Protocol):
+    """What training needs of a model."""
+
+    def initial(self, seed: int) -> dict[str, Tensor]:
+        """Parameters of one network at the start, without leading axes; the same for the same seed."""
+        ...
+
+    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
+        """Outputs of all networks, for parameters with leading axes (seeds, strengths)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Network:
+    """A linear model, or one with hidden layers of rectified linear units.
+
+    >>> network = Network(features=3, hidden=(4,))
+    >>> several = stacked([network.initial(seed) for seed in (0, 1)], copies=5)
+    >>> network(several, torch.zeros(2, 7, 3, dtype=torch.float64)).shape
+    torch.Size([2, 5, 7])
+    """
+
+    features: int
+    hidden: tuple[int, ...] = ()
+    outputs: int = 1
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of every layer, from the features to the outputs."""
+        return (self.features, *self.hidden, self.outputs)
+
+    def initial(self, seed: int) -> dict[str, Tensor]:
+        """Uniform weights on the scale of one over the root of a unit's inputs."""
+        generator = torch.Generator().manual_seed(seed)
+        parameters = {}
+        for layer, (before, after) in enumerate(zip(self.widths[:-1], self.widths[1:], strict=True)):
+            bound = 1 / sqrt(before) if before else 0.0
+            for name, shape in (("weight", (after, before)), ("bias", (after, 1))):
+                drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
+                parameters[f"{name}{layer}"] = (2 * drawn - 1) * bound
+        return parameters
+
+    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
+        """Outputs; the first layer of all strengths of a seed is one matrix product."""
+        weight, bias = parameters["weight0"], parameters["bias0"]
+        seeds, strengths, units, _ = weight.shape
+        flat = torch.baddbmm(bias.reshape(seeds, -1, 1), weight.reshape(seeds, -1, self.features), x.transpose(1, 2))
+        units_first = flat.view(seeds, strengths, units, -1)  # (seeds, strengths, units, n)
+        for layer in range(1, len(self.widths) - 1):
+            weight, bias = parameters[f"weight{layer}"], parameters[f"bias{layer}"]
+            units_first = weight @ units_first.relu() + bias
+        return units_first.squeeze(2) if self.outputs == 1 else units_first.transpose(2, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class StackedModule:
+    """Any ``torch.nn.Module`` that maps (n, features) to (n,), (n, 1) or (n, outputs), run as a stack.
+
+    Layers with ``reset_parameters`` start anew for each seed; other parameters start as they are.
+    """
+
+    module: torch.nn.Module
+    outputs: int = 1
+
+    def __post_init__(self) -> None:
+        for name, part in self.module.named_modules():
+            if getattr(part, "track_running_stats", False):
+                raise DataError(
+                    f"layer {name or 'itself'} ({type(part).__name__}) keeps running statistics, which a stack of "
+                    "models cannot share; use LayerNorm or GroupNorm, or track_running_stats=False"
+                )
+
+    def initial(self, seed: int) -> dict[str, Tensor]:
+        """The module's parameters, drawn anew where its layers know how."""
+        fresh = copy.deepcopy(self.module)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            for part in fresh.modules():
+                if callable(reset := getattr(part, "reset_parameters", None)):
+                    reset()
+        return {name: value.detach().double() for name, value in fresh.named_parameters()}
+
+    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
+        """Outputs, by vectorising the module over seeds and strengths."""
+
+        def one(own: dict[str, Tensor], rows: Tensor) -> Tensor:
+            output: Tensor = torch.func.functional_call(self.module, own, (rows,))
+            return output
+
+        over_strengths = torch.func.vmap(one, in_dims=(0, None), randomness="different")
+        try:
+            output: Tensor = torch.func.vmap(over_strengths, randomness="different")(dict(parameters), x)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise DataError(
+                f"{type(self.module).__name__} cannot be run as a stack of models ({error}); it must map a float "
+                "tensor (n, features) to (n, outputs) by operations without side effects"
+            ) from error
+        expected = (*x.shape[:1], output.shape[1], x.shape[1])
+        shapes = [(*expected, 1), expected] if self.outputs == 1 else [(*expected, self.outputs)]
+        if output.shape not in shapes:
+            wanted = "(n,) or (n, 1)" if self.outputs == 1 else f"(n, {self.outputs})"
+            raise DataError(f"the module must return {wanted} for n samples, got shape {tuple(output.shape[2:])}")
+        return output.squeeze(-1) if self.outputs == 1 and output.ndim == 4 else output
+
+
+def stacked(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
+    """Parameters with leading axes (seeds, strengths): one start per seed, the same for all strengths."""
+    return {
+        name: torch.stack([start[name] for start in starts]).unsqueeze(1).repeat_interleave(copies, 1)
+        for name in starts[0]
+    }
+
+
+def member(parameters: Parameters, seed: int, strength: int) -> dict[str, Tensor]:
+    """One network of a stack, as a stack of its own."""
+    return {name: value[seed : seed + 1, strength : strength + 1].clone() for name, value in parameters.items()}

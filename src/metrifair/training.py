@@ -1,0 +1,221 @@
+"""The loop: all strengths and seeds of a model trained at once on stratified batches.
+
+Shapes never change from step to step and no step asks the device for an answer, so that on an accelerator a step
+is recorded once and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from metrifair.batches import layout, rows_by_cell, stratified_pass
+from metrifair.descent import Adam
+from metrifair.errors import DataError
+from metrifair.models import Model, stacked
+from metrifair.objective import Objective
+from metrifair.progress import Progress
+from metrifair.samples import Batch, Samples, Sides, sides_of
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train."""
+
+    batch_size: int
+    epochs: int
+    learning_rate: float
+    learning_rate_decay: float = 1.0  # factor after each epoch
+    weight_decay: float = 0.0
+
+
+class Scaling(NamedTuple):
+    """Centre and spread of each feature, (seeds, features); a constant feature has spread 1."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def apply(self, x: Tensor) -> Tensor:
+        """Features (seeds, n, features) in standard units."""
+        return (x - self.mean.unsqueeze(1)) / self.scale.unsqueeze(1)
+
+
+class Trained(NamedTuple):
+    """A stack of trained models."""
+
+    parameters: dict[str, Tensor]  # leading axes (seeds, strengths)
+    scaling: Scaling
+    failed: Tensor  # (seeds, strengths): True where training diverged; such parameters are all 0
+
+
+def train(
+    data: Samples,
+    model: Model,
+    objective: Objective,
+    *,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    schedule: Schedule,
+    rows: Sequence[Tensor] | None = None,
+    standardize: bool = True,
+    device: torch.device | str = "cpu",
+    verbose: bool = False,
+) -> Trained:
+    """Models of every seed (initialisation and batches) and every strength.
+
+    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows.
+    """
+    own = list(rows) if rows is not None else [torch.arange(len(data))] * len(seeds)
+    deal = _dealer(data, objective, own, schedule.batch_size)
+    dtype = torch.float64 if deal.whole else torch.float32
+    x, y = data.x.to(device, dtype), data.y.to(device)
+    y = y.to(dtype) if y.is_floating_point() else y
+    scaling = Scaling(*(part.to(device, dtype) for part in _scaling(data, own, standardize=standardize)))
+    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    adam = Adam(
+        {name: value.to(device, dtype) for name, value in start.items()},
+        learning_rate=schedule.learning_rate,
+        weight_decay=schedule.weight_decay,
+    )
+    strength = torch.tensor(strengths, dtype=dtype, device=device)
+    weight = deal.weight.to(device, dtype).unsqueeze(1)
+    sides = tuple(_on(device, side) for side in deal.sides) if any(strengths) else ()
+
+    def step(chosen: Tensor) -> None:
+        """One step of all models on the rows (seeds, size)."""
+        features = scaling.apply(x[chosen])
+        batch = Batch(Samples(features, y[chosen].unsqueeze(1), chosen, weight), sides)
+        terms = objective(model(adam.parameters, features), batch)
+        (terms.risk + strength * terms.unfairness).sum().backward()
+        adam.step()
+
+    run = _recorded(step, adam, deal.size, len(seeds), device) if torch.device(device).type == "cuda" else step
+    failed = torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device)
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    with Progress("training", schedule.epochs, shown=verbose) as progress:
+        for epoch in range(schedule.epochs):
+            for chosen in deal.batches(generators).to(device).unbind(1):
+                run(chosen)
+            adam.learning_rate.mul_(schedule.learning_rate_decay)
+            failed |= _give_up(adam)
+            progress.show(epoch + 1)
+    return Trained({name: value.detach() for name, value in adam.parameters.items()}, scaling, failed)
+
+
+@torch.no_grad()
+def _give_up(adam: Adam) -> Tensor:
+    """Set models with a parameter that is not finite to zero; which ones those are, (seeds, strengths)."""
+    lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in adam.parameters.values()]).any(0)
+    if bool(lost.any()):
+        for value in adam.parameters.values():
+            value[lost] = 0.0
+        adam.forget_non_finite()
+    return lost
+
+
+class _Dealer(NamedTuple):
+    """Where batches come from: the same layout for all seeds, each with its own rows and weights."""
+
+    size: int
+    weight: Tensor  # (seeds, size): loss weights
+    sides: tuple[Sides, ...]
+    batches: Callable[[Sequence[torch.Generator]], Tensor]  # one epoch: rows (seeds, steps, size)
+    whole: bool  # every batch is the whole data set
+
+
+def _dealer(data: Samples, objective: Objective, rows: Sequence[Tensor], batch_size: int) -> _Dealer:
+    shared = all(torch.equal(own, rows[0]) for own in rows[1:])
+    if shared and len(rows[0]) <= batch_size:
+        return _whole_dealer(data.take(rows[0]), rows, objective)
+    cells = 1 + max(int(data.cell.max()), *(c for one in objective.comparisons for c in one.left + one.right), 0)
+    own = [[part[inside] for inside in rows_by_cell(data.cell[part], cells)] for part in rows]
+    sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
+    if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
+        raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
+    least = 2 if objective.unbiased else 1
+    plan = layout(sizes.amin(0).tolist(), objective.comparisons, size=batch_size, least=least)
+    weight = data.weight.double()
+    total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
+    shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
+    even = bool((weight == weight[0]).all())
+    odds = [None if even else [weight[cell] for cell in seed] for seed in own]
+    steps = max(1, min(len(part) for part in rows) // plan.size)
+    return _Dealer(
+        plan.size,
+        plan.weights(shares.squeeze(1)),
+        tuple(plan.sides(one, shares) for one in objective.comparisons),
+        lambda generators: torch.stack(
+            [
+                stratified_pass(seed, plan, steps, generator, odds=odd)
+                for seed, generator, odd in zip(own, generators, odds, strict=True)
+            ]
+        ),
+        whole=False,
+    )
+
+
+def _whole_dealer(samples: Samples, rows: Sequence[Tensor], objective: Objective) -> _Dealer:
+    """All rows in every batch: weights then act as weights, not as odds of being drawn."""
+    weight = samples.weight.double()
+    even = bool((weight == weight[0]).all())
+    order = samples.cell.argsort(stable=True)
+    sides = sides_of(objective.comparisons, samples.cell[order], None if even else weight[order])
+    chosen = torch.stack([own[order] for own in rows]).unsqueeze(1)
+    return _Dealer(
+        len(order),
+        (weight / weight.mean())[order].expand(len(rows), -1),
+        sides,
+        lambda _: chosen,
+        whole=True,
+    )
+
+
+def _scaling(data: Samples, rows: Sequence[Tensor], *, standardize: bool) -> tuple[Tensor, Tensor]:
+    features = data.x.shape[1]
+    if not standardize:
+        return torch.zeros(len(rows), features), torch.ones(len(rows), features)
+    moments = [weighted_moments(data.x[own].double(), data.weight[own].double()) for own in rows]
+    mean, scale = (torch.stack(parts) for parts in zip(*moments, strict=True))
+    return mean, scale
+
+
+def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column; 1 instead of a deviation that is 0 but for rounding."""
+    share = (weight / weight.sum()).unsqueeze(-1)
+    mean = (share * x).sum(0)
+    deviation = (share * (x - mean).square()).sum(0).sqrt()
+    constant = deviation <= 1e-12 * mean.abs().clamp_min(1.0)
+    return mean, torch.where(constant, 1.0, deviation)
+
+
+def _on(device: torch.device | str, sides: Sides) -> Sides:
+    rows = sides.rows if isinstance(sides.rows, slice) else sides.rows.to(device)
+    return Sides(rows, sides.left, sides.right, None if sides.weights is None else sides.weights.to(device))
+
+
+def _recorded(
+    step: Callable[[Tensor], None], adam: Adam, size: int, seeds: int, device: torch.device | str
+) -> Callable[[Tensor], None]:
+    """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
+    rows = torch.zeros(seeds, size, dtype=torch.long, device=device)
+    saved = adam.snapshot()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
+            step(rows)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(rows)
+    adam.restore(saved)
+
+    def replay(chosen: Tensor) -> None:
+        rows.copy_(chosen)
+        graph.replay()
+
+    return replay
