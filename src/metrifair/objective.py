@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,8 +12,7 @@ from torch import Tensor
 from metrifair.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
 from metrifair.metrics.between import between
 from metrifair.metrics.catalog import MetricLike, trained, trained_on_vectors
-from metrifair.metrics.scores import Metric
-from metrifair.samples import Batch, Comparison
+from metrifair.samples import Batch, Comparison, Sides
 from metrifair.tasks import Task
 
 
@@ -28,18 +27,17 @@ class Terms(NamedTuple):
 class Objective:
     """What training lowers: the mean loss, and the metric summed over all comparisons.
 
-        ``rho``, a non-decreasing function of each comparison's metric, is the identity unless given. The gradient
-        is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
+    ``rho``, a non-decreasing function of each comparison's metric, is the identity unless given. The gradient
+    is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
 
-        >>> from metrifair.batches import whole
-        >>> from metrifair.metrics.scores import Metric
-    >>> from metrifair.samples import Samples
-        >>> from metrifair.tasks import regression
-        >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
-        >>> groups = (Comparison((0,), (1,)),)
-        >>> objective = Objective(regression(), groups, unbiased=False)
-        >>> objective(torch.tensor([0.0, 1.0, 1.0, 3.0]), whole(data, groups))
-        Terms(risk=tensor(2.7500), unfairness=tensor(1.5000))
+    >>> from metrifair.batches import whole
+    >>>     >>> from metrifair.samples import Samples
+    >>> from metrifair.tasks import regression
+    >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
+    >>> groups = (Comparison((0,), (1,)),)
+    >>> objective = Objective(regression(), groups, unbiased=False)
+    >>> objective(torch.tensor([0.0, 1.0, 1.0, 3.0]), whole(data, groups))
+    Terms(risk=tensor(2.7500), unfairness=tensor(1.5000))
     """
 
     task: Task
@@ -63,23 +61,44 @@ class Objective:
         if not batch.sides:
             return output.new_zeros(())
         score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)
-        vector = self.task.vector and score.ndim == output.ndim
-        together = self._on_vectors() if vector else None
-        one_by_one = vector and together is None
-        if one_by_one:
-            score = score.transpose(-2, -1)  # coordinates, as if they were so many more models
-        metric = together or trained(self.metric, unbiased=self.unbiased)
-        found = between(
-            metric,
+        return penalty(
             score,
             batch.sides,
+            metric=self.metric,
+            unbiased=self.unbiased,
+            vector=self.task.vector and score.ndim == output.ndim,
+            slices=self.slices,
+            generator=self.generator,
             names=self.comparisons,
-            reduce="sum" if self.rho is None else "all",
-            vector=together is not None,
+            rho=self.rho,
         )
-        if self.rho is not None:
-            found = self.rho(found).sum(-1)
-        return found.sum(-1) if one_by_one else found
 
-    def _on_vectors(self) -> Metric | None:
-        return trained_on_vectors(self.metric, unbiased=self.unbiased, slices=self.slices, generator=self.generator)
+
+def penalty(
+    score: Tensor,
+    sides: Sequence[Sides],
+    *,
+    metric: MetricLike,
+    unbiased: bool,
+    vector: bool,
+    slices: int,
+    generator: torch.Generator,
+    names: Sequence[object] = (),
+    rho: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """The metric summed over comparisons; and over coordinates where scores are vectors and it takes numbers only."""
+    together = None
+    if vector:
+        together = trained_on_vectors(metric, unbiased=unbiased, slices=slices, generator=generator)
+    one_by_one = vector and together is None
+    found = between(
+        together or trained(metric, unbiased=unbiased),
+        score.transpose(-2, -1) if one_by_one else score,  # coordinates, as if they were so many more models
+        sides,
+        names=names,
+        reduce="sum" if rho is None else "all",
+        vector=together is not None,
+    )
+    if rho is not None:
+        found = rho(found).sum(-1)
+    return found.sum(-1) if one_by_one else found

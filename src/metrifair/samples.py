@@ -64,6 +64,9 @@ class Comparison:
 def membership(comparisons: Sequence[Comparison], cell: Tensor) -> Tensor:
     """True where a sample lies on the left (index 0) or right (1) of a comparison: (2, comparisons, n)."""
 
+    if not comparisons:
+        return torch.zeros(2, 0, len(cell), dtype=torch.bool, device=cell.device)
+
     def on(side: str) -> Tensor:
         return torch.stack([torch.isin(cell, cell.new_tensor(getattr(one, side))) for one in comparisons])
 
@@ -91,8 +94,6 @@ class Sides:
 
 def sides_of(comparisons: Sequence[Comparison], cell: Tensor, weight: Tensor | None = None) -> tuple[Sides, ...]:
     """The rows of each comparison among samples in these cells; ``weight`` is one number per sample."""
-    if not comparisons:
-        return ()
     return tuple(sides_where(left, right, weight) for left, right in membership(comparisons, cell).unbind(1))
 
 

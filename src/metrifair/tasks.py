@@ -36,6 +36,14 @@ def _softmax_loss(output: Tensor, y: Tensor) -> Tensor:
     return -functional.log_softmax(output, -1).gather(-1, chosen).squeeze(-1)
 
 
+def _softmax(output: Tensor) -> Tensor:
+    return functional.softmax(output, -1)
+
+
+def _log_softmax(output: Tensor) -> Tensor:
+    return functional.log_softmax(output, -1)
+
+
 def _logit(prediction: Tensor) -> Tensor:
     return torch.logit(prediction, eps=_SMALLEST_PROBABILITY)
 
@@ -66,8 +74,8 @@ BINARY = Task("binary", _log_loss, torch.sigmoid, functional.logsigmoid, _logit)
 MULTICLASS = Task(
     "multiclass",
     _softmax_loss,
-    lambda output: functional.softmax(output, -1),
-    lambda output: functional.log_softmax(output, -1),
+    _softmax,
+    _log_softmax,
     _log_clipped,
     vector=True,
 )

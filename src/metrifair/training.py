@@ -6,20 +6,25 @@ is recorded once and replayed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.batches import layout, rows_by_cell, stratified_pass
 from metrifair.descent import Adam
 from metrifair.errors import DataError
-from metrifair.models import Model, stacked
+from metrifair.models import Model, member, stacked
 from metrifair.objective import Objective
 from metrifair.progress import Progress
 from metrifair.samples import Batch, Samples, Sides, sides_of
+
+_ROWS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,35 @@ class Scaling(NamedTuple):
         return (x - self.mean.unsqueeze(1)) / self.scale.unsqueeze(1)
 
 
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """One trained model: features in, outputs out."""
+
+    model: Model
+    parameters: dict[str, Tensor]  # leading axes (1, 1)
+    scaling: Scaling  # (1, features)
+
+    @torch.no_grad()
+    def output(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
+        pieces = torch.as_tensor(x).split(_ROWS_AT_ONCE)
+        outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
+        return torch.cat(outputs).numpy()
+
+
 class Trained(NamedTuple):
     """A stack of trained models."""
 
+    model: Model
     parameters: dict[str, Tensor]  # leading axes (seeds, strengths)
     scaling: Scaling
     failed: Tensor  # (seeds, strengths): True where training diverged; such parameters are all 0
+
+    def predictor(self, seed: int, strength: int) -> Predictor:
+        """The model at these places of the stack, in double precision on the CPU."""
+        one = member(self.parameters, seed, strength)
+        scaling = Scaling(*(part[seed : seed + 1].cpu().double() for part in self.scaling))
+        return Predictor(self.model, {name: value.cpu().double() for name, value in one.items()}, scaling)
 
 
 def train(
@@ -103,7 +131,7 @@ def train(
             adam.learning_rate.mul_(schedule.learning_rate_decay)
             failed |= _give_up(adam)
             progress.show(epoch + 1)
-    return Trained({name: value.detach() for name, value in adam.parameters.items()}, scaling, failed)
+    return Trained(model, {name: value.detach() for name, value in adam.parameters.items()}, scaling, failed)
 
 
 @torch.no_grad()
@@ -138,6 +166,12 @@ def _dealer(data: Samples, objective: Objective, rows: Sequence[Tensor], batch_s
         raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
     least = 2 if objective.unbiased else 1
     plan = layout(sizes.amin(0).tolist(), objective.comparisons, size=batch_size, least=least)
+    if plan.size > batch_size:
+        warnings.warn(
+            f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} of every group "
+            "that is compared",
+            stacklevel=2,
+        )
     weight = data.weight.double()
     total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
     shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)

@@ -40,19 +40,22 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[list[Batch], Samples]:
 
 
 def _first_batch(waiting: Samples, rule: Coverage) -> Batch | None:
+    if len(waiting) < rule.size:
+        return None
     member = membership(rule.comparisons, waiting.cell)
     enough = (member.cumsum(-1) >= rule.least).all(0)  # (comparisons, n), from some sample on
     enough[:, : rule.size - 1] = False
     if not bool(enough.any(-1).all()):
         _check_patience(len(waiting), member, rule)
         return None
-    covered = enough.int().argmax(-1) + 1  # each comparison's own covered prefix
-    length = max(int(covered.max()), rule.size)
+    covered = (enough.int().argmax(-1) + 1).tolist()  # each comparison's own covered prefix
+    length = max([rule.size, *covered])
     _check_patience(length, member[..., :length], rule)
-    weight = overshoot_weights(member[..., :length].flatten(0, 1), rule)
     batch = waiting.take(slice(0, length))
-    sides = (sides_where(*member[:, j, :end]) for j, end in enumerate(covered.tolist()))
-    return Batch(batch.with_weight(batch.weight * weight.to(batch.weight.dtype)), tuple(sides))
+    uneven = None if bool((batch.weight == batch.weight[0]).all()) else batch.weight
+    sides = (sides_where(member[0, j, :end], member[1, j, :end], uneven) for j, end in enumerate(covered))
+    weight = overshoot_weights(member[..., :length].flatten(0, 1), rule).to(batch.weight.dtype)
+    return Batch(batch.with_weight(batch.weight * weight), tuple(sides))
 
 
 def _check_patience(length: int, member: Tensor, rule: Coverage) -> None:

@@ -1,0 +1,225 @@
+"""From a table, labels and groups to what training takes: the part that all estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from metrifair.cells import Attribute, Cells, Contrast, Strata, compiled
+from metrifair.choices import check_known
+from metrifair.criteria import Compare, Criterion, criterion_named
+from metrifair.errors import DataError
+from metrifair.metrics.catalog import MetricLike
+from metrifair.models import Model, Network, StackedModule
+from metrifair.objective import Objective
+from metrifair.samples import Comparison, Samples
+from metrifair.tables import Table, group_codes, same_length, stratum_codes
+from metrifair.tasks import Task
+from metrifair.training import Schedule
+
+Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
+"""Groups by attribute, or the groups of the only one."""
+
+
+class Settings(Protocol):
+    """The parameters of an estimator that fitting reads."""
+
+    strength: float
+    criterion: str | Criterion
+    metric: MetricLike
+    unbiased: bool
+    compare: Compare
+    contrast: Contrast
+    intersectional: bool
+    model: str | torch.nn.Module
+    hidden: Sequence[int]
+    batch_size: int | Literal["auto"]
+    epochs: int | Literal["auto"]
+    learning_rate: float
+    learning_rate_decay: float
+    weight_decay: float
+    standardize: bool
+    device: str
+    random_state: Any
+    verbose: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Checked arrays, and what the targets mean."""
+
+    x: NDArray[np.float64]
+    labels: NDArray[Any]  # codes of classes, or regression targets as the user gave them
+    targets: NDArray[Any]  # what the loss is computed with
+    weight: NDArray[np.float64]
+    task: Task
+    sensitive_features: Table | None = None
+    control_features: Table | None = None
+    classes: tuple[object, ...] = ()
+    positive: int = 1
+
+    @property
+    def outputs(self) -> int:
+        """Numbers a model returns for each sample."""
+        return len(self.classes) if self.task.vector else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """What groups and strata stand for: fixed at the first fit and kept for all later samples."""
+
+    criterion: Criterion
+    attributes: tuple[Attribute, ...] = ()
+    intersectional: bool = False
+    strata: Strata | None = None
+    cells: Cells | None = None  # None: nothing is compared
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """What is compared."""
+        return self.cells.comparisons if self.cells else ()
+
+    def samples(self, problem: Problem) -> Samples:
+        """Samples with their cells; rows of weight zero are left out, as if they had never been there."""
+        kept = problem.weight > 0
+        if not kept.any():
+            raise DataError("sample_weight is zero for every sample; at least one must count")
+        arrays = problem.x, problem.targets, self._cell(problem), problem.weight
+        return Samples(*(torch.as_tensor(np.ascontiguousarray(array[kept])) for array in arrays))
+
+    def _cell(self, problem: Problem) -> NDArray[np.int64]:
+        if self.cells is None:
+            return np.zeros(len(problem.x), dtype=np.int64)
+        if problem.sensitive_features is None:
+            raise DataError("sensitive_features is missing, although the first fit had it; pass one value per sample")
+        groups = group_codes(problem.sensitive_features, intersectional=self.intersectional, attributes=self.attributes)
+        strata = None
+        if self.strata is not None:
+            strata = stratum_codes(problem.control_features, self.strata)[0]
+        same_length(X=problem.x, sensitive_features=groups.codes, control_features=strata)
+        return self.cells.of(groups.codes, labels=problem.labels, strata=strata)
+
+
+def scheme_for(settings: Settings, problem: Problem, groups: Declared | None = None) -> Scheme:
+    """The scheme of a first fit; ``groups`` declares groups that its samples may not all show."""
+    criterion = criterion_named(settings.criterion)
+    if settings.strength == 0:
+        return Scheme(criterion)
+    if problem.sensitive_features is None:
+        raise DataError(
+            f"strength={settings.strength} asks for fairness between groups; pass sensitive_features, one value per "
+            "sample, or set strength=0"
+        )
+    attributes = group_codes(problem.sensitive_features, intersectional=settings.intersectional).attributes
+    if groups is not None:
+        attributes = _declared(groups, attributes)
+    strata = None if problem.control_features is None else stratum_codes(problem.control_features)[1]
+    cells = compiled(
+        criterion,
+        attributes,
+        classes=problem.classes,
+        positive=problem.positive,
+        strata=strata,
+        contrast=settings.contrast,
+    )
+    return Scheme(criterion, attributes, settings.intersectional, strata, cells)
+
+
+def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, ...]:
+    names = [attribute.name for attribute in found]
+    if not isinstance(groups, Mapping):
+        if len(names) > 1:
+            raise DataError(f"groups must map each of {names} to its groups, got a single list")
+        groups = {names[0]: groups}
+    if set(groups) != set(names):
+        raise DataError(f"groups must name the attributes {names}, got {list(groups)}")
+    return tuple(Attribute(name, tuple(groups[name])) for name in names)
+
+
+_RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "strength": ("a finite number from 0 upwards", lambda value: _number(value) and value >= 0),
+    "learning_rate": ("a positive number", lambda value: _number(value) and value > 0),
+    "learning_rate_decay": ("a number above 0, at most 1", lambda value: _number(value) and 0 < value <= 1),
+    "weight_decay": ("a number from 0 upwards", lambda value: _number(value) and value >= 0),
+    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
+    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
+}
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise a DataError that names the first parameter out of its range."""
+    for name, (wanted, allows) in _RANGES.items():
+        value = getattr(settings, name)
+        if not allows(value):
+            raise DataError(f"{name} must be {wanted}, got {value!r}")
+    check_known("compare", settings.compare, ("prediction", "output"))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+
+
+def objective_for(settings: Settings, scheme: Scheme, task: Task, seed: int) -> Objective:
+    """The objective; the seed draws the projections of vector scores."""
+    return Objective(
+        task,
+        scheme.comparisons,
+        scheme.criterion,
+        settings.metric,
+        unbiased=settings.unbiased,
+        compare=settings.compare,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def model_for(settings: Settings, features: int, outputs: int) -> Model:
+    """The network that ``model`` and ``hidden`` describe."""
+    if isinstance(settings.model, torch.nn.Module):
+        return StackedModule(settings.model, outputs)
+    check_known("model", settings.model, ("linear", "mlp"), otherwise="a torch.nn.Module")
+    return Network(features, tuple(settings.hidden) if settings.model == "mlp" else (), outputs)
+
+
+def schedule_for(settings: Settings, samples: int) -> Schedule:
+    """Batch size and epochs for so many samples, where they are left to us.
+
+    Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. The number of epochs makes about
+    2,000 steps, at least 20 passes.
+    """
+    size = settings.batch_size
+    if size == "auto":
+        size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
+    steps = max(1, samples // size)
+    epochs = max(20, -(-2_000 // steps)) if settings.epochs == "auto" else settings.epochs
+    return Schedule(size, epochs, settings.learning_rate, settings.learning_rate_decay, settings.weight_decay)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that an integer is, or one drawn from a generator or from nowhere."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31 - 1))
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        draw = random_state.integers if isinstance(random_state, np.random.Generator) else random_state.randint
+        return int(draw(2**31 - 1))
+    raise DataError(f"random_state must be None, an integer or a NumPy generator, got {random_state!r}")
+
+
+def device_of(device: str) -> torch.device:
+    """The device of that name; ``"auto"`` is a CUDA device where there is one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise DataError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from error

@@ -1,0 +1,125 @@
+"""Learning from a stream: samples wait until a batch is covered, then one step is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from metrifair.batches import Coverage, cut
+from metrifair.descent import Adam
+from metrifair.errors import DataError
+from metrifair.models import Model, stacked
+from metrifair.objective import Objective
+from metrifair.samples import Batch, Samples, joined
+from metrifair.training import Predictor, Scaling
+
+
+class Moments(NamedTuple):
+    """Weight, mean and sum of squared deviations of each feature of all samples so far."""
+
+    weight: Tensor
+    mean: Tensor  # (features,)
+    squares: Tensor  # (features,)
+
+    @classmethod
+    def of(cls, scaling: Scaling, weight: float) -> Moments:
+        """Moments of samples of this total weight that have this centre and spread."""
+        mean, scale = scaling.mean[0], scaling.scale[0]
+        return cls(torch.tensor(weight, dtype=torch.float64), mean, scale.square() * weight)
+
+    def with_samples(self, x: Tensor, weight: Tensor) -> Moments:
+        """After more samples; the order of the additions is that of the batches."""
+        more = weight.sum()
+        mean = (weight.unsqueeze(-1) * x).sum(0) / more
+        squares = (weight.unsqueeze(-1) * (x - mean).square()).sum(0)
+        total = self.weight + more
+        shift = mean - self.mean
+        return Moments(
+            total,
+            self.mean + shift * more / total,
+            self.squares + squares + shift.square() * self.weight * more / total,
+        )
+
+    @property
+    def scaling(self) -> Scaling:
+        """Centre and spread for a stack of one."""
+        spread = (self.squares / self.weight.clamp_min(1e-300)).sqrt()
+        usable = spread > 1e-12 * self.mean.abs().clamp_min(1.0)
+        return Scaling(self.mean.unsqueeze(0), torch.where(usable, spread, 1.0).unsqueeze(0))
+
+
+class Learner:
+    """A model that learns for ever in constant memory.
+
+    The state is the parameters, their moments, the features' running moments and the samples that wait. How the
+    stream was cut into chunks leaves no trace in it.
+
+    >>> from metrifair.models import Network
+    >>> from metrifair.samples import Comparison
+    >>> from metrifair.tasks import BINARY
+    >>> groups = (Comparison((0,), (1,)),)
+    >>> learner = Learner(Network(1), Objective(BINARY, groups), Coverage(groups, size=4), strength=1.0)
+    >>> chunk = Samples(torch.rand(11, 1), torch.ones(11), torch.arange(11) % 2, torch.ones(11))
+    >>> learner.learn(chunk), len(learner.waiting)
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        objective: Objective,
+        rule: Coverage,
+        *,
+        strength: float,
+        seed: int = 0,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 0.0,
+        standardize: bool = True,
+        start: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        self.model, self.objective, self.rule, self.strength = model, objective, rule, strength
+        self.standardize = standardize
+        parameters = stacked([model.initial(seed)], 1) if start is None else start
+        self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
+        self.moments: Moments | None = None
+        self.waiting: Samples | None = None
+
+    def learn(self, chunk: Samples) -> int:
+        """Take in samples; how many steps were taken."""
+        batches, self.waiting = cut(chunk if self.waiting is None else joined([self.waiting, chunk]), self.rule)
+        for batch in batches:
+            self._step(batch)
+        return len(batches)
+
+    def _step(self, batch: Batch) -> None:
+        samples = batch.samples
+        if self.standardize:
+            self.moments = self._moments(samples.x.shape[1]).with_samples(samples.x, samples.weight)
+        features = self._scaling(samples.x.shape[1]).apply(samples.x.unsqueeze(0))
+        before = self.adam.snapshot()
+        terms = self.objective(self.model(self.adam.parameters, features), batch)
+        (terms.risk + self.strength * terms.unfairness).sum().backward()
+        self.adam.step()
+        if not bool(self.adam.vector.isfinite().all()):
+            self.adam.restore(before)
+            raise DataError(
+                f"learning diverged at strength {self.strength}; this batch was left out. Lower the learning rate, "
+                "or check the scale of X"
+            )
+
+    def _moments(self, features: int) -> Moments:
+        zero = torch.zeros(features, dtype=torch.float64)
+        return self.moments or Moments(torch.zeros((), dtype=torch.float64), zero, zero)
+
+    def _scaling(self, features: int) -> Scaling:
+        if self.standardize and self.moments is not None:
+            return self.moments.scaling
+        return Scaling(*(fill(1, features, dtype=torch.float64) for fill in (torch.zeros, torch.ones)))
+
+    def predictor(self, features: int) -> Predictor:
+        """The model as it is now."""
+        parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
+        return Predictor(self.model, parameters, self._scaling(features))
