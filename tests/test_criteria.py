@@ -108,8 +108,8 @@ def test_an_unknown_name_is_answered_with_the_known_ones(given: str, hint: str) 
     with pytest.raises(DataError) as caught:
         criterion_named(given)
     assert str(caught.value) == (
-        "criterion must be one of statistical_parity, equal_opportunity, predictive_equality, equalized_odds, "
-        f"risk_parity, conditional_statistical_parity or a Criterion, got {given!r}{hint}"
+        "criterion must be one of 'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', "
+        f"'risk_parity', 'conditional_statistical_parity' or a Criterion, got {given!r}{hint}"
     )
 
 

@@ -61,10 +61,7 @@ def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
 def test_the_stub_declares_exactly_the_public_names():
     tree = ast.parse((ROOT / "src/metrifair/__init__.pyi").read_text())
     imported = {
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
     assert imported == set(metrifair.__all__)
 
@@ -75,7 +72,9 @@ def test_every_public_name_is_documented(name):
     assert (thing.__doc__ or "").strip(), name
     is_error = isinstance(thing, type) and issubclass(thing, Exception)
     if callable(thing) and not is_error:
-        assert ">>>" in thing.__doc__ or any(">>>" in (vars(thing).get(part).__doc__ or "") for part in vars(thing)), name
+        assert ">>>" in thing.__doc__ or any(">>>" in (vars(thing).get(part).__doc__ or "") for part in vars(thing)), (
+            name
+        )
 
 
 def test_no_source_file_asks_for_code_to_be_executed():

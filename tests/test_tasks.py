@@ -111,4 +111,6 @@ def test_huber_joins_its_two_parts_smoothly() -> None:
 def test_an_unknown_loss_is_answered_with_the_known_ones() -> None:
     with pytest.raises(DataError) as caught:
         regression("squared")
-    assert str(caught.value) == "loss must be one of squared_error, absolute_error, huber, got 'squared'"
+    assert str(caught.value) == (
+        "loss must be one of 'squared_error', 'absolute_error', 'huber', got 'squared'; did you mean 'squared_error'?"
+    )

@@ -31,7 +31,7 @@ class Objective:
     is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
 
     >>> from metrifair.batches import whole
-    >>>     >>> from metrifair.samples import Samples
+    >>> from metrifair.samples import Samples
     >>> from metrifair.tasks import regression
     >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)

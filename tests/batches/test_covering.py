@@ -124,7 +124,12 @@ def test_weights_of_the_stream_multiply_those_of_the_rule(cells: list[int], rule
     stream = stream_of(cells)
     heavy = stream.with_weight(1 + stream.x[:, 0])
     for plain, batch in zip(cut(stream, rule)[0], cut(heavy, rule)[0], strict=True):
-        assert torch.equal(batch.samples.weight, plain.samples.weight * (1 + batch.samples.x[:, 0]))
+        own = 1 + batch.samples.x[:, 0]
+        assert torch.equal(batch.samples.weight, plain.samples.weight * own)
+        for even, sides in zip(plain.sides, batch.sides, strict=True):
+            assert torch.equal(even.rows, sides.rows)
+            assert even.weights is None
+            assert torch.equal(sides.weights, own[sides.rows])  # what a sample counts, not what the rule adds
 
 
 # Two groups: everything in closed form.
@@ -283,7 +288,7 @@ SCENARIOS: dict[str, Scenario] = {
         STATISTICAL_PARITY,
         "pairs",
         4,
-        [(0.45, -1.0, [0, 0, 0]), (0.4, -0.5, [0, 0, 1]), (0.1, 4.0, [0, 1, 0]), (0.05, -1.5, [0, 1, 1])],
+        [(0.45, 0.0, [0, 0, 0]), (0.42, 2.0, [1, 0, 1]), (0.1, 2.5, [0, 1, 0]), (0.03, 0.2, [0, 1, 1])],
     ),
     "each against the rest": (
         STATISTICAL_PARITY,
@@ -342,7 +347,7 @@ def simulated(scenario: str, rule: str, count: int) -> Tensor:
     return z_values(found, population.truth(theta))
 
 
-LENGTHS = [2000, pytest.param(20_000, marks=pytest.mark.slow)]
+LENGTHS = [1200, pytest.param(20_000, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("count", LENGTHS)
@@ -371,7 +376,7 @@ def test_waiting_for_one_more_and_dropping_the_last_is_unbiased_too(scenario: st
 
 @pytest.mark.parametrize("scenario", ["two attributes"])
 def test_the_cross_check_agrees(scenario: str) -> None:
-    assert simulated(scenario, "cross-check", 1000).abs().max() < 4
+    assert simulated(scenario, "cross-check", 800).abs().max() < 4
 
 
 # Covering batches of a data set, and streams that never cover.
@@ -455,7 +460,6 @@ def test_batches_before_the_stream_dries_up_are_delivered(chunk: int) -> None:
         next(batches)
 
 
-@pytest.mark.xfail(raises=RuntimeError, reason="src: covering fails where there is nothing to compare")
 def test_without_comparisons_batches_have_the_size_asked_for() -> None:
     batches, left = cut(stream_of([0] * 7), Coverage((), size=3))
     assert [len(batch.samples) for batch in batches] == [3, 3]

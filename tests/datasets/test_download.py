@@ -15,7 +15,7 @@ import pytest
 from metrifair.datasets import download as downloading
 from metrifair.datasets.download import download
 from metrifair.datasets.files import read
-from metrifair.datasets.progress import Progress
+from metrifair.progress import Progress
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:

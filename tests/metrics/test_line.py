@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,7 @@ from metrifair.metrics.cdf import (
     wasserstein_distance,
 )
 
-closely = settings(proven, max_examples=80)
+closely = settings(proven, max_examples=60)
 plain_or_weighted = cases() | cases(weighted=True)
 
 
@@ -33,7 +34,9 @@ def to_rounding(expected: float, scale: float) -> object:
 @closely
 @given(cases())
 def test_kolmogorov_is_scipys_statistic(case: Case) -> None:
-    expected = stats.ks_2samp(case.u, case.v, method="asymp").statistic
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's p-value divides by zero for tiny samples
+        expected = stats.ks_2samp(case.u, case.v, method="asymp").statistic
     assert kolmogorov_distance(case.u, case.v) == to_rounding(expected, 1)
 
 
