@@ -125,12 +125,15 @@ def train(
     failed = torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     with Progress("training", schedule.epochs, shown=verbose) as progress:
-        for epoch in range(schedule.epochs):
-            for chosen in deal.batches(generators).to(device).unbind(1):
+        upcoming = deal.batches(generators)
+        for epoch in range(1, schedule.epochs + 1):
+            for chosen in upcoming.to(device).unbind(1):
                 run(chosen)
             adam.learning_rate.mul_(schedule.learning_rate_decay)
+            if epoch < schedule.epochs:
+                upcoming = deal.batches(generators)  # before the device is waited for: it is still at work
             failed |= _give_up(adam)
-            progress.show(epoch + 1)
+            progress.show(epoch)
     return Trained(model, {name: value.detach() for name, value in adam.parameters.items()}, scaling, failed)
 
 

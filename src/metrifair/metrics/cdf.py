@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, closes_tie
+from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, closes_tie, running_sums
 from metrifair.metrics.scores import Pair, Values, paired, result
 
 
@@ -39,7 +39,7 @@ def merged(pair: Pair) -> Merged:
     z = pair.values
     with torch.no_grad():
         order = ascending(z).order
-        cumulative = block_weights_in_order(pair, pair.samples, order).cumsum(-1)
+        cumulative = running_sums(block_weights_in_order(pair, pair.samples, order))
         left, right = (cumulative / cumulative[..., -1:]).to(z.dtype).unbind(-2)
     return Merged(z.gather(-1, order), left, right)
 

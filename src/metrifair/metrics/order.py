@@ -64,11 +64,8 @@ def _ties(points: NDArray[Any]) -> Ties | None:
 
 def _ties_on_device(points: Tensor) -> Ties:
     """The same without asking whether there are any, for which the device would have to be waited for."""
-    place = torch.arange(points.shape[-1], device=points.device)
-    equal = points[..., 1:] == points[..., :-1]
-    first = place * torch.nn.functional.pad(~equal, (1, 0), value=True)
-    last = torch.where(torch.nn.functional.pad(equal, (0, 1), value=False), points.shape[-1], place)
-    return Ties(first.cummax(-1).values, last.flip(-1).cummin(-1).values.flip(-1))
+    points = points.contiguous()
+    return Ties(torch.searchsorted(points, points), torch.searchsorted(points, points, right=True) - 1)
 
 
 def _packed_argsort(z: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -114,6 +111,14 @@ def _at(rows: Tensor, places: Tensor) -> Tensor:
         return rows.index_select(-1, places)
     shape = *places.shape[:-1], *rows.shape[-2:]
     return rows.expand(shape).gather(-1, places.unsqueeze(-2).expand(shape))
+
+
+def running_sums(rows: Tensor) -> Tensor:
+    """Cumulative sums along the last axis."""
+    if rows.ndim == 2 and rows.shape[-1] >= _LARGE:
+        # A device scans a single row with all its processors, but each of several rows with one.
+        return torch.stack([row.cumsum(0) for row in rows])
+    return rows.cumsum(-1)
 
 
 def closes_tie(points: Tensor) -> Tensor:

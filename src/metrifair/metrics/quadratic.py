@@ -19,7 +19,7 @@ from torch import Tensor
 
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
-from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, weight_below_twice
+from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, running_sums, weight_below_twice
 from metrifair.metrics.scores import Pair, Values, paired, result
 
 _BLOCK = 2**22  # pairs held in memory at once
@@ -76,7 +76,7 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
         form = form_of(pair, unbiased=unbiased)
         points, order, ties = ascending(z)
         weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
-        cumulative = weights.cumsum(-1)
+        cumulative = running_sums(weights)
         # Derivatives of sum_j W_kj |z - z_j| at the sorted scores.
         slope = weight_below_twice(weights, cumulative, ties).sub_(cumulative[..., -1:])
         coefficients = (form.matrix @ slope).mul_(weights).sum(-2).mul_(-2.0)
@@ -125,7 +125,7 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Tensor:
         potential = form.matrix @ (below + above - weights)
         value = (weights * potential).sum((-2, -1)) - (form.kept * weights.square()).sum((-2, -1))
         # Equal scores pull neither way: take out of the difference what ties put on one side.
-        cumulative = weights.cumsum(-1)
+        cumulative = running_sums(weights)
         one_sided = 2 * cumulative - weights - weight_below_twice(weights, cumulative, ties)
         slope = (above - below + one_sided) / length
         gradient = (2 * weights * (form.matrix @ slope)).sum(-2).to(z.dtype)

@@ -1,0 +1,93 @@
+"""Many models trained at once: time per model and step, against one model alone; absolute figures on a GPU."""
+
+from __future__ import annotations
+
+import platform
+import time
+from datetime import UTC, datetime
+
+import numpy as np
+import torch
+
+from benchmarks.timing import Row, print_table
+from metrifair.models import Network
+from metrifair.objective import Objective
+from metrifair.samples import Comparison, Samples
+from metrifair.tasks import BINARY
+from metrifair.training import Schedule, train
+
+GROUPS = (Comparison((0,), (1,)),)
+
+
+def data(rows: int, features: int) -> Samples:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(rows, features, generator=generator)
+    group = (torch.rand(rows, generator=generator) < 0.7).long()
+    x[:, 0] += group
+    y = (torch.rand(rows, generator=generator) < torch.sigmoid(x[:, 0] + x[:, 1])).float()
+    return Samples(x, y, group, torch.ones(rows))
+
+
+def seconds_per_step(
+    samples: Samples, *, batch: int, seeds: int, strengths: int, steps: int, device: str = "cpu"
+) -> float:
+    """Time of one step of the whole stack; set-up is measured apart and taken off."""
+    per_epoch = len(samples) // batch
+    epochs = max(1, steps // per_epoch)
+
+    def run(epochs: int) -> float:
+        start = time.perf_counter()
+        train(
+            samples,
+            Network(samples.x.shape[1], (16,)),
+            Objective(BINARY, GROUPS),
+            strengths=[0.0, *np.geomspace(1e-3, 10, strengths - 1)] if strengths > 1 else [1.0],
+            seeds=range(seeds),
+            schedule=Schedule(batch, epochs, 1e-3),
+            device=device,
+        )
+        if device != "cpu":
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+    run(1)
+    short, long = run(1), run(1 + epochs)
+    return (long - short) / (epochs * per_epoch)
+
+
+def against_one_by_one() -> list[Row]:
+    rows = []
+    for name, shape, batch, steps, target in (
+        ("Drug", (1_413, 12), 128, 60, 15.0),
+        ("Adult", (32_561, 12), 2_048, 15, 1.5),
+    ):
+        samples = data(*shape)
+        alone = seconds_per_step(samples, batch=batch, seeds=1, strengths=1, steps=20 * steps)
+        together = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=steps) / 250
+        claim = f"250 models at once, {name} shape: time per model and step against one alone"
+        measured = f"{alone / together:.1f}x ({alone * 1e6:.0f} -> {together * 1e6:.1f} us)"
+        rows.append(Row(claim, measured, f">= {target:g}x", alone / together >= target))
+    return rows
+
+
+def on_gpu() -> list[Row]:
+    rows = []
+    for batch, features, limit in ((2_048, 100, 0.8), (128, 12, 0.25)):
+        samples = data(16 * batch, features)
+        step = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=2_000, device="cuda") * 1e3
+        claim = f"250 models, batch {batch:,} x {features} features, one step"
+        rows.append(Row(claim, f"{step:.3f} ms", f"<= {limit} ms", step <= limit))
+    return rows
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    if torch.cuda.is_available():
+        where = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {datetime.now(UTC):%Y-%m-%d}"
+        print_table(f"Stacks of models ({where})", on_gpu())
+    else:
+        print_table(f"Stacks of models (one thread, {platform.machine()})", against_one_by_one())
+
+
+if __name__ == "__main__":
+    main()
