@@ -1,6 +1,7 @@
-from . import batches, criteria, datasets, errors
+from . import batches, criteria, datasets, errors, nn
 from .criteria import Criterion
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
+from .estimators import FairClassifier, FairRegressor
 from .measuring import unfairness
 from .metrics.catalog import distances
 from .metrics.cdf import cramer_distance, kolmogorov_distance, lp_distance, total_variation, wasserstein_distance
@@ -13,6 +14,8 @@ from .objective import Objective
 __all__ = [
     "Criterion",
     "DataError",
+    "FairClassifier",
+    "FairRegressor",
     "MissingExtra",
     "ModelFileError",
     "Objective",
@@ -29,6 +32,7 @@ __all__ = [
     "lp_distance",
     "median_distance",
     "mmd_squared",
+    "nn",
     "sliced_energy_distance",
     "total_variation",
     "unfairness",

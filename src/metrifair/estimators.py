@@ -60,7 +60,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         class, if there are more than two).
     hidden : units of the hidden layers of ``"mlp"``.
     batch_size, epochs, learning_rate, learning_rate_decay, weight_decay : the descent (Adam). By default small data
-        sets are used whole in every step, and about 2,000 steps are made.
+        sets are used whole in every step, and 300 to 1,000 steps are made (docs/defaults.md).
     standardize : centre and scale the features inside.
     device : ``"auto"`` takes a CUDA device where there is one.
     random_state : seed of initial weights and batches.
@@ -351,36 +351,47 @@ def _validated(
 
 def _fit(estimator: Estimator, problem: Problem) -> None:
     """Train, and keep what predicting and learning on need."""
-    scheme, seed = scheme_for(estimator, problem), seed_of(estimator.random_state)
-    samples = scheme.samples(problem)
-    schedule = schedule_for(estimator, len(samples))
-    trained = train(
-        samples,
-        model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, seed),
-        strengths=[estimator.strength],
-        seeds=[seed],
-        schedule=schedule,
-        standardize=estimator.standardize,
-        device=device_of(estimator.device),
-        verbose=estimator.verbose,
-    )
-    if bool(trained.failed.any()):
+    seed = seed_of(estimator.random_state)
+    (fitted,) = stack_fitted(estimator, problem, strengths=[estimator.strength], seeds=[seed])
+    if fitted is None:
         raise DataError(
             f"training diverged at strength {estimator.strength}; lower learning_rate (now {estimator.learning_rate}), "
             "or check the scale of X and y"
         )
     estimator.__dict__.pop("learner_", None)
-    estimator.scheme_ = scheme
-    estimator.n_iter_ = schedule.epochs
-    estimator.weight_seen_ = float(samples.weight.sum())
-    estimator.predictor_ = trained.predictor(0, 0)
+    vars(estimator).update(fitted)
+
+
+def stack_fitted(
+    estimator: Estimator, problem: Problem, *, strengths: Sequence[float], seeds: Sequence[int]
+) -> list[dict[str, Any] | None]:
+    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
+    scheme = scheme_for(estimator, problem, penalised=any(strengths))
+    samples = scheme.samples(problem)
+    schedule = schedule_for(estimator, len(samples))
+    trained = train(
+        samples,
+        model_for(estimator, problem.x.shape[1], problem.outputs),
+        objective_for(estimator, scheme, problem.task, seeds[0]),
+        strengths=strengths,
+        seeds=seeds,
+        schedule=schedule,
+        standardize=estimator.standardize,
+        device=device_of(estimator.device),
+        verbose=estimator.verbose,
+    )
+    shared = {"scheme_": scheme, "n_iter_": schedule.epochs, "weight_seen_": float(samples.weight.sum())}
+    return [
+        None if bool(trained.failed[s, k]) else shared | {"predictor_": trained.predictor(s, k)}
+        for s in range(len(seeds))
+        for k in range(len(strengths))
+    ]
 
 
 def _learn(estimator: Estimator, problem: Problem, groups: Declared | None) -> None:
     """Take the next samples of a stream in."""
     if not hasattr(estimator, "scheme_"):
-        estimator.scheme_ = scheme_for(estimator, problem, groups)
+        estimator.scheme_ = scheme_for(estimator, problem, penalised=estimator.strength > 0, groups=groups)
     samples = estimator.scheme_.samples(problem)
     if not hasattr(estimator, "learner_"):
         estimator.learner_ = _learner(estimator, problem)

@@ -105,10 +105,10 @@ class Scheme:
         return self.cells.of(groups.codes, labels=problem.labels, strata=strata)
 
 
-def scheme_for(settings: Settings, problem: Problem, groups: Declared | None = None) -> Scheme:
+def scheme_for(settings: Settings, problem: Problem, *, penalised: bool, groups: Declared | None = None) -> Scheme:
     """The scheme of a first fit; ``groups`` declares groups that its samples may not all show."""
     criterion = criterion_named(settings.criterion)
-    if settings.strength == 0:
+    if not penalised and problem.sensitive_features is None:
         return Scheme(criterion)
     if problem.sensitive_features is None:
         raise DataError(
@@ -190,16 +190,17 @@ def model_for(settings: Settings, features: int, outputs: int) -> Model:
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
-    """Batch size and epochs for so many samples, where they are left to us.
+    """Batch size and epochs for so many samples, where they are left to us (docs/defaults.md says how they were chosen).
 
-    Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. The number of epochs makes about
-    2,000 steps, at least 20 passes.
+    Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
+    steps; a network 60 passes, but not fewer than 300 steps nor many more than 1,000, for it may overfit.
     """
     size = settings.batch_size
     if size == "auto":
         size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
-    steps = max(1, samples // size)
-    epochs = max(20, -(-2_000 // steps)) if settings.epochs == "auto" else settings.epochs
+    per_epoch = max(1, samples // size)
+    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 300, 1_000))
+    epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
     return Schedule(size, epochs, settings.learning_rate, settings.learning_rate_decay, settings.weight_decay)
 
 

@@ -1,0 +1,101 @@
+"""Score distributions of the groups: where they are furthest apart, and few enough numbers to draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from metrifair.errors import DataError
+from metrifair.points import Curves
+from metrifair.report.scales import figure_text
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest difference between two groups' shares below a score."""
+
+    score: float
+    lower: str  # the group with the smaller share below the score
+    upper: str
+    low: float
+    high: float
+
+    @property
+    def size(self) -> float:
+        """The difference of the shares."""
+        return self.high - self.low
+
+    @property
+    def text(self) -> str:
+        """The gap as a sentence.
+
+        >>> Gap(0.5, "a", "b", 0.25, 0.75).text
+        'Largest gap 0.500, at score 0.500: 75.0% of “b” lie below it, 25.0% of “a”.'
+        """
+        return (
+            f"Largest gap {figure_text(self.size)}, at score {figure_text(self.score)}: "
+            f"{figure_text(100 * self.high, digits=1)}% of “{self.upper}” lie below it, "
+            f"{figure_text(100 * self.low, digits=1)}% of “{self.lower}”."
+        )
+
+
+def widest_gap(curves: Curves) -> Gap | None:
+    """Where the distribution functions are furthest apart, on the grid; None for fewer than two groups.
+
+    >>> widest_gap(Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]}))
+    Gap(score=1, lower='a', upper='b', low=0.5, high=0.9)
+    """
+    if len(curves.cumulative) < 2:
+        return None
+    best: Gap | None = None
+    for at, score in enumerate(curves.grid):
+        shares = {name: values[at] for name, values in curves.cumulative.items()}
+        lower, upper = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        if best is None or shares[upper] - shares[lower] > best.size:
+            best = Gap(score, lower, upper, shares[lower], shares[upper])
+    return best
+
+
+def check_curves(curves: Mapping[float, Curves]) -> None:
+    """Raise a DataError where a curve and its grid differ in length: it would be drawn at wrong scores.
+
+    >>> check_curves({0.5: Curves([0, 1], {"a": [1, 1]}, {"a": [0, 1, 1]})})
+    Traceback (most recent call last):
+    metrifair.errors.DataError: the cumulative curve of group 'a' at strength 0.5 has 3 values, its grid 2; ...
+    """
+    for strength, found in curves.items():
+        if any(left >= right for left, right in pairwise(found.grid)):
+            raise DataError(f"the grid of the curves at strength {strength!r} must ascend; sort it")
+        for kind, by_group in (("density", found.density), ("cumulative", found.cumulative)):
+            for name, values in by_group.items():
+                if len(values) != len(found.grid):
+                    raise DataError(
+                        f"the {kind} curve of group {name!r} at strength {strength!r} has {len(values)} values, its "
+                        f"grid {len(found.grid)}; give one value per score of the grid"
+                    )
+
+
+def thinned(curves: Curves, most: int) -> Curves:
+    """The curves on at most about ``most`` scores of their grid, evenly taken; both ends and the widest gap stay.
+
+    >>> thinned(Curves([0, 1, 2, 3, 4], {"a": [5, 6, 7, 8, 9]}, {}), 3)
+    Curves(grid=[0, 2, 4], density={'a': [5, 7, 9]}, cumulative={})
+    """
+    count = len(curves.grid)
+    if count <= most:
+        return curves
+    kept = {round(step * (count - 1) / (most - 1)) for step in range(most)}
+    gap = widest_gap(curves)
+    if gap is not None:
+        kept.add(list(curves.grid).index(gap.score))
+    chosen = sorted(kept)
+
+    def taken(values: Sequence[float]) -> list[float]:
+        return [values[at] for at in chosen]
+
+    return Curves(
+        taken(curves.grid),
+        {name: taken(values) for name, values in curves.density.items()},
+        {name: taken(values) for name, values in curves.cumulative.items()},
+    )

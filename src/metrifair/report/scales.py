@@ -1,0 +1,113 @@
+"""Numbers as people read them: figures and strengths as text, axes with round ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+MISSING = "\N{EN DASH}"
+"""Shown where a figure does not exist; never "NaN"."""
+
+_MINUS = "\N{MINUS SIGN}"
+_ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis covers and where its ticks stand."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]  # position, text
+
+
+def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
+    """The value with this many decimals; an en dash where there is none.
+
+    >>> figure_text(0.8419), figure_text(-0.5), figure_text(float("nan")), figure_text(0.02, signed=True)
+    ('0.842', '−0.500', '–', '+0.020')
+    >>> figure_text(123456.7), figure_text(-0.0001)
+    ('1.23e5', '0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if abs(value) >= 1e4:
+        text = f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
+    else:
+        text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before zero
+    text = f"+{text}" if signed and value > 0 and text.strip("0.") else text
+    return text.replace("-", _MINUS)
+
+
+def percent_text(share: float) -> str:
+    """A share in percent.
+
+    >>> percent_text(0.8419)
+    '84.2%'
+    """
+    return f"{figure_text(100 * share, digits=1)}%"
+
+
+def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:
+    """Short texts of the strengths, with as many digits as it takes to tell them apart.
+
+    >>> strength_texts([0, 0.0316227766, 1000.0])
+    ('0', '0.0316', '1000')
+    >>> strength_texts([0.5001, 0.5002, 2e-7])
+    ('0.5001', '0.5002', '2e−7')
+    """
+    values = list(strengths)
+    distinct = len(set(values))
+    for digits in range(3, 17):
+        texts = tuple(_significant(value, digits) for value in values)
+        if len(set(texts)) == distinct:
+            return texts
+    return tuple(repr(value) for value in values)
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    if 1e-4 <= abs(value) < 1e6:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        text = f"{value:.{decimals}f}"
+        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", _MINUS)
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{shown}e{int(exponent)}".replace("-", _MINUS)
+
+
+def axis(values: Sequence[float], *, from_zero: bool = False, top: float = math.inf, count: int = 6) -> Axis:
+    """An axis that holds all values with a little air around them, and about ``count`` round ticks inside.
+
+    ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond.
+
+    >>> axis([0.1, 0.31], from_zero=True).ticks
+    ((0.0, '0.0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
+    >>> axis([0.7, 1.0], top=1.0).high
+    1.0
+    """
+    low, high = (0.0 if from_zero else min(values)), max(values)
+    span = max(high - low, 0.01, 1e-6 * abs(high))  # one value, or equal ones, still need a width
+    air = 0.06 * span
+    middle = (low + high) / 2
+    if not from_zero:
+        low, high = min(low, middle - span / 2) - air, max(high, middle + span / 2) + air
+    else:
+        high = low + span + air
+    high = max(min(high, top), max(values))
+    step = _round_step((high - low) / count)
+    return Axis(low, high, tuple(_ticks(low, high, step)))
+
+
+def _round_step(rough: float) -> float:
+    power: float = 10.0 ** math.floor(math.log10(rough))
+    return next(power * step for step in _ROUND_STEPS if power * step >= rough * (1 - 1e-9))
+
+
+def _ticks(low: float, high: float, step: float) -> Iterable[tuple[float, str]]:
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    slack = 1e-9 * step
+    for number in range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1):
+        yield round(number * step, decimals + 3), figure_text(number * step, digits=decimals)

@@ -1,0 +1,166 @@
+"""The report in plain words: what was found, what the chosen model costs, what is noise, what the words mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from metrifair.points import Point
+from metrifair.report.scales import figure_text, percent_text
+from metrifair.report.view import FrontierView, figure_of
+
+# Of two samples of one distribution, sizes n and m: expected gap / sqrt(1/n + 1/m), in the limit of large samples.
+_SCORES_NOISE = math.sqrt(math.pi / 2) * math.log(2)  # mean of Kolmogorov's distribution
+_DECISIONS_NOISE = math.sqrt(2 / math.pi) / 2  # mean of |normal|, at most: shares near one half vary most
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """A model worth a glance: a heading, the model, and one sentence about it."""
+
+    heading: str
+    point: Point
+    sentence: str
+
+
+def highlights(view: FrontierView) -> tuple[Highlight, ...]:
+    """The most accurate model, the chosen one where there is one, and the least unfair; none if all failed.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
+    >>> for highlight in highlights(view):
+    ...     print(f"{highlight.heading}: {highlight.sentence}")
+    Most accurate: The most accurate of 2 models.
+    Chosen: 10.0 points less accuracy, 75% less unfairness.
+    Least unfair: 10.0 points less accuracy, 75% less unfairness.
+    """
+    if not view.front:
+        return ()
+    top, fairest = view.front[-1], view.front[0]
+    count = f"of {len(view.usable)} models" if len(view.usable) > 1 else "model there is"
+    found = [Highlight("Most accurate", top, f"The most accurate {count}.")]
+    if view.chosen is not None and figure_of(view.chosen, "accuracy") is not None:
+        found.append(Highlight("Chosen", view.chosen, _against(view, view.chosen, top)))
+    return (*found, Highlight("Least unfair", fairest, _against(view, fairest, top)))
+
+
+def summary(view: FrontierView) -> tuple[str, ...]:
+    """The findings in a few sentences.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
+    >>> for sentence in summary(view):
+    ...     print(sentence)
+    The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
+    The chosen model (strength 1) is right in 80.0% of cases; its unfairness is 0.100. \
+Against the most accurate: 10.0 points less accuracy, 75% less unfairness.
+    """
+    if not view.front:
+        return (
+            f"None of the {len(view.points)} trained models can be shown: training diverged or gave no figures.",
+            "A smaller learning rate or smaller strengths usually help.",
+        )
+    top = view.front[-1]
+    sentences = [f"The most accurate model {_reaches(view, top)}."]
+    if view.chosen is None:
+        sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
+    elif view.chosen == top:
+        sentences.append("It is also the chosen model.")
+    else:
+        named = f"{view.label('strength').lower()} {_strength(view, view.chosen)}"
+        sentences.append(
+            f"The chosen model ({named}) {_reaches(view, view.chosen)}. "
+            f"Against the most accurate: {_against(view, view.chosen, top)}"
+        )
+    failed = sum(row.failed for row in view.rows)
+    if failed:
+        sentences.append(
+            f"{failed} of {len(view.points)} models failed; the table lists them, the plot leaves them out."
+        )
+    return tuple(sentences)
+
+
+def sampling_floor(view: FrontierView) -> float | None:
+    """Unfairness to expect by chance alone, between the two smallest groups; None where sizes are unknown.
+
+    Two samples of one distribution differ: on average by about 0.87 sqrt(1/n + 1/m) in Kolmogorov distance, and in
+    the share of positive decisions by at most about 0.40 sqrt(1/n + 1/m). Smaller values say nothing.
+
+    >>> round(sampling_floor(FrontierView([Point(0, 0, 0.9, 0.4)], sizes={"a": 200, "b": 200})), 4)
+    0.0869
+    """
+    sizes = sorted(size for size in view.sizes.values() if size > 0)
+    if len(sizes) < 2:
+        return None
+    noise = _DECISIONS_NOISE if view.gap_key == "decision_unfairness" else _SCORES_NOISE
+    return noise * math.sqrt(1 / sizes[0] + 1 / sizes[1])
+
+
+def floor_note(view: FrontierView) -> str:
+    """The sampling floor as a sentence; empty where sizes are unknown.
+
+    >>> floor_note(FrontierView([Point(0, 0, 0.9, 0.4)], sizes={"a": 200, "b": 900}))
+    'Equal groups of these sizes (200 and 900) would show an unfairness of about 0.068 by chance: below it, \
+differences between models are noise.'
+    """
+    floor = sampling_floor(view)
+    if floor is None:
+        return ""
+    small, large = sorted(size for size in view.sizes.values() if size > 0)[:2]
+    about = "up to about" if view.gap_key == "decision_unfairness" else "about"
+    return (
+        f"Equal groups of these sizes ({small} and {large}) would show an unfairness of {about} {figure_text(floor)} "
+        "by chance: below it, differences between models are noise."
+    )
+
+
+def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
+    """The words of the report and what they mean.
+
+    >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
+    ['Strength', 'Accuracy', 'Unfairness', 'Pareto line', 'Density', 'Share below']
+    """
+    explained = [
+        (view.label("strength"), "How much training weighs fairness against accuracy. 0 means: not at all."),
+        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
+        (view.label("unfairness"), _UNFAIRNESS),
+        (view.label("decision_unfairness"), _DECISIONS),
+        ("Pareto line", "The best accuracy that is to be had at each unfairness. No model lies above it."),
+        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
+        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
+    ]
+    return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
+
+
+_ACCURACY = {
+    "accuracy": "The share of right decisions.",
+    "R2": "The share of the variance of the outcome that the predictions explain: 1 is perfect, 0 no better than the mean.",
+}
+_UNFAIRNESS = (
+    "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "
+    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at all."
+)
+_DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
+
+
+def _strength(view: FrontierView, point: Point) -> str:
+    texts = {row.strength: row.text for row in view.rows}
+    return texts.get(point.strength, f"{point.strength:g}")
+
+
+def _reaches(view: FrontierView, point: Point) -> str:
+    gap = f"its {view.label(view.gap_key).lower()} is {figure_text(point.gap(view.on))}"
+    if view.accuracy_name == "accuracy":
+        return f"is right in {percent_text(point.accuracy)} of cases; {gap}"
+    return f"reaches an {view.label('accuracy')} of {figure_text(point.accuracy)}; {gap}"
+
+
+def _against(view: FrontierView, point: Point, top: Point) -> str:
+    """What a model costs and gains against the most accurate one."""
+    cost, gain = top.accuracy - point.accuracy, top.gap(view.on) - point.gap(view.on)
+    if cost == 0 and gain == 0:
+        return "As good as the most accurate."
+    if view.accuracy_name == "accuracy":
+        price = f"{figure_text(100 * abs(cost), digits=1)} points {'less' if cost >= 0 else 'more'} accuracy"
+    else:
+        price = f"{view.label('accuracy')} {'lower' if cost >= 0 else 'higher'} by {figure_text(abs(cost))}"
+    share = f"{abs(gain) / top.gap(view.on):.0%} " if top.gap(view.on) > 0 else ""
+    return f"{price}, {share}{'less' if gain >= 0 else 'more'} unfairness."
