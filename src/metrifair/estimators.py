@@ -359,7 +359,8 @@ def _fit(estimator: Estimator, problem: Problem) -> None:
             "or check the scale of X and y"
         )
     estimator.__dict__.pop("learner_", None)
-    vars(estimator).update(fitted)
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
 
 
 def stack_fitted(

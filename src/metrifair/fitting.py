@@ -190,7 +190,7 @@ def model_for(settings: Settings, features: int, outputs: int) -> Model:
 
 
 def schedule_for(settings: Settings, samples: int) -> Schedule:
-    """Batch size and epochs for so many samples, where they are left to us (docs/defaults.md says how they were chosen).
+    """Batch size and epochs for so many samples, where they are left to us; docs/defaults.md says why these.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
     steps; a network 60 passes, but not fewer than 300 steps nor many more than 1,000, for it may overfit.

@@ -61,10 +61,19 @@ def wasserstein(both: Merged) -> Tensor:
 
 def lp(both: Merged, p: float = 2.0) -> Tensor:
     """L^p norm of the difference of the distribution functions."""
-    power = (both.difference[..., :-1].abs().pow(p) * both.gaps).sum(-1)
+    height = both.difference[..., :-1].abs() * (both.gaps > 0)
+    most = height.amax(-1, keepdim=True)
+    # Relative to the largest difference: small ones to a high power would vanish.
+    power = ((height / torch.where(most > 0, most, 1.0)).pow(p) * both.gaps).sum(-1)
     # The root has no derivative at 0; where the distance is 0 so is its gradient.
     positive = power > 0
-    return torch.where(positive, power, 1.0).pow(1.0 / p) * positive
+    return torch.where(positive, power, 1.0).pow(1.0 / p) * positive * most.squeeze(-1)
+
+
+def check_exponent(p: float) -> None:
+    """Raise a DataError unless L^p is a norm that is an integral."""
+    if not 1 <= p < float("inf"):
+        raise DataError(f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance")
 
 
 def atoms_variation(both: Merged) -> Tensor:
@@ -169,8 +178,7 @@ def lp_distance(
     >>> lp_distance([0.0, 0.0], [4.0, 4.0], p=2.0)       # (1 x 4) ** (1 / 2)
     2.0
     """
-    if not 1 <= p < float("inf"):
-        raise DataError(f"p must be a number from 1 upwards, got {p!r}; for p = infinity use kolmogorov_distance")
+    check_exponent(p)
     return result(lp(merged(paired(u, v, u_weights, v_weights)), p), u, v)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,15 +57,16 @@ def euclidean(a: Tensor, b: Tensor) -> Tensor:
 
 def bandwidths(bandwidth: Bandwidth, scores: Tensor, *, unbiased: bool, vector: bool = False) -> list[float]:
     """The bandwidth as a list of positive numbers."""
-    if bandwidth == "median":
+    if isinstance(bandwidth, str) and bandwidth == "median":
         if unbiased:
             raise DataError(
                 "bandwidth='median' would change with every batch, and the estimate would be biased; "
                 "compute it once, median_distance(scores), and pass the number"
             )
         return [median_distance(scores, vector=vector)]
+    given: object = bandwidth
     try:
-        lengths = [float(length) for length in ([bandwidth] if isinstance(bandwidth, (int, float)) else bandwidth)]
+        lengths = [] if isinstance(given, str) else [float(length) for length in np.atleast_1d(np.asarray(given))]
     except (TypeError, ValueError):
         lengths = []
     if not lengths or not all(0 < length < float("inf") for length in lengths):

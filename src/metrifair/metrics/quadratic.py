@@ -44,6 +44,8 @@ def form_of(pair: Pair, *, unbiased: bool) -> Form:
     if pair.weights is None:
         return _even_form(pair.left, pair.right, unbiased, pair.values.device)
     weights = block_weights(pair, pair.sizes)
+    if unbiased and weights.device.type == "cpu" and bool(((weights > 0).sum(-1) < 2).any()):
+        raise TooFewSamples("an unbiased distance needs 2 scores of positive weight of each kind on each side")
     return _form(weights.sum(-1), weights.square().sum(-1), len(pair.left), unbiased=unbiased)
 
 
@@ -118,7 +120,9 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Tensor:
         form = form_of(pair, unbiased=unbiased)
         points, order, ties = ascending(z)
         weights = block_weights_in_order(pair, pair.sizes, order) * form.scale
-        scaled = ((points - points[..., :1]).double() / length).unsqueeze(-2)
+        # Across 50 lengths nothing is felt (e^-50 = 2e-22); uncapped, the logarithms of weights drown in far positions.
+        gaps = (points[..., 1:] - points[..., :-1]).double().div_(length).clamp_max_(50.0)
+        scaled = torch.nn.functional.pad(gaps.cumsum(-1), (1, 0)).unsqueeze(-2)
         logs = weights.log()
         below = (torch.logcumsumexp(logs + scaled, -1) - scaled).exp()  # each includes the sample itself
         above = (torch.logcumsumexp((logs - scaled).flip(-1), -1).flip(-1) + scaled).exp()
@@ -150,7 +154,8 @@ def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vec
             share = weights[..., chosen].transpose(-2, -1) @ factors  # (..., rows, n)
             part = (share.to(pairs.dtype) * pairs).sum((-2, -1))
             # The kernel is symmetric: the derivative by both arguments is twice that by the first.
-            gradients.append(2 * torch.autograd.grad(part.sum(), moving)[0])
+            slope = torch.autograd.grad(part.sum(), moving)[0] if part.requires_grad else torch.zeros_like(moving)
+            gradients.append(2 * slope)
         values.append(part.detach())
     diagonal = ((form.kept * weights.square()).sum(-2).to(z.dtype) * kernel(z, z)).sum(-1)
     value = _with_gradient(torch.stack(values).sum(0), torch.cat(gradients, axis), z, vector=vector)

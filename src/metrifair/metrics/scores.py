@@ -60,7 +60,10 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
         # Each sample counts once, however large its weights are.
         weights = joined(*(weight / weight.sum(-1, keepdim=True) for weight in both)).to(samples[0].device)
     dtype = torch.promote_types(samples[0].dtype, samples[1].dtype)
-    return Pair(joined(*(sample.to(dtype) for sample in samples), axis=axis), (n,), (m,), weights)
+    values = joined(*(sample.to(dtype) for sample in samples), axis=axis)
+    if weights is not None:
+        values = values.expand(*torch.broadcast_shapes(values.shape[:axis], weights.shape[:-1]), *values.shape[axis:])
+    return Pair(values, (n,), (m,), weights)
 
 
 def joined(u: Tensor, v: Tensor, *, axis: int = -1) -> Tensor:
@@ -77,7 +80,10 @@ def result(value: Tensor, *inputs: Values | None) -> Any:
 def array_of(name: str, values: Values) -> np.ndarray[Any, np.dtype[Any]]:
     """A NumPy array of what the caller holds: a list, an array, or a column of any data frame."""
     column = nw.from_native(values, series_only=True, pass_through=True)
-    array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)
+    try:
+        array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name} must hold numbers, or rows of one length, got {values!r}") from None
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
@@ -120,7 +126,7 @@ def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
                 f"{name} must have {least_dimensions} dimension(s), got an array of shape {array.shape}; "
                 "vector scores: energy_distance or mmd_squared with vector=True; many models at once: torch tensors"
             )
-        tensor = torch.as_tensor(np.ascontiguousarray(array, dtype=np.float64))
+        tensor = torch.as_tensor(np.require(array, np.float64, ["C", "W"]))
     if tensor.ndim < least_dimensions:
         raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(tensor.shape)}")
     # On an accelerator this check would make every training step wait for the device.

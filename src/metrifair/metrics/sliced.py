@@ -53,7 +53,7 @@ def sliced_energy_distance(
     >>> sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000)      # 2 x 5
     10.0...
     """
-    if slices < 1:
+    if not (isinstance(slices, int) and slices >= 1):
         raise DataError(f"slices must be a whole number from 1 upwards, got {slices!r}")
     pair = paired(u, v, u_weights, v_weights, vector=True)
     generator = torch.Generator(device=pair.values.device).manual_seed(random_state)

@@ -68,6 +68,7 @@ def witness(
     (0.75, array([1., 1., 0.]))
     """
     facts(metric)
+    cdf.check_exponent(p)
     pair = paired(u, v, u_weights, v_weights)
     if pair.values.ndim != 1:
         raise DataError("a witness belongs to two samples of numbers; pass one-dimensional u and v")
@@ -87,8 +88,8 @@ def _means(utility: Callable[[Floats], Floats], pair: Pair) -> tuple[float, floa
     return float(left), float(right)
 
 
-def _on_the_line(metric: str, pair: cdf.Merged, p: float) -> Callable[[Floats], Floats]:
-    points, difference = pair.points.numpy(), pair.difference.numpy()
+def _on_the_line(metric: str, both: cdf.Merged, p: float) -> Callable[[Floats], Floats]:
+    points, difference = both.points.numpy(), both.difference.numpy()
     last = np.append(points[1:] != points[:-1], True)
     points, difference = points[last], difference[last]
     if metric == "kolmogorov":
@@ -98,22 +99,15 @@ def _on_the_line(metric: str, pair: cdf.Merged, p: float) -> Callable[[Floats], 
         heights = np.sign(np.diff(difference, prepend=0.0)) / 2
         return lambda score: _at_atoms(score, points, heights)
     # Between scores the utility falls where F0 > F1: then sample u, which lies lower, expects more of it.
-    slopes = _slopes(metric, difference[:-1], np.diff(points), p)
+    power = {"wasserstein": 1.0, "lp": p}.get(metric, 2.0)
+    norm = float(cdf.lp(both, power))
+    slopes = np.zeros(len(points) - 1)
+    if norm > 0:
+        slopes = -np.sign(difference[:-1]) * (np.abs(difference[:-1]) / norm) ** (power - 1)
+    if metric == "energy":
+        slopes *= np.sqrt(2.0)
     heights = np.append(0.0, np.cumsum(slopes * np.diff(points)))
     return lambda score: np.interp(score, points, heights)
-
-
-def _slopes(metric: str, difference: Floats, gaps: Floats, p: float) -> Floats:
-    if metric == "wasserstein":
-        return -np.sign(difference)
-    if metric == "lp" and p == 1:
-        return -np.sign(difference)
-    power = p if metric == "lp" else 2.0
-    norm = float((np.abs(difference) ** power * gaps).sum() ** (1 / power))
-    if norm == 0:
-        return np.zeros_like(difference)
-    shape = np.sign(difference) * (np.abs(difference) / norm) ** (power - 1)
-    return -shape * (np.sqrt(2.0) if metric == "energy" else 1.0)
 
 
 def _at_atoms(score: Floats, atoms: Floats, heights: Floats) -> Floats:

@@ -1,0 +1,199 @@
+"""A fitted model on held-out data: its point, and the groups' score distributions."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss, roc_auc_score
+from torch import Tensor
+
+from metrifair.cells import Cells
+from metrifair.certificates import dkw_radius
+from metrifair.criteria import scores
+from metrifair.errors import TooFewSamples
+from metrifair.metrics.between import between
+from metrifair.metrics.catalog import measured
+from metrifair.points import Curves, Interval, Point
+from metrifair.samples import sides_of
+from metrifair.tables import Table
+from metrifair.tasks import BINARY, MULTICLASS, regression
+
+Floats = NDArray[np.float64]
+CONFIDENCE = 0.95
+_GRID = 101
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Samples that were not trained on, with everything needed to judge a model on them."""
+
+    X: Table
+    y: NDArray[Any]  # as given
+    labels: NDArray[Any]  # class codes, or targets
+    classes: tuple[object, ...]  # empty for regression
+    sensitive_features: Table
+    groups: NDArray[np.int64]  # codes of the first attribute, for the pictures
+    group_names: tuple[str, ...]
+    cells: Cells
+    cell: NDArray[np.int64]
+
+    @property
+    def regression(self) -> bool:
+        """True where the target is a number."""
+        return not self.classes
+
+
+def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
+    """Accuracy and unfairness of a model, with intervals."""
+    score, decision = predictions(model, part)
+    gap, radius = _unfairness(score, part)
+    if part.regression:
+        accuracy, margin = _r2(part.labels, score)
+        return Point(
+            strength,
+            seed,
+            accuracy,
+            gap,
+            more={"mean_absolute_error": float(np.abs(part.labels - score).mean())},
+            intervals={
+                "accuracy": Interval(accuracy - margin, accuracy + margin),
+                "unfairness": Interval(max(0.0, gap - radius), min(1.0, gap + radius)),
+            },
+        )
+    right = decision == part.labels
+    decided, decided_radius = _decision_unfairness(decision, part)
+    return Point(
+        strength,
+        seed,
+        float(right.mean()),
+        gap,
+        decided,
+        more=_classification_figures(score, decision, part),
+        intervals={
+            "accuracy": _wilson(int(right.sum()), len(right)),
+            "unfairness": Interval(max(0.0, gap - radius), min(1.0, gap + radius)),
+            "decision_unfairness": Interval(max(0.0, decided - decided_radius), min(1.0, decided + decided_radius)),
+        },
+    )
+
+
+def predictions(model: Any, part: HeldOut) -> tuple[Floats, NDArray[Any]]:
+    """Scores (n,) or (n, classes), and decisions as class codes; groups are handed to models that ask for them."""
+    if part.regression:
+        values = np.asarray(_asked(model.predict, part), dtype=np.float64)
+        return values, values
+    decided = np.searchsorted(np.asarray(part.classes), np.asarray(_asked(model.predict, part)))
+    if hasattr(model, "predict_proba"):
+        probability = np.asarray(_asked(model.predict_proba, part), dtype=np.float64)
+        return (probability[:, 1] if probability.shape[1] == 2 else probability), decided
+    if hasattr(model, "decision_function"):
+        return np.asarray(_asked(model.decision_function, part), dtype=np.float64), decided
+    return decided.astype(np.float64), decided
+
+
+def _asked(method: Any, part: HeldOut) -> Any:
+    if "sensitive_features" in inspect.signature(method).parameters:
+        return method(part.X, sensitive_features=part.sensitive_features)
+    return method(part.X)
+
+
+def _unfairness(score: Floats, part: HeldOut) -> tuple[float, float]:
+    """Worst Kolmogorov distance of the scores, and the radius within which it is certified."""
+    task = regression() if part.regression else BINARY if score.ndim == 1 else MULTICLASS
+    criterion = part.cells.criterion
+    values = torch.as_tensor(score)
+    if criterion.score != "prediction":
+        values = scores(criterion, task, task.output(values), torch.as_tensor(part.labels))
+    return _worst_distance(values, part)
+
+
+def _decision_unfairness(decision: NDArray[Any], part: HeldOut) -> tuple[float, float]:
+    if part.cells.criterion.score == "loss":
+        return _worst_distance(torch.as_tensor(decision != part.labels).double(), part)
+    if len(part.classes) == 2:
+        return _worst_distance(torch.as_tensor(decision).double(), part)
+    return _worst_distance(torch.nn.functional.one_hot(torch.as_tensor(decision), len(part.classes)).double(), part)
+
+
+def _worst_distance(values: Tensor, part: HeldOut) -> tuple[float, float]:
+    sides = sides_of(part.cells.comparisons, torch.as_tensor(part.cell))
+    for comparison, side in zip(part.cells.comparisons, sides, strict=True):
+        if min(side.counts) == 0:
+            raise TooFewSamples(
+                f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
+                "hold more data out, or merge small groups"
+            )
+    each = values if values.ndim == 1 else values.T
+    found = between(measured("kolmogorov"), each, sides, names=part.cells.comparisons, reduce="all").reshape(
+        -1, len(sides)
+    )
+    cdfs = 2 * found.numel()
+    radius = max(sum(dkw_radius(count, confidence=CONFIDENCE, cdfs=cdfs) for count in side.counts) for side in sides)
+    return float(found.max()), radius
+
+
+def _classification_figures(score: Floats, decision: NDArray[Any], part: HeldOut) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    codes = np.arange(len(part.classes))
+    if len(np.unique(part.labels)) == len(codes):
+        figures["auc"] = float(roc_auc_score(part.labels, score, multi_class="ovr"))
+    if score.min() >= 0 and score.max() <= 1:
+        probability = score if score.ndim == 2 else np.stack([1 - score, score], axis=1)
+        figures["log_loss"] = float(log_loss(part.labels, probability, labels=codes))
+    if len(codes) == 2:
+        rates = [
+            decision[part.groups == group].mean()
+            for group in range(len(part.group_names))
+            if (part.groups == group).any()
+        ]
+        if max(rates) > 0:
+            figures["four_fifths"] = float(min(rates) / max(rates))
+    return figures
+
+
+def _wilson(successes: int, n: int) -> Interval:
+    """Wilson's interval of a share."""
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    centre = (successes + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * sqrt(successes * (n - successes) / n + z * z / 4)
+    return Interval(centre - half, centre + half)
+
+
+def _r2(y: Floats, prediction: Floats) -> tuple[float, float]:
+    """R2 and half its interval, from the spread of each sample's influence on it."""
+    errors, spread = (y - prediction) ** 2, (y - y.mean()) ** 2
+    total = spread.mean()
+    if total == 0:
+        return 0.0, 0.0
+    value = 1 - errors.mean() / total
+    influence = (errors - (1 - value) * spread) / total
+    return float(value), float(NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * influence.std() / sqrt(len(y)))
+
+
+def curves_of(model: Any, part: HeldOut) -> Curves:
+    """Distribution functions and densities of the scores of each group of the first attribute.
+
+    Densities are Gaussian kernel estimates; for several classes, of the last class's probability.
+    """
+    score, _ = predictions(model, part)
+    line = score if score.ndim == 1 else score[:, -1]
+    low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
+    grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
+    density, cumulative = {}, {}
+    for code, name in enumerate(part.group_names):
+        own = np.sort(line[part.groups == code])
+        if not len(own):
+            continue
+        cumulative[name] = (np.searchsorted(own, grid, side="right") / len(own)).round(5).tolist()
+        width = max(own.std() * len(own) ** -0.2, (grid[1] - grid[0]) / 2)
+        shown = own if len(own) <= 2_000 else own[np.linspace(0, len(own) - 1, 2_000).astype(int)]
+        bumps = np.exp(-(((grid[:, None] - shown) / width) ** 2) / 2)
+        density[name] = (bumps.mean(1) / (width * np.sqrt(2 * np.pi))).round(5).tolist()
+    return Curves(grid.round(6).tolist(), density, cumulative)

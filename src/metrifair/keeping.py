@@ -1,0 +1,278 @@
+"""A fitted estimator <-> arrays + JSON metadata. Custom modules leave their weights here, not their code."""
+
+from __future__ import annotations
+
+import copy
+import reprlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from metrifair.choices import check_known
+from metrifair.codebook import classes_meta, classes_of, scheme_meta, scheme_of
+from metrifair.criteria import criterion_named
+from metrifair.errors import DataError, ModelFileError
+from metrifair.fitting import Scheme, check_settings
+from metrifair.metrics.catalog import METRICS
+from metrifair.modelfile import Content, Json, PathLike, prefixed, under, write
+from metrifair.models import Model, Network, StackedModule
+from metrifair.plain import Arrays, Fields, plain, value_of
+from metrifair.streamstate import Setting, learner_parts, restored_learner
+from metrifair.tasks import REGRESSION_LOSSES
+from metrifair.training import Predictor, Scaling
+
+_FIELDS = (
+    "parameters",
+    "features",
+    "classes",
+    "target_scaling",
+    "iterations",
+    "weight_seen",
+    "scheme",
+    "model",
+    "learner",
+)
+_SWITCHES = ("unbiased", "intersectional", "standardize", "verbose")
+_LONGEST_MESSAGE = 500
+
+
+class Parts(NamedTuple):
+    """An estimator taken apart."""
+
+    meta: dict[str, Json]
+    arrays: dict[str, NDArray[Any]]
+
+
+def save(estimator: BaseEstimator, path: PathLike) -> None:
+    """Write a fitted estimator to one file."""
+    meta, arrays = to_parts(estimator)
+    write(path, Content(type(estimator).__name__, meta, arrays))
+
+
+def to_parts(estimator: BaseEstimator) -> Parts:
+    """What the file of a fitted estimator holds; many estimators can share a file, their arrays ``prefixed``.
+
+    >>> from metrifair.estimators import FairRegressor
+    >>> model = FairRegressor(0.0, model="linear").fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> sorted(to_parts(model).arrays)
+    ['parameters/bias0', 'parameters/weight0', 'scaling/mean', 'scaling/scale']
+    """
+    kind = type(estimator)
+    if not kind.__module__.startswith("metrifair."):
+        raise DataError(f"{kind.__name__} is a class of your own, and a model file holds no code; save its parts yourself")
+    check_is_fitted(estimator, ["predictor_", "scheme_"])
+    parts = _taken_apart(estimator)
+    module = getattr(estimator.predictor_.model, "module", None)
+    if module is None and isinstance(estimator.model, torch.nn.Module):
+        module = estimator.model
+    try:
+        again = rebuilt(kind, *parts, module=module)  # what could not be read again is not written
+    except ModelFileError as error:
+        raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
+    _check_same(estimator.scheme_, again.scheme_)
+    return parts
+
+
+def _check_same(scheme: Scheme, again: Scheme) -> None:
+    if scheme.cells is None or again.cells is None:
+        return
+    same_cells = np.array_equal(scheme.cells.table, again.cells.table)
+    if not same_cells or scheme.comparisons != again.comparisons:
+        raise DataError("contrast or pos_label was changed after fitting; set it back, or fit again, before saving")
+
+
+def _taken_apart(estimator: BaseEstimator) -> Parts:
+    fitted, predictor = vars(estimator), estimator.predictor_
+    classes, names = fitted.get("classes_"), fitted.get("feature_names_in_")
+    positive = 1
+    if classes is not None:
+        known = classes.tolist()
+        positive = known.index(estimator.pos_label) if estimator.pos_label in known else len(known) - 1
+    model, arrays = _model_parts(predictor)
+    learner: Json = None
+    if "learner_" in fitted:
+        learner, state = learner_parts(estimator.learner_)
+        arrays |= prefixed("learner/", state)
+    meta: dict[str, Json] = {
+        "parameters": {name: _parameter(name, value) for name, value in estimator.get_params(deep=False).items()},
+        "features": {
+            "count": int(estimator.n_features_in_),
+            "names": None if names is None else [str(name) for name in names],
+        },
+        "classes": None if classes is None else classes_meta(classes),
+        "target_scaling": plain("y", [float(part) for part in fitted["target_scaling_"]]) if classes is None else None,
+        "iterations": plain("epochs", fitted.get("n_iter_")),
+        "weight_seen": plain("sample_weight", fitted.get("weight_seen_")),
+        "scheme": scheme_meta(estimator.scheme_, contrast=estimator.contrast, positive=positive),
+        "model": model,
+        "learner": learner,
+    }
+    return Parts(meta, arrays)
+
+
+def _parameter(name: str, value: object) -> Json:
+    if name == "random_state" and isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    if isinstance(value, torch.nn.Module):
+        return {"module": type(value).__name__}
+    return plain(name, value)
+
+
+def _model_parts(predictor: Predictor) -> tuple[Json, dict[str, NDArray[Any]]]:
+    tensors = {f"parameters/{name}": value for name, value in predictor.parameters.items()}
+    tensors |= {f"scaling/{name}": part for name, part in predictor.scaling._asdict().items()}
+    meta: Json
+    if isinstance(predictor.model, Network):
+        meta = {"hidden": [int(units) for units in predictor.model.hidden]}
+    elif isinstance(predictor.model, StackedModule):
+        module = predictor.model.module
+        tensors |= {f"buffers/{name}": value.cpu() for name, value in module.named_buffers()}
+        meta = {
+            "module": type(module).__name__,
+            "names": list(predictor.parameters),
+            "buffers": [name for name, _ in module.named_buffers()],
+        }
+    else:
+        raise DataError(f"a model of type {type(predictor.model).__name__} cannot be saved")
+    return meta, {name: tensor.detach().numpy() for name, tensor in tensors.items()}
+
+
+def rebuilt(
+    kind: type[BaseEstimator],
+    meta: Mapping[str, Json],
+    arrays: Mapping[str, NDArray[Any]],
+    module: torch.nn.Module | None = None,
+) -> BaseEstimator:
+    """The estimator of this class that ``to_parts`` took apart; parts that do not fit are a ModelFileError."""
+    try:
+        return _put_together(kind, Fields(meta, "model file").only(*_FIELDS), arrays, copy.deepcopy(module))
+    except ModelFileError:
+        raise
+    except DataError as error:  # from the checks that a user's own arguments go through
+        raise ModelFileError(f"the file describes no model: {str(error)[:_LONGEST_MESSAGE]}") from error
+
+
+def _put_together(
+    kind: type[BaseEstimator],
+    meta: Fields,
+    arrays: Mapping[str, NDArray[Any]],
+    module: torch.nn.Module | None,
+) -> BaseEstimator:
+    estimator = _constructed(kind, meta.inner("parameters"), module)
+    classes = classes_of(meta.inner("classes")) if hasattr(kind, "predict_proba") else None
+    features = meta.inner("features").only("count", "names")
+    count = features.whole("count")
+    own = Arrays({name: array for name, array in arrays.items() if not name.startswith("learner/")})
+    state = Arrays(under("learner/", arrays))
+    estimator.n_features_in_ = count
+    if features.get("names") is not None:
+        estimator.feature_names_in_ = np.array(_checked_names(features, count), dtype=object)
+    if classes is not None:
+        estimator.classes_ = classes
+    else:
+        estimator.target_scaling_ = _target_scaling(meta)
+    estimator.scheme_ = scheme = scheme_of(meta.inner("scheme"), classes)
+    outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+    estimator.predictor_ = predictor = _predictor(meta.inner("model"), own, module, count, outputs)
+    if meta.get("iterations") is not None:
+        estimator.n_iter_ = meta.whole("iterations", least=1)
+    if meta.get("weight_seen") is not None:
+        estimator.weight_seen_ = meta.number("weight_seen")
+    if meta.get("learner") is not None:
+        cells = 1 if scheme.cells is None else scheme.cells.count
+        labels = 0 if classes is None else len(classes)
+        setting = Setting(
+            predictor.model, predictor.parameters, scheme.criterion, scheme.comparisons, cells, count, labels
+        )
+        estimator.learner_ = restored_learner(meta.inner("learner"), state, setting)
+    own.check_all_taken()
+    state.check_all_taken()
+    return estimator
+
+
+def _constructed(kind: type[BaseEstimator], meta: Fields, module: torch.nn.Module | None) -> BaseEstimator:
+    """An estimator with these parameters; those the file does not have keep their default."""
+    known = kind().get_params(deep=False)
+    for name in meta.values:
+        check_known("a parameter", name, known)
+    values = {name: value_of(name, json) for name, json in meta.values.items() if not _names_module(json)}
+    if len(values) < len(meta.values):
+        values["model"] = _given(module, meta.get("model"))
+    estimator = kind(**values)
+    check_settings(estimator)
+    criterion_named(estimator.criterion)
+    check_known("metric", estimator.metric, METRICS)
+    check_known("contrast", estimator.contrast, ("pairs", "rest"))
+    if "loss" in known:
+        check_known("loss", estimator.loss, REGRESSION_LOSSES)
+    if not isinstance(estimator.model, torch.nn.Module):
+        check_known("model", estimator.model, ("linear", "mlp"))
+    _check_types(estimator)
+    return estimator
+
+
+def _names_module(json: Json) -> bool:
+    return isinstance(json, dict) and "module" in json
+
+
+def _check_types(estimator: BaseEstimator) -> None:
+    odd = [name for name in _SWITCHES if not isinstance(getattr(estimator, name), int)]
+    if not isinstance(estimator.device, str):
+        odd.append("device")
+    if not (estimator.random_state is None or isinstance(estimator.random_state, int)):
+        odd.append("random_state")
+    hidden = estimator.hidden
+    if not (hidden is None or (isinstance(hidden, (list, tuple)) and all(isinstance(units, int) for units in hidden))):
+        odd.append("hidden")
+    for name in odd:
+        raise ModelFileError(f"{name} cannot be {reprlib.repr(getattr(estimator, name))}")
+
+
+def _given(module: torch.nn.Module | None, name: Json) -> torch.nn.Module:
+    if module is None:
+        raise ModelFileError(
+            f"the model is a module of your own, {reprlib.repr(name)}, whose weights only are in the file; pass one of "
+            "the same shape, as in load(path, module=MyModule())"
+        )
+    return module
+
+
+def _checked_names(features: Fields, count: int) -> list[str]:
+    names = features.texts("names")
+    if len(names) != count:
+        raise ModelFileError(f"there are {count} features, and {len(names)} names for them")
+    return names
+
+
+def _target_scaling(meta: Fields) -> tuple[float, float]:
+    values = [value for value in meta.items("target_scaling") if type(value) is float]
+    if len(values) != 2 or values[1] <= 0:
+        raise ModelFileError(f"target_scaling must be a centre and a spread, got {reprlib.repr(values)}")
+    return values[0], values[1]
+
+
+def _predictor(
+    meta: Fields, arrays: Arrays, module: torch.nn.Module | None, features: int, outputs: int
+) -> Predictor:
+    mean, scale = (arrays.take(f"scaling/{name}", (1, features)) for name in ("mean", "scale"))
+    if bool((scale <= 0).any()):
+        raise ModelFileError("array 'scaling/scale' must be positive")
+    model: Model
+    if "hidden" in meta.values:
+        hidden = meta.only("hidden").items("hidden")
+        widths = [Fields({"units": units}, "a hidden layer").whole("units", least=1) for units in hidden]
+        model = Network(features, tuple(widths), outputs)
+        shapes = {name: shape for name, shape in _network_shapes(model)}
+    else:
+        own = _given(module, meta.only("module", "names", "buffers").get("module"))
+        shapes = _module_shapes(meta, own)
+        _set_buffers(meta, own, arrays)
+        model = StackedModule(own, outputs)
+    parameters = {name: arrays.take(f"parameters/{name}", (1, 1, *shape)) for name, shape in shapes.items()}
+    return Predictor(model, parameters, Scaling(mean, scale))

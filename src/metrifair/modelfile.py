@@ -1,0 +1,272 @@
+"""Bytes <-> arrays + JSON, nothing else: a safetensors file whose header carries the JSON and a hash of all bytes.
+
+Any safetensors reader opens such a file. Its metadata has one entry, ``metrifair``: a JSON object that begins with
+``sha256``, the hash of the file with these 64 digits set to 0. Every later format keeps this much.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import math
+import os
+import reprlib
+import secrets
+import shutil
+import stat
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, Union
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as arrays_of
+from safetensors.numpy import save as safetensors_of
+
+from metrifair.errors import DataError, ModelFileError
+
+Json: TypeAlias = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+PathLike: TypeAlias = str | os.PathLike[str]
+
+FORMAT = 1
+LARGEST_FILE = 2**30
+LARGEST_HEADER = 2**24
+MOST_ARRAYS = 2**16
+MOST_VALUES = 2**20  # commas and brackets in the JSON: bounds what parsing it takes
+DEEPEST = 32  # levels of lists and objects in the JSON
+DTYPES = ("float64", "float32", "int64", "uint8", "bool")
+
+_ENTRY = "metrifair"
+_MARK = rb"{\"sha256\":\""  # as it stands in the header, a JSON text inside a JSON string
+_BLANK = b"0" * 64
+_VERSIONS_OF = ("metrifair", "numpy", "safetensors", "scikit-learn", "torch")
+
+
+class Content(NamedTuple):
+    """What a file holds; ``kind`` says what to make of it."""
+
+    kind: str
+    meta: dict[str, Json]
+    arrays: dict[str, NDArray[Any]]
+
+
+def to_bytes(content: Content) -> bytes:
+    """The file as bytes; the same content gives the same bytes.
+
+    >>> data = to_bytes(Content("example", {"name": "three"}, {"values": np.arange(3.0)}))
+    >>> from_bytes(data)
+    Content(kind='example', meta={'name': 'three'}, arrays={'values': array([0., 1., 2.])})
+    >>> from_bytes(data[:-1] + b"!")
+    Traceback (most recent call last):
+    metrifair.errors.ModelFileError: the file is damaged: its content does not match its hash; save the model again
+    """
+    for name, array in content.arrays.items():
+        if array.dtype.name not in DTYPES:
+            raise DataError(f"array {name!r} must be one of {', '.join(DTYPES)}, got {array.dtype}")
+    envelope = {
+        "sha256": _BLANK.decode(),
+        "format": FORMAT,
+        "kind": content.kind,
+        "versions": {name: _version(name) for name in _VERSIONS_OF},
+        "meta": content.meta,
+    }
+    text = json.dumps(envelope, separators=(",", ":"), allow_nan=False)
+    whole = {name: np.asarray(array, order="C") for name, array in content.arrays.items()}
+    data: bytes = safetensors_of(whole, metadata={_ENTRY: text})
+    at = data.index(_MARK) + len(_MARK)
+    return b"".join((data[:at], _digest(data, at), data[at + len(_BLANK) :]))
+
+
+def from_bytes(data: bytes) -> Content:
+    """What ``to_bytes`` made bytes of; anything else is a ModelFileError."""
+    header = _header(data)
+    at = data.find(_MARK, 8, 8 + len(header)) + len(_MARK)
+    if at < len(_MARK):
+        raise ModelFileError("this is not a model file of metrifair; pass a file written by .save(path)")
+    if data[at : at + len(_BLANK)] != _digest(data, at):
+        raise ModelFileError("the file is damaged: its content does not match its hash; save the model again")
+    kind, meta = _envelope(header)
+    return Content(kind, meta, _arrays(data))
+
+
+def write(path: PathLike, content: Content) -> None:
+    """Write the file so that a crash leaves the old one, or the new one, whole."""
+    data = to_bytes(content)
+    try:
+        from_bytes(data)  # what could not be read again is not written
+    except ModelFileError as error:
+        raise DataError(f"this model cannot be saved: {error}") from error
+    try:
+        _replace(Path(path).resolve(), data)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"cannot write {os.fspath(path)!r}: {_reason(error)}; choose a path in a folder you may write to"
+        ) from error
+
+
+def read(path: PathLike) -> Content:
+    """What the file holds; files over 1 GiB are not read.
+
+    >>> read("no_such_file.model")
+    Traceback (most recent call last):
+    metrifair.errors.ModelFileError: cannot read 'no_such_file.model': No such file or directory
+    """
+    try:
+        return from_bytes(_bytes_of(Path(path)))
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"cannot read {os.fspath(path)!r}: {_reason(error)}") from error
+
+
+def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays under longer names, so that one file can hold several models.
+
+    >>> prefixed("a/", {"x": np.zeros(1)})
+    {'a/x': array([0.])}
+    """
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin so, under their own names: undoes ``prefixed``.
+
+    >>> under("a/", {"a/x": np.zeros(1), "b/x": np.ones(1)})
+    {'x': array([0.])}
+    """
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _digest(data: bytes, at: int) -> bytes:
+    """Hash of the file, the digits at this place taken as zeros."""
+    found = sha256(memoryview(data)[:at])
+    found.update(_BLANK)
+    found.update(memoryview(data)[at + len(_BLANK) :])
+    return found.hexdigest().encode()
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _reason(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _header(data: bytes) -> bytes:
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or length > len(data) - 8:
+        raise ModelFileError(
+            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); save the model again"
+        )
+    if length > LARGEST_HEADER:
+        raise ModelFileError(f"the header takes {length} bytes, more than the {LARGEST_HEADER} that are read")
+    return data[8 : 8 + length]
+
+
+def _envelope(header: bytes) -> tuple[str, dict[str, Json]]:
+    entries = _parsed(header)
+    metadata = entries.get("__metadata__") if isinstance(entries, dict) else None
+    text = metadata.get(_ENTRY) if isinstance(metadata, dict) else None
+    envelope = _parsed(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else None
+    if not isinstance(envelope, dict):
+        raise ModelFileError("the header of the file holds no description of a model; save the model again")
+    _check_format(envelope)
+    kind, meta = envelope.get("kind"), envelope.get("meta")
+    if not isinstance(kind, str) or not isinstance(meta, dict):
+        raise ModelFileError("the description of the model lacks its kind or its content; save the model again")
+    return kind, meta
+
+
+def _check_format(envelope: dict[str, Json]) -> None:
+    number, versions = envelope.get("format"), envelope.get("versions")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise ModelFileError(f"the format version must be a whole number from 1 upwards, got {reprlib.repr(number)}")
+    if number > FORMAT:
+        writer = versions.get("metrifair") if isinstance(versions, dict) else None
+        raise ModelFileError(
+            f"the file has format {number}, written by metrifair {reprlib.repr(writer)}; this metrifair reads up to "
+            f"format {FORMAT}: upgrade metrifair"
+        )
+
+
+def _parsed(text: bytes) -> Json:
+    """JSON of bounded size, without repeated keys and without numbers that are not finite."""
+    if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
+        raise ModelFileError(f"the header holds more than {MOST_VALUES} values")
+    try:
+        found: Json = json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"the header is not JSON as metrifair writes it ({reprlib.repr(str(error))})") from error
+    level = [found]
+    for _ in range(DEEPEST):
+        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, (dict, list))]
+        level = [node for nodes in inside for node in nodes]
+    if level:
+        raise ModelFileError(f"the header nests its values more than {DEEPEST} levels deep")
+    return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"number {text}")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    try:
+        arrays: dict[str, NDArray[Any]] = arrays_of(data)
+    except (SafetensorError, ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise ModelFileError(f"the arrays of the file cannot be read ({reprlib.repr(str(error))})") from error
+    if len(arrays) > MOST_ARRAYS:
+        raise ModelFileError(f"the file holds {len(arrays)} arrays, more than the {MOST_ARRAYS} that are read")
+    for name, array in arrays.items():
+        if array.dtype.name not in DTYPES:
+            raise ModelFileError(f"array {reprlib.repr(name)} has type {array.dtype}, which no model file holds")
+        if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
+            raise ModelFileError(f"array {reprlib.repr(name)} of truth values holds something else")
+    return arrays
+
+
+def _replace(target: Path, data: bytes) -> None:
+    draft = target.with_name(f".metrifair-{secrets.token_hex(8)}.tmp")  # in the same folder: renaming is then atomic
+    try:
+        with draft.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, draft)
+        draft.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+    with contextlib.suppress(OSError):  # some systems cannot open a folder; the file is whole all the same
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _bytes_of(path: Path) -> bytes:
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ModelFileError("it is not a file")
+    with path.open("rb") as file:
+        data = file.read(min(found.st_size, LARGEST_FILE) + 1)
+    if len(data) > LARGEST_FILE:
+        raise ModelFileError(f"it is larger than the {LARGEST_FILE} bytes that are read")
+    return data
