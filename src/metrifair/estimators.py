@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -27,7 +27,9 @@ from metrifair.fitting import (
     scheme_for,
     seed_of,
 )
+from metrifair.keeping import save
 from metrifair.metrics.catalog import MetricLike
+from metrifair.modelfile import PathLike
 from metrifair.online import Learner, Moments
 from metrifair.tables import Table
 from metrifair.tasks import BINARY, MULTICLASS, regression
@@ -138,11 +140,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         is not known: such samples count for the risk only. ``control_features`` are strata within which the
         criterion is asked for.
         """
-        x, y, weight = _validated(self, X, y, sample_weight)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        self.__dict__.pop("scheme_", None)
-        _fit(self, self._problem(x, labels, weight, sensitive_features, control_features))
+        _fit(self, self._prepared(X, y, sensitive_features, control_features, sample_weight))
         return self
 
     def partial_fit(
@@ -191,6 +189,29 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         chosen = output.argmax(1) if output.ndim == 2 else (output > 0).astype(int)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
+
+    def _prepared(
+        self,
+        X: Table,
+        y: Table,
+        sensitive_features: Table | None,
+        control_features: Table | None,
+        sample_weight: ArrayLike | None,
+    ) -> Problem:
+        """The problem that ``fit`` solves."""
+        x, y, weight = _validated(self, X, y, sample_weight)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        return self._problem(x, labels, weight, sensitive_features, control_features)
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
+
+        The file holds parameters, weights, names of classes, groups and features, and the state of ``partial_fit``. It
+        cannot hold functions (a metric, score or sets of your own: a DataError), and of a ``torch.nn.Module`` holds the
+        weights only. A ``random_state`` that is a generator is saved as None. A crash leaves the old file.
+        """
+        save(self, path)
 
     def _problem(
         self,
@@ -288,12 +309,7 @@ class FairRegressor(RegressorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train from scratch; see FairClassifier.fit for the groups."""
-        x, y, weight = _validated(self, X, y, sample_weight)
-        self.target_scaling_ = (0.0, 1.0)
-        if self.standardize:
-            centre, spread = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
-            self.target_scaling_ = (centre.item(), spread.item())
-        _fit(self, self._problem(x, y, weight, sensitive_features, control_features))
+        _fit(self, self._prepared(X, y, sensitive_features, control_features, sample_weight))
         return self
 
     def partial_fit(
@@ -323,6 +339,26 @@ class FairRegressor(RegressorMixin, BaseEstimator):
         centre, spread = self.target_scaling_
         return output * spread + centre
 
+    def _prepared(
+        self,
+        X: Table,
+        y: Table,
+        sensitive_features: Table | None,
+        control_features: Table | None,
+        sample_weight: ArrayLike | None,
+    ) -> Problem:
+        """The problem that ``fit`` solves."""
+        x, y, weight = _validated(self, X, y, sample_weight)
+        self.target_scaling_ = (0.0, 1.0)
+        if self.standardize:
+            centre, spread = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
+            self.target_scaling_ = (centre.item(), spread.item())
+        return self._problem(x, y, weight, sensitive_features, control_features)
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file; see FairClassifier.save."""
+        save(self, path)
+
     def _problem(
         self,
         x: Floats,
@@ -351,8 +387,7 @@ def _validated(
 
 def _fit(estimator: Estimator, problem: Problem) -> None:
     """Train, and keep what predicting and learning on need."""
-    seed = seed_of(estimator.random_state)
-    (fitted,) = stack_fitted(estimator, problem, strengths=[estimator.strength], seeds=[seed])
+    (fitted,) = _trained(estimator, problem, strengths=[estimator.strength], seeds=[seed_of(estimator.random_state)])
     if fitted is None:
         raise DataError(
             f"training diverged at strength {estimator.strength}; lower learning_rate (now {estimator.learning_rate}), "
@@ -363,7 +398,7 @@ def _fit(estimator: Estimator, problem: Problem) -> None:
         setattr(estimator, name, value)
 
 
-def stack_fitted(
+def _trained(
     estimator: Estimator, problem: Problem, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
@@ -387,6 +422,38 @@ def stack_fitted(
         for s in range(len(seeds))
         for k in range(len(strengths))
     ]
+
+
+def fit_stack(
+    estimator: Estimator,
+    X: Table,
+    y: Table,
+    *,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    sensitive_features: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> list[Estimator | None]:
+    """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
+
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
+    """
+    template = clone(estimator)
+    problem = template._prepared(X, y, sensitive_features, control_features, sample_weight)  # noqa: SLF001
+    fits = iter(_trained(template, problem, strengths=strengths, seeds=seeds))
+    models: list[Estimator | None] = []
+    for seed in seeds:
+        for strength in strengths:
+            fitted = next(fits)
+            if fitted is None:
+                models.append(None)
+                continue
+            model = clone(template).set_params(strength=strength, random_state=seed)
+            model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")})
+            model.__dict__.update(fitted)
+            models.append(model)
+    return models
 
 
 def _learn(estimator: Estimator, problem: Problem, groups: Declared | None) -> None:
