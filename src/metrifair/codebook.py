@@ -16,11 +16,12 @@ from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
 from metrifair.fitting import Scheme
 from metrifair.modelfile import Json
-from metrifair.plain import Fields, plain, scalar_of, value_of
+from metrifair.plain import LARGEST_WHOLE, Fields, plain, scalar_of, value_of
 
 _LABEL_TYPES = re.compile(r"bool|object|u?int(8|16|32|64)|float(16|32|64)|U[1-9][0-9]{0,3}")
 _MOST_LETTERS = 2**22  # of all class labels together
-_MOST_WORK = 10**8  # table entries x comparisons, which compiling takes time for
+_MOST_COMPARISONS = 20_000
+_MOST_WORK = 10**8  # table entries x comparisons: what compiling takes time for
 
 
 def classes_meta(classes: NDArray[Any]) -> Json:
@@ -86,12 +87,14 @@ def scheme_of(meta: Fields, classes: NDArray[Any] | None) -> Scheme:
         raise ModelFileError(f"{meta.where}.criterion must be a criterion, got {reprlib.repr(criterion)}")
     attributes = tuple(_attribute(Fields.of(f"{meta.where}.attributes", one)) for one in meta.items("attributes"))
     strata = None if meta.get("strata") is None else _strata(meta.inner("strata"))
-    crossed, contrast, positive = meta.flag("intersectional"), meta.text("contrast"), meta.whole("positive")
-    check_known(f"{meta.where}.contrast", contrast, ("pairs", "rest"))
+    crossed, contrast = meta.flag("intersectional"), meta.text("contrast")
+    check_known("contrast", contrast, ("pairs", "rest"))
     if not meta.flag("compared"):
         return Scheme(criterion, attributes, crossed, strata)
     labels = () if classes is None else tuple(classes.tolist())
-    _check_size(meta.where, criterion, attributes, len(labels), strata, positive)
+    _check_size(meta.where, criterion, attributes, len(labels), strata)
+    places = _patterns(criterion, len(labels)) if criterion.labels in ("positive", "negative") else LARGEST_WHOLE
+    positive = meta.whole("positive", most=places - 1)
     cells = compiled(
         criterion, attributes, classes=labels, positive=positive, strata=strata, contrast=_contrast(contrast)
     )
@@ -118,25 +121,29 @@ def _strata(meta: Fields) -> Strata:
     return overlapping_strata(names) if overlapping else separate_strata(names)
 
 
+def _patterns(criterion: Criterion, classes: int) -> int:
+    """How many labels the criterion tells apart."""
+    if criterion.labels is None:
+        return 1
+    return classes if criterion.bins is None else len(criterion.bins) + 1
+
+
 def _check_size(
     where: str,
     criterion: Criterion,
     attributes: tuple[Attribute, ...],
     classes: int,
     strata: Strata | None,
-    positive: int,
 ) -> None:
     """Refuse what would take the compiler long, before it begins."""
-    patterns = 1
-    if criterion.labels is not None:
-        patterns = classes if criterion.bins is None else len(criterion.bins) + 1
-    if criterion.labels in ("positive", "negative") and positive >= patterns:
-        raise ModelFileError(f"{where}.positive must be one of {patterns} labels, got {positive}")
+    patterns = _patterns(criterion, classes)
     rows, columns = (1, 1) if strata is None else strata.member.shape
     sets = columns * (patterns if criterion.labels == "every" else 1)
     table = patterns * (rows + 1) * math.prod(len(attribute.groups) + 1 for attribute in attributes)
     comparisons = sets * sum(math.comb(len(attribute.groups), 2) for attribute in attributes)
-    if not attributes or table * max(comparisons, sets) > _MOST_WORK or patterns**2 * rows * columns > _MOST_WORK:
+    work = max(table * max(comparisons, sets), patterns**2 * rows * columns)
+    if not attributes or comparisons > _MOST_COMPARISONS or work > _MOST_WORK:
         raise ModelFileError(
-            f"{where} compares {len(attributes)} attributes in {comparisons} ways, which is nothing, or too much"
+            f"{where} compares {len(attributes)} attributes in {comparisons} ways; a model file has at least one, and "
+            f"at most {_MOST_COMPARISONS} ways"
         )

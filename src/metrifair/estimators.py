@@ -62,7 +62,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         class, if there are more than two).
     hidden : units of the hidden layers of ``"mlp"``.
     batch_size, epochs, learning_rate, learning_rate_decay, weight_decay : the descent (Adam). By default small data
-        sets are used whole in every step, and 300 to 1,000 steps are made (docs/defaults.md).
+        sets are used whole in every step, and 100 to 1,000 steps are made (docs/defaults.md).
     standardize : centre and scale the features inside.
     device : ``"auto"`` takes a CUDA device where there is one.
     random_state : seed of initial weights and batches.
@@ -440,7 +440,7 @@ def fit_stack(
     They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
     """
     template = clone(estimator)
-    problem = template._prepared(X, y, sensitive_features, control_features, sample_weight)  # noqa: SLF001
+    problem = template._prepared(X, y, sensitive_features, control_features, sample_weight)
     fits = iter(_trained(template, problem, strengths=strengths, seeds=seeds))
     models: list[Estimator | None] = []
     for seed in seeds:

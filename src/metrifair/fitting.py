@@ -193,13 +193,13 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     """Batch size and epochs for so many samples, where they are left to us; docs/defaults.md says why these.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
-    steps; a network 60 passes, but not fewer than 300 steps nor many more than 1,000, for it may overfit.
+    steps; a network, which may overfit, 60 passes, but not fewer than 100 steps nor many more than 1,000.
     """
     size = settings.batch_size
     if size == "auto":
         size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
     per_epoch = max(1, samples // size)
-    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 300, 1_000))
+    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 100, 1_000))
     epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
     return Schedule(size, epochs, settings.learning_rate, settings.learning_rate_decay, settings.weight_decay)
 

@@ -1,4 +1,4 @@
-"""A fitted estimator <-> arrays + JSON metadata. Custom modules leave their weights here, not their code."""
+"""A fitted estimator <-> arrays + JSON metadata: what ``save`` writes, and ``load`` makes an estimator of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from metrifair.choices import check_known
 from metrifair.codebook import classes_meta, classes_of, scheme_meta, scheme_of
@@ -21,13 +20,13 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.fitting import Scheme, check_settings
 from metrifair.metrics.catalog import METRICS
 from metrifair.modelfile import Content, Json, PathLike, prefixed, under, write
-from metrifair.models import Model, Network, StackedModule
 from metrifair.plain import Arrays, Fields, plain, value_of
 from metrifair.streamstate import Setting, learner_parts, restored_learner
 from metrifair.tasks import REGRESSION_LOSSES
-from metrifair.training import Predictor, Scaling
+from metrifair.weights import given, predictor_parts, restored_predictor
 
 _FIELDS = (
+    "kind",
     "parameters",
     "features",
     "classes",
@@ -38,6 +37,8 @@ _FIELDS = (
     "model",
     "learner",
 )
+KIND = "estimator"  # of the file; which one it is, its meta says
+
 _SWITCHES = ("unbiased", "intersectional", "standardize", "verbose")
 _LONGEST_MESSAGE = 500
 
@@ -52,7 +53,7 @@ class Parts(NamedTuple):
 def save(estimator: BaseEstimator, path: PathLike) -> None:
     """Write a fitted estimator to one file."""
     meta, arrays = to_parts(estimator)
-    write(path, Content(type(estimator).__name__, meta, arrays))
+    write(path, Content(KIND, meta, arrays))
 
 
 def to_parts(estimator: BaseEstimator) -> Parts:
@@ -65,7 +66,9 @@ def to_parts(estimator: BaseEstimator) -> Parts:
     """
     kind = type(estimator)
     if not kind.__module__.startswith("metrifair."):
-        raise DataError(f"{kind.__name__} is a class of your own, and a model file holds no code; save its parts yourself")
+        raise DataError(
+            f"{kind.__name__} is a class of your own, and a model file holds no code; save its parts yourself"
+        )
     check_is_fitted(estimator, ["predictor_", "scheme_"])
     parts = _taken_apart(estimator)
     module = getattr(estimator.predictor_.model, "module", None)
@@ -94,12 +97,13 @@ def _taken_apart(estimator: BaseEstimator) -> Parts:
     if classes is not None:
         known = classes.tolist()
         positive = known.index(estimator.pos_label) if estimator.pos_label in known else len(known) - 1
-    model, arrays = _model_parts(predictor)
+    model, arrays = predictor_parts(predictor)
     learner: Json = None
     if "learner_" in fitted:
         learner, state = learner_parts(estimator.learner_)
         arrays |= prefixed("learner/", state)
     meta: dict[str, Json] = {
+        "kind": type(estimator).__name__,
         "parameters": {name: _parameter(name, value) for name, value in estimator.get_params(deep=False).items()},
         "features": {
             "count": int(estimator.n_features_in_),
@@ -124,25 +128,6 @@ def _parameter(name: str, value: object) -> Json:
     return plain(name, value)
 
 
-def _model_parts(predictor: Predictor) -> tuple[Json, dict[str, NDArray[Any]]]:
-    tensors = {f"parameters/{name}": value for name, value in predictor.parameters.items()}
-    tensors |= {f"scaling/{name}": part for name, part in predictor.scaling._asdict().items()}
-    meta: Json
-    if isinstance(predictor.model, Network):
-        meta = {"hidden": [int(units) for units in predictor.model.hidden]}
-    elif isinstance(predictor.model, StackedModule):
-        module = predictor.model.module
-        tensors |= {f"buffers/{name}": value.cpu() for name, value in module.named_buffers()}
-        meta = {
-            "module": type(module).__name__,
-            "names": list(predictor.parameters),
-            "buffers": [name for name, _ in module.named_buffers()],
-        }
-    else:
-        raise DataError(f"a model of type {type(predictor.model).__name__} cannot be saved")
-    return meta, {name: tensor.detach().numpy() for name, tensor in tensors.items()}
-
-
 def rebuilt(
     kind: type[BaseEstimator],
     meta: Mapping[str, Json],
@@ -165,6 +150,8 @@ def _put_together(
     module: torch.nn.Module | None,
 ) -> BaseEstimator:
     estimator = _constructed(kind, meta.inner("parameters"), module)
+    if module is not None and estimator.model is not module and "module" not in meta.inner("model").values:
+        raise ModelFileError("the model needs no module; leave module out")
     classes = classes_of(meta.inner("classes")) if hasattr(kind, "predict_proba") else None
     features = meta.inner("features").only("count", "names")
     count = features.whole("count")
@@ -179,7 +166,9 @@ def _put_together(
         estimator.target_scaling_ = _target_scaling(meta)
     estimator.scheme_ = scheme = scheme_of(meta.inner("scheme"), classes)
     outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-    estimator.predictor_ = predictor = _predictor(meta.inner("model"), own, module, count, outputs)
+    estimator.predictor_ = predictor = restored_predictor(
+        meta.inner("model"), own, features=count, outputs=outputs, module=module
+    )
     if meta.get("iterations") is not None:
         estimator.n_iter_ = meta.whole("iterations", least=1)
     if meta.get("weight_seen") is not None:
@@ -203,7 +192,7 @@ def _constructed(kind: type[BaseEstimator], meta: Fields, module: torch.nn.Modul
         check_known("a parameter", name, known)
     values = {name: value_of(name, json) for name, json in meta.values.items() if not _names_module(json)}
     if len(values) < len(meta.values):
-        values["model"] = _given(module, meta.get("model"))
+        values["model"] = given(module, meta.inner("model").get("module"))
     estimator = kind(**values)
     check_settings(estimator)
     criterion_named(estimator.criterion)
@@ -234,15 +223,6 @@ def _check_types(estimator: BaseEstimator) -> None:
         raise ModelFileError(f"{name} cannot be {reprlib.repr(getattr(estimator, name))}")
 
 
-def _given(module: torch.nn.Module | None, name: Json) -> torch.nn.Module:
-    if module is None:
-        raise ModelFileError(
-            f"the model is a module of your own, {reprlib.repr(name)}, whose weights only are in the file; pass one of "
-            "the same shape, as in load(path, module=MyModule())"
-        )
-    return module
-
-
 def _checked_names(features: Fields, count: int) -> list[str]:
     names = features.texts("names")
     if len(names) != count:
@@ -255,24 +235,3 @@ def _target_scaling(meta: Fields) -> tuple[float, float]:
     if len(values) != 2 or values[1] <= 0:
         raise ModelFileError(f"target_scaling must be a centre and a spread, got {reprlib.repr(values)}")
     return values[0], values[1]
-
-
-def _predictor(
-    meta: Fields, arrays: Arrays, module: torch.nn.Module | None, features: int, outputs: int
-) -> Predictor:
-    mean, scale = (arrays.take(f"scaling/{name}", (1, features)) for name in ("mean", "scale"))
-    if bool((scale <= 0).any()):
-        raise ModelFileError("array 'scaling/scale' must be positive")
-    model: Model
-    if "hidden" in meta.values:
-        hidden = meta.only("hidden").items("hidden")
-        widths = [Fields({"units": units}, "a hidden layer").whole("units", least=1) for units in hidden]
-        model = Network(features, tuple(widths), outputs)
-        shapes = {name: shape for name, shape in _network_shapes(model)}
-    else:
-        own = _given(module, meta.only("module", "names", "buffers").get("module"))
-        shapes = _module_shapes(meta, own)
-        _set_buffers(meta, own, arrays)
-        model = StackedModule(own, outputs)
-    parameters = {name: arrays.take(f"parameters/{name}", (1, 1, *shape)) for name, shape in shapes.items()}
-    return Predictor(model, parameters, Scaling(mean, scale))

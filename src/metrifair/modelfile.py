@@ -28,7 +28,7 @@ from safetensors.numpy import save as safetensors_of
 
 from metrifair.errors import DataError, ModelFileError
 
-Json: TypeAlias = Union[None, bool, int, float, str, "list[Json]", "dict[str, Json]"]
+Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
 
 FORMAT = 1
@@ -201,7 +201,7 @@ def _parsed(text: bytes) -> Json:
     try:
         found: Json = json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"the header is not JSON as metrifair writes it ({reprlib.repr(str(error))})") from error
+        raise ModelFileError(f"the header is not JSON as metrifair writes it ({str(error)[:120]!r})") from error
     level = [found]
     for _ in range(DEEPEST):
         inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, (dict, list))]
@@ -229,7 +229,7 @@ def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
     try:
         arrays: dict[str, NDArray[Any]] = arrays_of(data)
     except (SafetensorError, ValueError, TypeError, LookupError, ArithmeticError) as error:
-        raise ModelFileError(f"the arrays of the file cannot be read ({reprlib.repr(str(error))})") from error
+        raise ModelFileError(f"the arrays of the file cannot be read ({str(error)[:120]!r})") from error
     if len(arrays) > MOST_ARRAYS:
         raise ModelFileError(f"the file holds {len(arrays)} arrays, more than the {MOST_ARRAYS} that are read")
     for name, array in arrays.items():
@@ -265,8 +265,7 @@ def _bytes_of(path: Path) -> bytes:
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise ModelFileError("it is not a file")
+    if found.st_size > LARGEST_FILE:
+        raise ModelFileError(f"it has {found.st_size} bytes, more than the {LARGEST_FILE} that are read")
     with path.open("rb") as file:
-        data = file.read(min(found.st_size, LARGEST_FILE) + 1)
-    if len(data) > LARGEST_FILE:
-        raise ModelFileError(f"it is larger than the {LARGEST_FILE} bytes that are read")
-    return data
+        return file.read(LARGEST_FILE)

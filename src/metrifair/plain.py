@@ -6,7 +6,7 @@ import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ def plain(name: str, value: object) -> Json:
     {'tuple': [16, 8]}
     >>> plain("metric", len)
     Traceback (most recent call last):
-    metrifair.errors.DataError: metric is a function (len), and a model file holds no code; to save, fit with a named one
+    metrifair.errors.DataError: metric is a function (len); a model file holds no code; fit with a named one to save
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -48,11 +48,9 @@ def plain(name: str, value: object) -> Json:
         return {"criterion": {part.name: plain(name, getattr(value, part.name)) for part in fields(Criterion)}}
     if callable(value):
         called = getattr(value, "__qualname__", type(value).__name__)
-        raise DataError(
-            f"{name} is a function ({called}), and a model file holds no code; to save, fit with a named one"
-        )
+        raise DataError(f"{name} is a function ({called}); a model file holds no code; fit with a named one to save")
     raise DataError(
-        f"{name} holds a {type(value).__name__}, which a model file cannot; to save, use numbers, strings or truth values"
+        f"{name} holds a {type(value).__name__}, which no model file can; use numbers, strings or truth values"
     )
 
 
@@ -145,38 +143,46 @@ class Fields:
     def text(self, name: str) -> str:
         """A field that is a string."""
         value = self.get(name)
-        return value if isinstance(value, str) else self._refuse(name, "a string")
+        if not isinstance(value, str):
+            self._refuse(name, "a string")
+        return value
 
     def flag(self, name: str) -> bool:
         """A field that is true or false."""
         value = self.get(name)
-        return value if isinstance(value, bool) else self._refuse(name, "true or false")
+        if not isinstance(value, bool):
+            self._refuse(name, "true or false")
+        return value
 
     def whole(self, name: str, *, least: int = 0, most: int = LARGEST_WHOLE) -> int:
         """A field that is a whole number."""
         value = self.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-            return value
-        return self._refuse(name, f"a whole number from {least} upwards")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            self._refuse(name, f"a whole number from {least} upwards")
+        return value
 
     def number(self, name: str) -> float:
         """A field that is a number from 0 upwards."""
         value = self.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e300:
-            return value
-        return self._refuse(name, "a number from 0 upwards")
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < 1e300:
+            self._refuse(name, "a number from 0 upwards")
+        return value
 
     def items(self, name: str) -> list[Json]:
         """A field that is a list."""
         value = self.get(name)
-        return value if isinstance(value, list) else self._refuse(name, "a list")
+        if not isinstance(value, list):
+            self._refuse(name, "a list")
+        return value
 
     def texts(self, name: str) -> list[str]:
         """A field that is a list of strings."""
         found = [value for value in self.items(name) if isinstance(value, str)]
-        return found if len(found) == len(self.items(name)) else self._refuse(name, "a list of strings")
+        if len(found) < len(self.items(name)):
+            self._refuse(name, "a list of strings")
+        return found
 
-    def _refuse(self, name: str, wanted: str) -> Any:
+    def _refuse(self, name: str, wanted: str) -> NoReturn:
         raise ModelFileError(f"{self.where}.{name} must be {wanted}, got {reprlib.repr(self.get(name))}")
 
 
@@ -191,9 +197,7 @@ class Arrays:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._left = dict(arrays)
 
-    def take(
-        self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True
-    ) -> Tensor:
+    def take(self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True) -> Tensor:
         """The array of this name, of this shape; None stands for any length."""
         if name not in self._left:
             raise ModelFileError(f"array {name!r} is missing")

@@ -80,9 +80,7 @@ def restored_learner(meta: Fields, arrays: Arrays, setting: Setting) -> Learner:
         start=setting.parameters,
     )
     now = learner.adam.snapshot()
-    learner.adam.restore(
-        tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True))
-    )
+    learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
     if meta.flag("moments"):
         learner.moments = _moments(arrays, setting.features)
     if meta.flag("waiting"):
@@ -94,12 +92,8 @@ def _objective(meta: Fields, arrays: Arrays, setting: Setting) -> Objective:
     metric, compare = meta.text("metric"), meta.text("compare")
     check_known("metric", metric, METRICS)
     check_known("compare", compare, ("prediction", "output"))
-    if setting.classes:
-        task = BINARY if setting.classes == 2 else MULTICLASS
-    else:
-        task = regression(meta.text("loss"))
     return Objective(
-        task,
+        _task(meta, setting.classes),
         setting.comparisons,
         setting.criterion,
         metric,
@@ -108,6 +102,12 @@ def _objective(meta: Fields, arrays: Arrays, setting: Setting) -> Objective:
         slices=meta.whole("slices", least=1, most=2**16),
         generator=_generator(arrays.take("generator", (None,), "uint8")),
     )
+
+
+def _task(meta: Fields, classes: int) -> Task:
+    if not classes:
+        return regression(meta.text("loss"))
+    return BINARY if classes == 2 else MULTICLASS
 
 
 def _generator(state: Tensor) -> torch.Generator:

@@ -1,0 +1,113 @@
+"""A data set whose parts are kept apart: rows to train on, to choose on, and to judge the choice on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
+
+from metrifair.cells import Cells, Contrast, compiled
+from metrifair.criteria import Criterion
+from metrifair.errors import DataError
+from metrifair.evaluation import HeldOut
+from metrifair.metrics.scores import array_of
+from metrifair.tables import Groups, Table, codes, columns, group_codes, levels, same_length, stratum_codes
+
+
+class Parts(NamedTuple):
+    """Row numbers of the three parts."""
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def __str__(self) -> str:
+        counts = f"{len(self.train):,} rows for training, " if len(self.train) else "Fitted models were given: "
+        return f"{counts}{len(self.validation):,} for choosing, {len(self.test):,} for these figures."
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A table with its targets, groups and cells."""
+
+    X: Table
+    y: NDArray[Any]
+    labels: NDArray[Any]  # class codes, or targets
+    classes: tuple[object, ...]  # empty for regression
+    sensitive_features: Table
+    groups: Groups
+    cells: Cells
+    cell: NDArray[np.int64]
+
+    def held_out(self, rows: NDArray[np.int64]) -> HeldOut:
+        """These rows, to judge models on."""
+        attribute = self.groups.attributes[0]
+        return HeldOut(
+            _safe_indexing(self.X, rows),
+            self.y[rows],
+            self.labels[rows],
+            self.classes,
+            _safe_indexing(self.sensitive_features, rows),
+            self.groups.codes[rows, 0],
+            tuple(str(group) for group in attribute.groups),
+            self.cells,
+            self.cell[rows],
+        )
+
+    def split(self, validation: float, test: float, seed: int, *, train: bool = True) -> Parts:
+        """Rows of the three parts, each with the same mix of cells and labels where their numbers allow it."""
+        if not (0 < validation < 1 and 0 < test < 1 and validation + test < (1 if train else 1.0000001)):
+            raise DataError(
+                f"validation and test must be shares above 0 that leave rows for training, got {validation} and {test}"
+            )
+        everything, kinds = np.arange(len(self.y)), self._kinds()
+        if not train:
+            validation, test = validation / (validation + test), test / (validation + test)
+            chosen, judged = _halves(everything, kinds, test, seed)
+            return Parts(everything[:0], chosen, judged)
+        rest, judged = _halves(everything, kinds, test, seed)
+        own, chosen = _halves(rest, kinds[rest], validation / (1 - test), seed)
+        return Parts(own, chosen, judged)
+
+    def _kinds(self) -> NDArray[np.int64]:
+        parts = [self.cell, *self.groups.codes.T, *([self.labels] if self.classes else [])]
+        return np.unique(np.stack(parts, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _halves(
+    rows: NDArray[np.int64], kinds: NDArray[np.int64], share: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    enough = np.bincount(kinds)[kinds].min() >= 2 and len(np.unique(kinds)) <= min(share, 1 - share) * len(rows)
+    first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=kinds if enough else None)
+    return np.sort(first), np.sort(second)
+
+
+def data_set(
+    X: Table,
+    y: Table,
+    sensitive_features: Table,
+    control_features: Table | None,
+    *,
+    regression: bool,
+    criterion: Criterion,
+    contrast: Contrast,
+    pos_label: object = None,
+    intersectional: bool = False,
+) -> DataSet:
+    """The data with everything that judging a model asks for."""
+    ((name, column), *others) = columns("y", y).items()
+    if others:
+        raise DataError(f"y must be one column, got {len(others) + 1}")
+    classes = () if regression else levels(name, column)
+    labels = array_of(name, column).astype(np.float64) if regression else codes(name, column, classes)
+    groups = group_codes(sensitive_features, intersectional=intersectional)
+    strata, sets = (None, None) if control_features is None else stratum_codes(control_features)
+    same_length(y=labels, sensitive_features=groups.codes, control_features=strata)
+    positive = len(classes) - 1 if pos_label is None else classes.index(pos_label)
+    cells = compiled(criterion, groups.attributes, classes=classes, positive=positive, strata=sets, contrast=contrast)
+    cell = cells.of(groups.codes, labels=labels, strata=strata)
+    return DataSet(X, column, labels, classes, sensitive_features, groups, cells, cell)

@@ -1,0 +1,195 @@
+"""Values of a parameter x seeds -> judged models; with a ledger, what is finished is never done again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from metrifair.errors import DataError
+from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.keeping import rebuilt, to_parts
+from metrifair.ledger import Entry, Ledger, fingerprint
+from metrifair.modelfile import Content, from_bytes, to_bytes
+from metrifair.points import Curves, Interval, Point
+from metrifair.tables import Table, columns
+
+_OURS: dict[str, type[Any]] = {"FairClassifier": FairClassifier, "FairRegressor": FairRegressor}
+
+
+class Job(NamedTuple):
+    """One model to train."""
+
+    value: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What a ledger calls it."""
+        return f"{self.value!r} seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One model trained and judged; ``model`` is None where training failed or a ledger kept the figures only."""
+
+    job: Job
+    validation: Point
+    test: Point
+    curves: Curves | None = None
+    model: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """What a sweep trains on: a table, its targets and groups, and the rows that may be used."""
+
+    X: Table
+    y: Table
+    sensitive_features: Table
+    control_features: Table | None
+    sample_weight: Table | None
+    rows: NDArray[np.int64]
+
+    def arguments(self) -> dict[str, Any]:
+        """What ``fit`` is called with."""
+        names = ("X", "y", "sensitive_features", "control_features", "sample_weight")
+        given = {name: getattr(self, name) for name in names}
+        return {name: _safe_indexing(value, self.rows) for name, value in given.items() if value is not None}
+
+    def fingerprint(self, *more: str) -> str:
+        """A name for all that the results depend on."""
+        tables = (self.X, self.y, self.sensitive_features, self.control_features, self.sample_weight)
+        parts: list[NDArray[Any] | str] = [self.rows, *more]
+        for table in tables:
+            named = {} if table is None else columns("column", table)
+            parts += [item for name, column in named.items() for item in (name, column)]
+            parts.append("next")
+        return fingerprint(parts)
+
+
+def sweep(
+    estimator: Any,
+    material: Material,
+    jobs: Sequence[Job],
+    judge: Callable[[Any, Job], Outcome],
+    *,
+    parameter: str = "strength",
+    ledger: Ledger | None = None,
+    n_jobs: int | None = None,
+) -> list[Outcome]:
+    """Every job's outcome, in the order of the jobs.
+
+    Our own estimators train as one stack (with a ledger, one stack per seed, each noted when it is finished); others
+    one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
+    """
+    known = {} if ledger is None else ledger.finished()
+    outcomes = {job: _recalled(known[job.name], job) for job in jobs if job.name in known}
+    missing = [job for job in jobs if job not in outcomes]
+    if parameter == "strength" and type(estimator) in _OURS.values():
+        batches = _stacks(estimator, material, missing, judge, split=ledger is not None)
+    else:
+        batches = _one_by_one(estimator, material, missing, judge, parameter=parameter, n_jobs=n_jobs)
+    for batch in batches:
+        if ledger is not None:
+            ledger.add({outcome.job.name: _entry(outcome) for outcome in batch})
+        outcomes |= {outcome.job: outcome for outcome in batch}
+    return [outcomes[job] for job in jobs]
+
+
+def _stacks(
+    estimator: Any, material: Material, jobs: Sequence[Job], judge: Callable[[Any, Job], Outcome], *, split: bool
+) -> Iterator[list[Outcome]]:
+    """Jobs grouped so that a group is all strengths x all its seeds."""
+    by_seed: dict[int, list[float]] = {}
+    for job in jobs:
+        by_seed.setdefault(job.seed, []).append(job.value)
+    groups: dict[tuple[float, ...], list[int]] = {}
+    for seed, own in by_seed.items():
+        groups.setdefault(tuple(own), []).append(seed)
+    arguments = material.arguments()
+    for values, seeds in groups.items():
+        for together in [[seed] for seed in seeds] if split else [seeds]:
+            models = fit_stack(estimator, strengths=values, seeds=together, **arguments)
+            stack = [Job(value, seed) for seed in together for value in values]
+            yield [_judged(model, job, judge) for model, job in zip(models, stack, strict=True)]
+
+
+def _one_by_one(
+    estimator: Any,
+    material: Material,
+    jobs: Sequence[Job],
+    judge: Callable[[Any, Job], Outcome],
+    *,
+    parameter: str,
+    n_jobs: int | None,
+) -> Iterator[list[Outcome]]:
+    if parameter not in estimator.get_params():
+        raise DataError(
+            f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
+            "fairness with parameter=..."
+        )
+    arguments = material.arguments()
+
+    def fit(job: Job) -> Outcome:
+        model = clone(estimator).set_params(**{parameter: job.value})
+        if "random_state" in model.get_params():
+            model.set_params(random_state=job.seed)
+        return _judged(model.fit(**arguments), job, judge)
+
+    work = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(fit)(job) for job in jobs)
+    for outcome in work:
+        yield [outcome]
+
+
+def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outcome:
+    if model is None:
+        lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+        return Outcome(job, lost, lost)
+    return judge(model, job)
+
+
+def _entry(outcome: Outcome) -> Entry:
+    record = {
+        "validation": asdict(outcome.validation),
+        "test": asdict(outcome.test),
+        "curves": None if outcome.curves is None else asdict(outcome.curves),
+    }
+    content = None
+    if type(outcome.model) in _OURS.values():
+        meta, arrays = to_parts(outcome.model)
+        content = to_bytes(Content(type(outcome.model).__name__, meta, arrays))
+    return Entry(record, content)
+
+
+def _recalled(entry: Entry, job: Job) -> Outcome:
+    model = None
+    if entry.content is not None:
+        content = from_bytes(entry.content)
+        model = rebuilt(_OURS[content.kind], content.meta, content.arrays)
+    curves = entry.record["curves"]
+    return Outcome(
+        job,
+        point_from(entry.record["validation"]),
+        point_from(entry.record["test"]),
+        None if curves is None else Curves(**curves),
+        model,
+    )
+
+
+def point_from(record: dict[str, Any]) -> Point:
+    """The point that ``dataclasses.asdict`` made a dictionary of."""
+    intervals = {name: Interval(**bounds) for name, bounds in record["intervals"].items()}
+    return replace(Point(**{**record, "intervals": {}}), intervals=intervals)
+
+
+def table_of(outcomes: Iterable[Outcome]) -> str:
+    """The test figures of all outcomes as JSON lines, in full precision."""
+    return "\n".join(json.dumps(asdict(outcome.test), sort_keys=True) for outcome in outcomes)

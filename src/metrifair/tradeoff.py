@@ -1,0 +1,305 @@
+"""The whole accuracy-fairness trade-off from one training run, and the choice of a model from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import hypot, sqrt
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import is_regressor
+
+from metrifair.cells import Contrast
+from metrifair.certificates import dkw_radius
+from metrifair.choices import check_known
+from metrifair.criteria import Criterion, criterion_named
+from metrifair.errors import DataError
+from metrifair.evaluation import curves_of, point_of
+from metrifair.holdout import data_set
+from metrifair.ledger import Ledger
+from metrifair.points import Curves, Point, area, pareto
+from metrifair.report.charts import frontier_chart, save_picture
+from metrifair.report.page import frontier_html, write_html
+from metrifair.report.view import FrontierView
+from metrifair.sweep import Job, Material, Outcome, sweep
+from metrifair.tables import Table
+
+DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
+_BENDS = 8  # strengths that a refinement adds
+
+
+@dataclass(eq=False)
+class Frontier:
+    """Trained models and what they reach: points on data that were used neither for training nor for choosing.
+
+    ``points`` are on test data, ``validation_points`` on those that ``select`` looks at, in the same order as
+    ``models``. ``chosen`` is the test point of the last selection.
+    """
+
+    outcomes: Sequence[Outcome]
+    on: Literal["scores", "decisions"]
+    accuracy_name: str
+    groups: tuple[str, ...]
+    sizes: dict[str, int]  # test rows by group
+    notes: tuple[str, ...] = ()
+    comparisons: int = 1
+    chosen: Point | None = field(default=None, init=False)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What each model reaches on test data."""
+        return tuple(outcome.test for outcome in self.outcomes)
+
+    @property
+    def validation_points(self) -> tuple[Point, ...]:
+        """What each model reaches on validation data."""
+        return tuple(outcome.validation for outcome in self.outcomes)
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """The fitted models; None where training failed."""
+        return tuple(outcome.model for outcome in self.outcomes)
+
+    @property
+    def pareto(self) -> tuple[Point, ...]:
+        """The test points that no other beats."""
+        return pareto(self.points, on=self.on)
+
+    @property
+    def area(self) -> float:
+        """Share of the unit box that the test points dominate."""
+        return area(self.points, on=self.on)
+
+    def select(
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        rule: Literal["donini"] | None = None,
+        certified: bool = False,
+    ) -> Any:
+        """The fitted model that suits best, judged on validation data.
+
+        Give one of: ``max_unfairness`` (best accuracy among models at most so unfair; with ``certified``, whose proven
+        upper bound is at most that, jointly for all models), ``min_accuracy`` (least unfair among models at least so
+        accurate), ``rule="donini"`` (least unfair among those with 97 % of the best accuracy). ``chosen`` is then the
+        model's point on test data.
+        """
+        if sum(given is not None for given in (max_unfairness, min_accuracy, rule)) != 1:
+            raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
+        candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
+        if not candidates:
+            raise DataError("no model to select from: training failed at every strength; lower the learning rate")
+        if max_unfairness is not None:
+            found = self._fair_enough(candidates, max_unfairness, certified=certified)
+            best = max(found, key=lambda one: (one.validation.accuracy, -one.validation.gap(self.on)))
+        else:
+            if rule is not None:
+                check_known("rule", rule, ("donini",))
+                min_accuracy = 0.97 * max(one.validation.accuracy for one in candidates)
+            found = self._accurate_enough(candidates, float(min_accuracy or 0.0))
+            best = min(found, key=lambda one: (one.validation.gap(self.on), -one.validation.accuracy))
+        if best.model is None:
+            raise DataError("the ledger kept this model's figures but not the model; fit it with the strength below")
+        self.chosen = best.test
+        return best.model
+
+    def _fair_enough(self, candidates: list[Outcome], limit: float, *, certified: bool) -> list[Outcome]:
+        gaps = {
+            id(one): self._bound(one.validation, len(candidates)) if certified else one.validation.gap(self.on)
+            for one in candidates
+        }
+        found = [one for one in candidates if gaps[id(one)] <= limit]
+        if not found:
+            kind = "certified unfairness" if certified else "unfairness"
+            raise DataError(
+                f"no model has {kind} at most {limit:g} on validation data; it ranges from {min(gaps.values()):.4f} to "
+                f"{max(gaps.values()):.4f}: ask for more, train with larger strengths, or hold more data out"
+            )
+        return found
+
+    def _accurate_enough(self, candidates: list[Outcome], limit: float) -> list[Outcome]:
+        found = [one for one in candidates if one.validation.accuracy >= limit]
+        if not found:
+            reached = [one.validation.accuracy for one in candidates]
+            raise DataError(
+                f"no model has {self.accuracy_name} at least {limit:g} on validation data; it ranges from "
+                f"{min(reached):.4f} to {max(reached):.4f}"
+            )
+        return found
+
+    def _bound(self, point: Point, models: int) -> float:
+        """Upper bound of the unfairness that holds for all models at once, so also for the one that is chosen."""
+        name = "unfairness" if self.on == "scores" or point.decision_unfairness is None else "decision_unfairness"
+        gap, interval = point.gap(self.on), point.intervals[name]
+        radius = interval.high - gap if interval.high < 1 else gap - interval.low
+        # Radii grow with the number of functions as sqrt(log(2 m / delta)).
+        cdfs = 2 * self.comparisons
+        return gap + radius * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+
+    def view(self, title: str = "Accuracy and fairness") -> FrontierView:
+        """What the pictures and the page show: one seed's distributions for each strength."""
+        curves: dict[float, Curves] = {}
+        for outcome in self.outcomes:
+            if outcome.curves is not None:
+                curves.setdefault(outcome.job.value, outcome.curves)
+        return FrontierView(
+            self.points,
+            curves,
+            self.chosen,
+            title,
+            self.accuracy_name,
+            self.on,
+            self.groups,
+            self.notes,
+            sizes=self.sizes,
+        )
+
+    def plot(self) -> Any:
+        """An altair chart: points, Pareto line, chosen model."""
+        return frontier_chart(self.view())
+
+    def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
+        """Write a self-contained page with a slider over the strengths."""
+        write_html(path, frontier_html(self.view(title)))
+
+    def to_picture(self, path: str | Path) -> None:
+        """Write the chart as .png or .svg."""
+        save_picture(self.plot(), path)
+
+    def __repr__(self) -> str:
+        failed = sum(point.failed for point in self.points)
+        usable = [point for point in self.points if not point.failed]
+        if not usable:
+            return f"Frontier({len(self.points)} models, all failed)"
+        least, best = min(p.gap(self.on) for p in usable), max(p.accuracy for p in usable)
+        lost = f", {failed} failed" if failed else ""
+        return (
+            f"Frontier({len(self.points)} models{lost}: {self.accuracy_name} up to {best:.3f}, "
+            f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f})"
+        )
+
+
+def frontier(
+    estimator: Any,
+    X: Table,
+    y: Table,
+    *,
+    sensitive_features: Table,
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    parameter: str = "strength",
+    strengths: Sequence[float] | Literal["auto"] | None = None,
+    seeds: int | Sequence[int] = 1,
+    validation: float = 0.25,
+    test: float = 0.25,
+    on: Literal["scores", "decisions"] = "scores",
+    criterion: str | Criterion | None = None,
+    contrast: Contrast = "pairs",
+    ledger: str | Path | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Frontier:
+    """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
+
+    One split into training, validation and test rows serves all models; seeds change initial weights and batches
+    only. FairClassifier and FairRegressor train all at once; any other scikit-learn estimator whose ``parameter``
+    trades accuracy for fairness is fitted value by value (``n_jobs`` processes); a list of fitted models is only
+    judged. ``strengths=None`` is 0 and 24 values from 0.001 to 100, ``"auto"`` adds some where the curve bends.
+    ``criterion`` is what unfairness is measured by: the estimator's own, or statistical parity. ``ledger`` names a
+    file in which finished work is kept, so that a run which was stopped goes on.
+
+    Examples
+    --------
+    >>> from metrifair import FairClassifier, frontier
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=600)
+    >>> X = generator.normal(size=(600, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=600) > 1.5).astype(int)
+    >>> front = frontier(FairClassifier(epochs=100), X, y, sensitive_features=a, strengths=[0, 0.1, 1, 10])
+    >>> len(front.points), front.points[0].unfairness > 0.4
+    (4, True)
+    >>> model = front.select(max_unfairness=0.3)
+    >>> model.strength > 0
+    True
+    """
+    check_known("on", on, ("scores", "decisions"))
+    given = isinstance(estimator, (list, tuple))
+    first = estimator[0] if given else estimator
+    data = data_set(
+        X,
+        y,
+        sensitive_features,
+        control_features,
+        regression=is_regressor(first),
+        criterion=criterion_named(
+            criterion if criterion is not None else getattr(first, "criterion", "statistical_parity")
+        ),
+        contrast=getattr(first, "contrast", contrast),
+        pos_label=getattr(first, "pos_label", None),
+        intersectional=getattr(first, "intersectional", False),
+    )
+    parts = data.split(validation, test, random_state, train=not given)
+    choosing, judging = data.held_out(parts.validation), data.held_out(parts.test)
+
+    def judge(model: Any, job: Job) -> Outcome:
+        points = [point_of(model, part, strength=job.value, seed=job.seed) for part in (choosing, judging)]
+        return Outcome(job, points[0], points[1], curves_of(model, judging), model)
+
+    if given:
+        outcomes = [judge(model, Job(float(place), 0)) for place, model in enumerate(estimator)]
+    else:
+        material = Material(X, y, sensitive_features, control_features, sample_weight, parts.train)
+        run = (
+            None if ledger is None else Ledger(ledger, _run_name(estimator, material, parameter, data.cells.criterion))
+        )
+
+        def trained(values: Sequence[float]) -> list[Outcome]:
+            chosen = range(seeds) if isinstance(seeds, int) else seeds
+            jobs = [Job(float(value), int(seed)) for seed in chosen for value in values]
+            return sweep(estimator, material, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
+
+        outcomes = trained(DEFAULT_STRENGTHS if strengths is None or isinstance(strengths, str) else strengths)
+        if strengths == "auto":
+            outcomes = trained(sorted({one.job.value for one in outcomes} | set(_bends(outcomes, on))))
+    names = judging.group_names
+    return Frontier(
+        outcomes,
+        on,
+        "R2" if judging.regression else "accuracy",
+        names,
+        {name: int((judging.groups == code).sum()) for code, name in enumerate(names)},
+        (str(parts),),
+        comparisons=len(data.cells.comparisons),
+    )
+
+
+def _run_name(estimator: Any, material: Material, parameter: str, criterion: Criterion) -> str:
+    """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
+    settings = {
+        name: value
+        for name, value in estimator.get_params().items()
+        if name not in (parameter, "random_state", "verbose")
+    }
+    return material.fingerprint(
+        type(estimator).__qualname__, repr(sorted(settings.items())), parameter, repr(criterion)
+    )
+
+
+def _bends(outcomes: Sequence[Outcome], on: str) -> list[float]:
+    """Strengths halfway (on a logarithmic scale) between neighbours whose validation points lie farthest apart."""
+    means: dict[float, tuple[float, float]] = {}
+    for value in {one.job.value for one in outcomes}:
+        own = [one.validation for one in outcomes if one.job.value == value and not one.validation.failed]
+        if own:
+            means[value] = fmean(point.gap(on) for point in own), fmean(point.accuracy for point in own)
+    spans = [max(one[k] for one in means.values()) - min(one[k] for one in means.values()) or 1.0 for k in (0, 1)]
+    jumps = []
+    for low, high in pairwise(sorted(means)):
+        jump = hypot(*((means[low][k] - means[high][k]) / spans[k] for k in (0, 1)))
+        jumps.append((jump, round(sqrt(low * high) if low > 0 else high / 10, 9)))
+    return [middle for _, middle in sorted(jumps, reverse=True)[:_BENDS]]
