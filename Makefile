@@ -5,10 +5,11 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: help test test-slow lint format bench clean
+.PHONY: help demo test test-slow lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
+	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
 	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
 	@echo "make test-slow   the long tests"
 	@echo "make lint        format check, lint, types, import layers"
@@ -20,6 +21,9 @@ help:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
 	touch $@
+
+demo: .venv/installed
+	$(BIN)/metrifair demo
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

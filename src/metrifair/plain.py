@@ -45,7 +45,8 @@ def plain(name: str, value: object) -> Json:
     if isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return {"tuple": [plain(name, item) for item in value]}
     if isinstance(value, Criterion):
-        return {"criterion": {part.name: plain(name, getattr(value, part.name)) for part in fields(Criterion)}}
+        parts = [part.name for part in fields(Criterion)]
+        return {"criterion": {part: plain(f"{name}.{part}", getattr(value, part)) for part in parts}}
     if callable(value):
         called = getattr(value, "__qualname__", type(value).__name__)
         raise DataError(f"{name} is a function ({called}); a model file holds no code; fit with a named one to save")
