@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("core", "stack")
+NAMES = ("core", "stack", "tradeoff", "peers", "defaults")
 
 for name in sys.argv[1:] or NAMES:
     importlib.import_module(f"benchmarks.{name}").main()

@@ -315,7 +315,6 @@ NEW_DATA = [
 ]
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="src: gives a wrong cell silently")
 @pytest.mark.parametrize(("criterion", "labels", "strata"), NEW_DATA)
 def test_a_sample_of_which_something_is_unknown_is_refused_or_not_compared(
     criterion: Criterion, labels: list[float], strata: list[str] | None
@@ -328,7 +327,6 @@ def test_a_sample_of_which_something_is_unknown_is_refused_or_not_compared(
     assert not sides_of(cells, found)[..., 2].any()
 
 
-@pytest.mark.xfail(reason="src: bins are not checked")
 @pytest.mark.parametrize("bins", [(3.0, 1.0), ()])
 def test_bins_that_cut_nothing_are_refused(bins: tuple[float, ...]) -> None:
     with pytest.raises(DataError):

@@ -167,7 +167,6 @@ def test_compare_is_refused_where_the_score_is_not_the_prediction(criterion: Cri
     )
 
 
-@pytest.mark.xfail(raises=pytest.fail.Exception, reason="src: an unknown score or compare is taken for 'prediction'")
 @pytest.mark.parametrize(("score", "compare"), [("logit", "prediction"), ("prediction", "logit")])
 def test_unknown_names_of_scores_are_refused(score: str, compare: str) -> None:
     with pytest.raises(DataError, match="logit"):

@@ -100,9 +100,6 @@ def test_missing_values_are_no_group(case: str) -> None:
     assert len(found.attributes[0].groups) == 2
 
 
-@pytest.mark.xfail(
-    raises=AssertionError, reason="src: is_missing takes NumPy scalars in lists and object columns for missing"
-)
 @pytest.mark.parametrize("kind", ["integers", "floats", "booleans"])
 def test_numpy_scalars_are_values_like_others(kind: str) -> None:
     scalars = list(np.array(KINDS[kind]))
@@ -143,7 +140,6 @@ def test_columns_without_a_name_are_numbered() -> None:
     assert list(columns("group", pd.Series([1], name=0))) == ["0"]
 
 
-@pytest.mark.xfail(raises=AttributeError, reason="src: native[0] is a row; native.get_column(0) would be the column")
 def test_frames_whose_columns_are_numbers_are_read_by_column() -> None:
     found = columns("group", pd.DataFrame([[1, 7], [2, 8]]))
     assert {name: column.tolist() for name, column in found.items()} == {"0": [1, 2], "1": [7, 8]}
@@ -259,9 +255,6 @@ def test_lengths_that_agree_are_returned() -> None:
     assert same_length(y=[1, 2], weight=None, table=pd.DataFrame({"a": [1, 2]})) == 2
 
 
-@pytest.mark.xfail(
-    raises=pytest.fail.Exception, reason="src: of several columns under one key all but the last are dropped silently"
-)
 def test_a_dictionary_holds_one_column_for_each_name() -> None:
     with pytest.raises(DataError):
         columns("group", {"sex": np.array([[1, 2], [3, 4]])})

@@ -94,6 +94,7 @@ class Cells:
     criterion: Criterion
     table: Integers  # (label patterns, strata + 1, groups + 1, ...) -> cell; index -1 is "unknown"
     comparisons: tuple[Comparison, ...]
+    has_strata: bool = False
 
     @property
     def count(self) -> int:
@@ -107,12 +108,18 @@ class Cells:
             if labels is None:
                 raise DataError(f"{self.criterion.name} compares groups within labels; pass the true labels")
             pattern = _label_pattern(self.criterion, labels)
+        if strata is None and self.has_strata:
+            raise DataError(f"{self.criterion.name} was compiled with strata; pass the stratum of each sample")
         stratum = np.zeros(len(groups), dtype=np.int64) if strata is None else strata
         cell: Integers = self.table[pattern, stratum, *groups.T]
         return cell
 
 
 def _label_pattern(criterion: Criterion, labels: NDArray[Any]) -> Integers:
+    are_codes = criterion.sets is None and criterion.bins is None
+    missing = int((labels < 0).sum() if are_codes else np.isnan(labels).sum())
+    if missing:
+        raise DataError(f"{missing} of {len(labels)} labels are missing; leave those samples out")
     if criterion.sets is not None:
         membership = np.asarray(criterion.sets(labels))
         expected = (len(labels), len(criterion.set_names))
@@ -167,7 +174,7 @@ def compiled(
         for j, name in enumerate(names)
         for left, right in _opponents(len(attribute.groups), contrast)
     ]
-    return Cells(criterion, table, tuple(comparisons))
+    return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)
 
 
 def _check(
@@ -185,6 +192,8 @@ def _check(
             f"{criterion.name} compares groups within labels, and there are {len(classes)} classes; for a regression "
             "target cut it with bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
         )
+    if criterion.bins is not None and (not criterion.bins or any(a >= b for a, b in pairwise(criterion.bins))):
+        raise DataError(f"the bins of {criterion.name} must be ascending numbers, got {criterion.bins}")
     for attribute in attributes:
         if len(attribute.groups) < 2:
             raise DataError(

@@ -42,7 +42,11 @@ def main() -> None:
 )
 @click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Models of each strength.")
 @click.option(
-    "--max-unfairness", type=float, default=0.15, show_default=True, help="Limit for the model that is chosen and saved."
+    "--max-unfairness",
+    type=float,
+    default=0.15,
+    show_default=True,
+    help="Limit for the model that is chosen and saved.",
 )
 def demo(output: Path, seeds: int, max_unfairness: float) -> None:
     """Fair mortgages: the whole trade-off on 1,989 applications in Boston, by race, with a report."""

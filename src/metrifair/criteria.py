@@ -83,6 +83,9 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
 
 def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compare: Compare = "prediction") -> Tensor:
     """What the criterion compares, from what the model returns: (..., n), or (..., n, classes)."""
+    check_known("compare", compare, ("prediction", "output"))
+    if not callable(criterion.score):
+        check_known("score", criterion.score, ("prediction", "output", "loss", "log_prediction"))
     if criterion.score != "prediction" and compare != "prediction":
         raise DataError(
             f"compare={compare!r} applies where the score is the prediction; {criterion.name} compares "

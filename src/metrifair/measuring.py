@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.cells import Cells, Contrast, compiled
+from metrifair.choices import check_known
 from metrifair.criteria import Criterion, criterion_named, scores
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.between import between
@@ -49,6 +50,7 @@ def unfairness(
     0.25
     """
     kind = criterion_named(criterion)
+    check_known("reduce", reduce, ("max", "sum"))
     prediction = _predictions(y_pred)
     labels, classes = _labels(y_true, kind, loss)
     groups = group_codes(sensitive_features, intersectional=intersectional)
@@ -65,6 +67,8 @@ def unfairness(
     cell = torch.as_tensor(cells.of(groups.codes, labels=labels, strata=strata))
     task = _task(kind, prediction, loss)
     y = torch.zeros(len(cell)) if labels is None else torch.as_tensor(labels)
+    if loss == "log_loss" and classes:
+        y = _log_loss_labels(y, classes, positive, prediction)
     score = scores(kind, task, task.output(prediction), y)
     vector = score.ndim == 2 and acts_on_vectors(metric)
     found = between(
@@ -100,15 +104,35 @@ def _labels(
     (name, column), *others = columns("y_true", y_true).items()
     if others:
         raise DataError(f"y_true must be one column, got {len(others) + 1}")
-    as_number = criterion.bins is not None or criterion.sets is not None or loss not in (None, "log_loss")
-    if as_number or not (criterion.needs_labels or criterion.score == "loss"):
-        return (array_of(name, column).astype(np.float64), ()) if as_number else (np.zeros(len(column)), ())
+    free_score = callable(criterion.score) and not criterion.needs_labels
+    cut = criterion.bins is not None or criterion.sets is not None
+    if not (criterion.needs_labels or criterion.score == "loss" or free_score):
+        return np.zeros(len(column)), ()
+    if free_score or cut or loss not in (None, "log_loss"):
+        target = array_of(name, column).astype(np.float64)
+        _check_no_missing(name, np.isnan(target))
+        return target, ()
     classes = levels(name, column)
-    return codes(name, column, classes), classes
+    found = codes(name, column, classes)
+    _check_no_missing(name, found < 0)
+    return found, classes
+
+
+def _check_no_missing(name: str, missing: NDArray[np.bool_]) -> None:
+    if missing.any():
+        raise DataError(f"{name} misses {int(missing.sum())} of {len(missing)} values; leave those samples out")
+
+
+def _log_loss_labels(y: Tensor, classes: tuple[object, ...], positive: int, prediction: Tensor) -> Tensor:
+    """Labels as the loss takes them: columns of class probabilities, or 1 where the label is the positive one."""
+    given = 2 if prediction.ndim == 1 else prediction.shape[1]
+    if len(classes) != given:
+        raise DataError(f"log_loss needs one probability for each label, got {given} for the labels {list(classes)}")
+    return y if prediction.ndim == 2 else (y == positive).to(y.dtype)
 
 
 def _positive(classes: tuple[object, ...], pos_label: object) -> int:
-    if pos_label is None:
+    if pos_label is None or not classes:
         return 1
     if pos_label not in classes:
         raise DataError(f"pos_label must be one of the labels {list(classes)}, got {pos_label!r}")
@@ -129,7 +153,7 @@ def _task(criterion: Criterion, prediction: Tensor, loss: str | None) -> Task:
 def _weights(sample_weight: Table | None) -> Tensor | None:
     if sample_weight is None:
         return None
-    weight = torch.as_tensor(array_of("sample_weight", sample_weight), dtype=torch.float64)
+    weight = torch.as_tensor(np.array(array_of("sample_weight", sample_weight), dtype=np.float64))
     if not bool((weight >= 0).all()) or not bool(torch.isfinite(weight).all()):
         raise DataError("sample_weight must be finite and not negative")
     return weight

@@ -201,8 +201,9 @@ def covering(
         target = pending[-1][1].reshape(1)
         cell = _cell(cells, pending[-1][2].reshape(1, 1), target)
         one = Samples(torch.empty(1, 0), target, cell, torch.ones(1))
-        batches, waiting = cut(one if waiting is None else joined([waiting, one]), rule)
-        for batch in batches:
+        waiting = one if waiting is None else joined([waiting, one])
+        if (found := cut(waiting, rule)) is not None:
+            batch, waiting = found
             count = len(batch.samples)
             features, targets, codes = (torch.stack(part) for part in zip(*pending[:count], strict=True))
             pending = pending[count:]

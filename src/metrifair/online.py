@@ -89,10 +89,13 @@ class Learner:
 
     def learn(self, chunk: Samples) -> int:
         """Take in samples; how many steps were taken."""
-        batches, self.waiting = cut(chunk if self.waiting is None else joined([self.waiting, chunk]), self.rule)
-        for batch in batches:
+        self.waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
+        steps = 0
+        while (found := cut(self.waiting, self.rule)) is not None:
+            batch, self.waiting = found
             self._step(batch)
-        return len(batches)
+            steps += 1
+        return steps
 
     def _step(self, batch: Batch) -> None:
         samples = batch.samples

@@ -34,11 +34,11 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     """
     native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
-        return {str(column): _values(native[column]) for column in native.columns}
+        return {str(column): _values(native.get_column(column)) for column in native.columns}
     if isinstance(native, nw.Series):
         return {str(native.name) if native.name not in (None, "") else name: _values(native)}
     if isinstance(table, Mapping):
-        return {str(key): column for key, values in table.items() for column in columns(name, values).values()}
+        return {str(key): _one_column(str(key), values) for key, values in table.items()}
     array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=_safe_dtype(table))
     if array.ndim == 1:
         return {name: array}
@@ -46,6 +46,13 @@ def columns(name: str, table: Table) -> dict[str, Column]:
         several = array.shape[1] > 1
         return {f"{name} {k}" if several else name: array[:, k] for k in range(array.shape[1])}
     raise DataError(f"{name} must be a column or a table of columns, got an array of shape {array.shape}")
+
+
+def _one_column(name: str, table: Table) -> Column:
+    found = list(columns(name, table).values())
+    if len(found) != 1:
+        raise DataError(f"{name} must be one column, got {len(found)}")
+    return found[0]
 
 
 def _safe_dtype(table: Table) -> type | None:
@@ -66,7 +73,12 @@ def is_missing(column: Column) -> Booleans:
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=np.bool_)
     # NA is not equal to itself, nor to anything: comparing gives no boolean.
-    return np.array([value is None or (value == value) is not True for value in column.tolist()], dtype=np.bool_)  # noqa: PLR0124
+    return np.array([not _equals_itself(value) for value in column.tolist()], dtype=np.bool_)
+
+
+def _equals_itself(value: object) -> bool:
+    same = value == value  # noqa: PLR0124
+    return value is not None and isinstance(same, bool | np.bool_) and bool(same)
 
 
 def levels(name: str, column: Column) -> tuple[object, ...]:
@@ -147,7 +159,10 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
     name = " and ".join(given)
     column = next(iter(given.values())) if len(given) == 1 else _crossed(list(given.values()))
     if strata is None:
-        strata = separate_strata([f"{name} = {level}" for level in levels(name, column)])
+        found = levels(name, column)
+        if not found:
+            raise DataError(f"{name} holds missing values only; leave it out")
+        strata = separate_strata([f"{name} = {level}" for level in found])
     known = {label.removeprefix(f"{name} = "): code for code, label in enumerate(strata.names)}
     text = np.array([None if gone else str(v) for gone, v in zip(is_missing(column), column.tolist(), strict=True)])
     return codes(name, text.astype(object), list(known)), strata

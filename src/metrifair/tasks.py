@@ -45,7 +45,7 @@ def _log_softmax(output: Tensor) -> Tensor:
 
 
 def _logit(prediction: Tensor) -> Tensor:
-    return torch.logit(prediction, eps=_SMALLEST_PROBABILITY)
+    return torch.logit(prediction, eps=max(_SMALLEST_PROBABILITY, torch.finfo(prediction.dtype).eps))
 
 
 def _log_clipped(prediction: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.batches import layout, rows_by_cell, stratified_pass
+from metrifair.batches import layout, odds_of, rows_by_cell, stratified_pass
 from metrifair.descent import Adam
 from metrifair.errors import DataError
 from metrifair.models import Model, member, stacked
@@ -179,7 +179,7 @@ def _dealer(data: Samples, objective: Objective, rows: Sequence[Tensor], batch_s
     total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
     shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
     even = bool((weight == weight[0]).all())
-    odds = [None if even else [weight[cell] for cell in seed] for seed in own]
+    odds = [None if even else [odds_of(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     return _Dealer(
         plan.size,

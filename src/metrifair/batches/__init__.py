@@ -2,7 +2,7 @@
 
 from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
 from metrifair.batches.shuffled import shuffled, whole
-from metrifair.batches.stratified import Layout, layout, rows_by_cell, stratified, stratified_pass
+from metrifair.batches.stratified import Layout, layout, odds_of, rows_by_cell, stratified, stratified_pass
 
 __all__ = [
     "Coverage",
@@ -10,6 +10,7 @@ __all__ = [
     "covering",
     "cut",
     "layout",
+    "odds_of",
     "overshoot_weights",
     "resampled",
     "rows_by_cell",

@@ -27,19 +27,24 @@ class Coverage:
             raise DataError(f"size and least must be at least 1, got size={self.size} and least={self.least}")
 
 
-def cut(waiting: Samples, rule: Coverage) -> tuple[list[Batch], Samples]:
-    """The complete batches at the front of the waiting samples, and the samples that go on waiting.
+def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
+    """The batch at the front of the waiting samples, and those that go on waiting; None where none is complete.
 
     What comes back depends on the samples alone, not on the pieces in which they arrived.
     """
-    batches = []
-    while (found := _first_batch(waiting, rule)) is not None:
-        batches.append(found)
-        waiting = waiting.take(slice(len(found.samples), None))
-    return batches, waiting
+    batch = _first_batch(waiting, rule)
+    return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
 
 
 def _first_batch(waiting: Samples, rule: Coverage) -> Batch | None:
+    """Looks at the front first: most batches end soon, and a chunk may be long."""
+    window = 2 * rule.size
+    while (found := _covered(waiting.take(slice(0, window)), rule)) is None and window < len(waiting):
+        window *= 4
+    return found
+
+
+def _covered(waiting: Samples, rule: Coverage) -> Batch | None:
     if len(waiting) < rule.size:
         return None
     member = membership(rule.comparisons, waiting.cell)
@@ -99,8 +104,10 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     """Covering batches of a stream of samples or chunks; samples left at its end make no batch."""
     waiting: Samples | None = None
     for chunk in stream:
-        batches, waiting = cut(chunk if waiting is None else joined([waiting, chunk]), rule)
-        yield from batches
+        waiting = chunk if waiting is None else joined([waiting, chunk])
+        while (found := cut(waiting, rule)) is not None:
+            batch, waiting = found
+            yield batch
 
 
 def resampled(samples: Samples, generator: torch.Generator, *, chunk: int = 1024) -> Iterator[Samples]:

@@ -91,6 +91,11 @@ def rows_by_cell(cell: Tensor, cells: int) -> list[Tensor]:
     return list(order.split(torch.bincount(cell, minlength=cells).tolist()))
 
 
+def odds_of(weight: Tensor) -> Tensor:
+    """Odds of being drawn: the weights, or even where all are zero (such samples then have loss weight zero)."""
+    return weight if bool((weight > 0).any()) else torch.ones_like(weight)
+
+
 def stratified_pass(
     rows: Sequence[Tensor],
     plan: Layout,
@@ -148,7 +153,7 @@ def stratified(
     shares = torch.stack([weight[own].sum() for own in rows]) / weight.sum()
     loss_weight = plan.weights(shares).to(samples.weight.dtype) * weight.mean().to(samples.weight.dtype)
     sides = tuple(plan.sides(one, shares) for one in comparisons)
-    odds = [weight[own] for own in rows] if replacement else None
+    odds = [odds_of(weight[own]) for own in rows] if replacement else None
     for chosen in stratified_pass(rows, plan, len(samples) // plan.size, generator, odds=odds):
         yield Batch(samples.take(chosen).with_weight(loss_weight), sides)
 

@@ -1,0 +1,71 @@
+"""The frontier: all strengths and seeds at once against single fits; growth with the rows."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from benchmarks.timing import Row, peak_memory_above, print_table
+from metrifair import FairClassifier, frontier
+
+
+def table(rows: int, features: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    a = (generator.random(rows) < 0.7).astype(int)
+    X = generator.normal(size=(rows, features))
+    X[:, 0] += a
+    y = (generator.random(rows) < 1 / (1 + np.exp(-X[:, 0] - X[:, 1]))).astype(int)
+    return X, y, a
+
+
+def timed_frontier(rows: int, batch: int, *, seeds: int, epochs: int) -> float:
+    X, y, a = table(2 * rows, 12)  # half of the rows are for training
+    start = time.perf_counter()
+    frontier(FairClassifier(batch_size=batch, epochs=epochs), X, y, sensitive_features=a, seeds=seeds)
+    return time.perf_counter() - start
+
+
+def against_single_fits() -> list[Row]:
+    rows = []
+    for name, size, batch, epochs, target in (("Drug", 1_413, 128, 20, 15.0), ("Adult", 32_561, 2_048, 2, 1.5)):
+        together = timed_frontier(size, batch, seeds=10, epochs=epochs)
+        X, y, a = table(size, 12)
+        start, fits = time.perf_counter(), 5
+        for seed in range(fits):
+            FairClassifier(batch_size=batch, epochs=epochs, random_state=seed).fit(X, y, sensitive_features=a)
+        alone = (time.perf_counter() - start) / fits * 250
+        claim = f"frontier of 10 seeds x 25 strengths, {name} shape, against 250 single fits"
+        measured = f"{alone / together:.1f}x ({together:.1f} s against {alone:.0f} s)"
+        rows.append(Row(claim, measured, f">= {target:g}x", alone / together >= target))
+    return rows
+
+
+def growth() -> list[Row]:
+    small, large = (timed_frontier(size, 512, seeds=1, epochs=3) for size in (20_000, 80_000))
+    used = [
+        peak_memory_above(
+            lambda size=size: table(2 * size, 12), lambda size=size: timed_frontier(size, 512, seeds=1, epochs=1)
+        )
+        for size in (20_000, 80_000)
+    ]
+    per_row = (used[1] - used[0]) / 120_000  # bytes for each further row of the table
+    return [
+        Row("frontier, 4x the rows: time", f"{large / small:.1f}x", "<= 5x", large / small <= 5),
+        Row(
+            "frontier of 25 models: memory for each further row",
+            f"{per_row:.0f} bytes",
+            "< 25 models x 12 features x 4 bytes",
+            per_row < 25 * 12 * 4,
+        ),
+    ]
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    print_table("Frontier (one thread)", [*against_single_fits(), *growth()])
+
+
+if __name__ == "__main__":
+    main()

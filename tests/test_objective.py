@@ -1,0 +1,303 @@
+"""Both terms of the objective against direct formulas, for every task, score and metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import special, stats
+from torch import Tensor
+
+from metrifair.batches import stratified, whole
+from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.catalog import METRICS
+from metrifair.objective import Objective
+from metrifair.samples import Batch, Comparison, Samples
+from metrifair.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+
+RANDOM = np.random.default_rng(11)
+N, CLASSES, MODELS = 30, 3, 4
+CELL = torch.as_tensor(np.arange(N) % 4)
+COMPARISONS = (Comparison((0,), (1,)), Comparison((0, 2), (1, 3)), Comparison((2,), (1,), "race", "y = 1", ("a", "b")))
+WEIGHT = torch.as_tensor(RANDOM.uniform(0.5, 1.5, N))
+OUTPUT = {
+    "binary": torch.as_tensor(RANDOM.normal(size=(MODELS, N))) + 0.4 * CELL,
+    "multiclass": torch.as_tensor(RANDOM.normal(size=(MODELS, N, CLASSES))) + 0.4 * CELL[:, None],
+}
+OUTPUT["multiclass"][..., 0] -= 0.8 * CELL  # or the shift would cancel in the softmax
+OUTPUT["regression"] = OUTPUT["binary"]
+Y = {
+    "binary": torch.as_tensor(RANDOM.integers(0, 2, N)).double(),
+    "multiclass": torch.as_tensor(RANDOM.integers(0, CLASSES, N)),
+    "regression": torch.as_tensor(RANDOM.normal(size=N)),
+}
+TASKS = {"binary": BINARY, "multiclass": MULTICLASS, **{loss: regression(loss) for loss in REGRESSION_LOSSES}}
+
+
+def batch_for(task: Task) -> Batch:
+    return whole(Samples(torch.zeros(N, 0), Y[task.name], CELL, WEIGHT), COMPARISONS)
+
+
+def losses(name: str, output: np.ndarray, y: np.ndarray) -> np.ndarray:
+    error = output - y if output.ndim == y.ndim else None
+    return {
+        "binary": lambda: -np.log(special.expit(np.where(y == 1, output, -output))),
+        "multiclass": lambda: -np.log(special.softmax(output, -1)[np.arange(len(y)), y.astype(int)]),
+        "squared_error": lambda: error**2,
+        "absolute_error": lambda: np.abs(error),
+        "huber": lambda: special.huber(1.0, error),
+    }[name]()
+
+
+def predictions(name: str, output: np.ndarray) -> np.ndarray:
+    link = {"binary": special.expit, "multiclass": lambda z: special.softmax(z, -1)}
+    return link.get(name, np.asarray)(output)
+
+
+def sides(score: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(score[np.isin(CELL, one.left)], score[np.isin(CELL, one.right)]) for one in COMPARISONS]
+
+
+def energy(u: np.ndarray, v: np.ndarray, *, unbiased: bool) -> float:
+    """By its definition, over pairs; points of R^d along the last axis."""
+    u, v = (side.reshape(len(side), -1) for side in (u, v))
+
+    def mean(first: np.ndarray, second: np.ndarray, pairs: int) -> float:
+        return np.linalg.norm(first[:, None] - second, axis=-1).sum() / pairs
+
+    n, m = len(u), len(v)
+    fewer = 1 if unbiased else 0
+    return 2 * mean(u, v, n * m) - mean(u, u, n * (n - fewer)) - mean(v, v, m * (m - fewer))
+
+
+def summed(score: np.ndarray, distance: Callable[[np.ndarray, np.ndarray], float]) -> float:
+    return sum(distance(u, v) for u, v in sides(score))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_risk_is_the_weighted_mean_loss(name: str) -> None:
+    task = TASKS[name]
+    risk = Objective(task, COMPARISONS)(OUTPUT[task.name], batch_for(task)).risk
+    expected = [(WEIGHT.numpy() * losses(name, one, Y[task.name].numpy())).mean() for one in OUTPUT[task.name].numpy()]
+    np.testing.assert_allclose(risk, expected, rtol=1e-12)
+
+
+SCORES: dict[str, tuple[dict[str, object], Callable[[str, np.ndarray, np.ndarray], np.ndarray]]] = {
+    "prediction": ({}, lambda name, z, y: predictions(name, z)),
+    "compare output": ({"compare": "output"}, lambda name, z, y: z),
+    "output": ({"criterion": Criterion("outputs", score="output")}, lambda name, z, y: z),
+    "equalized odds": ({"criterion": EQUALIZED_ODDS}, lambda name, z, y: predictions(name, z)),
+    "risk parity": ({"criterion": RISK_PARITY}, losses),
+    "log prediction": (
+        {"criterion": Criterion("logs", score="log_prediction")},
+        lambda name, z, y: np.log(np.maximum(predictions(name, z), 1e-12)),
+    ),
+    "callable": (
+        {"criterion": Criterion("mine", score=lambda prediction, y: (prediction - y).square())},
+        lambda name, z, y: (predictions(name, z) - y) ** 2,
+    ),
+}
+SCALAR_SCORES = [
+    (name, score)
+    for name, task in TASKS.items()
+    for score in SCORES
+    if not task.vector or score == "risk parity"  # others are vectors there
+]
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize(("name", "score"), SCALAR_SCORES)
+def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, unbiased: bool) -> None:
+    task, (options, formula) = TASKS[name], SCORES[score]
+    output = OUTPUT[task.name][0]
+    found = Objective(task, COMPARISONS, unbiased=unbiased, **options)(output, batch_for(task)).unfairness
+    expected = formula(name, output.numpy(), Y[task.name].numpy())
+    assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=unbiased)), rel=1e-10)
+
+
+DISTANCES = {
+    "kolmogorov": lambda u, v: stats.ks_2samp(u, v, method="asymp").statistic,
+    "wasserstein": stats.wasserstein_distance,
+    "cramer": lambda u, v: stats.energy_distance(u, v) ** 2 / 2,
+    "lp": lambda u, v: stats.energy_distance(u, v) / math.sqrt(2),
+}
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+def test_other_metrics_are_those_of_scipy(metric: str) -> None:
+    output = OUTPUT["binary"][0]
+    found = Objective(BINARY, COMPARISONS, metric=metric)(output, batch_for(BINARY)).unfairness
+    assert found.item() == pytest.approx(summed(special.expit(output.numpy()), DISTANCES[metric]), rel=1e-10)
+
+
+@pytest.mark.parametrize("metric", DISTANCES)
+def test_metrics_of_numbers_go_class_by_class(metric: str) -> None:
+    output = OUTPUT["multiclass"][0]
+    found = Objective(MULTICLASS, COMPARISONS, metric=metric)(output, batch_for(MULTICLASS)).unfairness
+    shares = special.softmax(output.numpy(), -1)
+    expected = sum(summed(shares[:, k], DISTANCES[metric]) for k in range(CLASSES))
+    assert found.item() == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_function_of_two_samples_is_a_metric() -> None:
+    output = OUTPUT["binary"]
+    objective = Objective(BINARY, COMPARISONS, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs())
+    expected = [summed(one, lambda u, v: abs(u.mean() - v.mean())) for one in special.expit(output.numpy())]
+    np.testing.assert_allclose(objective(output, batch_for(BINARY)).unfairness, expected)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize(("compare", "slices"), [("prediction", 1), ("output", 3)])
+def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors(
+    compare: str, slices: int, unbiased: bool
+) -> None:
+    output = OUTPUT["multiclass"][0]
+    objective = Objective(
+        MULTICLASS,
+        COMPARISONS,
+        unbiased=unbiased,
+        compare=compare,
+        slices=slices,
+        generator=torch.Generator().manual_seed(8),
+    )
+    batch = batch_for(MULTICLASS)
+    found = torch.stack([objective.unfairness(output, batch) for _ in range(800)])
+    score = output.numpy() if compare == "output" else special.softmax(output.numpy(), -1)
+    expected = summed(score, lambda u, v: energy(u, v, unbiased=unbiased))
+    error = found.std() / len(found) ** 0.5
+    assert abs(found.mean() - expected) < 4 * error
+    assert error < 0.03 * expected  # so that a wrong scale would show
+
+
+def test_many_slices_are_close_to_the_energy_of_vectors() -> None:
+    output = OUTPUT["multiclass"][0]
+    found = Objective(MULTICLASS, COMPARISONS, slices=20_000)(output, batch_for(MULTICLASS)).unfairness
+    expected = summed(special.softmax(output.numpy(), -1), lambda u, v: energy(u, v, unbiased=True))
+    assert found.item() == pytest.approx(expected, rel=0.03)
+
+
+RHO = [lambda z: z.square(), lambda z: torch.sqrt(z.clamp_min(0) + 0.1), lambda z: 3 * z]
+
+
+@pytest.mark.parametrize("rho", RHO)
+@pytest.mark.parametrize("metric", ["energy", "wasserstein"])
+def test_rho_acts_on_each_comparison_before_the_sum(rho: Callable[[Tensor], Tensor], metric: str) -> None:
+    output = OUTPUT["binary"]
+    batch = batch_for(BINARY)
+    whole_sum = Objective(BINARY, COMPARISONS, metric=metric, rho=rho)(output, batch).unfairness
+    one_by_one = [
+        rho(Objective(BINARY, (one,), metric=metric)(output, whole(batch.samples, [one])).unfairness)
+        for one in COMPARISONS
+    ]
+    torch.testing.assert_close(whole_sum, torch.stack(one_by_one).sum(0))
+
+
+def test_rho_acts_on_each_class_too() -> None:
+    output = OUTPUT["multiclass"][0]
+    objective = Objective(MULTICLASS, COMPARISONS, metric="wasserstein", rho=torch.square)
+    shares = special.softmax(output.numpy(), -1)
+    expected = sum(summed(shares[:, k], lambda u, v: stats.wasserstein_distance(u, v) ** 2) for k in range(CLASSES))
+    assert objective(output, batch_for(MULTICLASS)).unfairness.item() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("name", TASKS)
+def test_many_models_at_once_are_each_on_its_own(name: str, metric: str) -> None:
+    task = TASKS[name]
+    output, batch = OUTPUT[task.name], batch_for(task)
+
+    def terms(given: Tensor) -> tuple[Tensor, Tensor]:
+        return Objective(task, COMPARISONS, metric=metric, generator=torch.Generator().manual_seed(3))(given, batch)
+
+    together = terms(output)
+    grid = terms(output.unflatten(0, (2, MODELS // 2)))
+    for k, (risk, unfairness) in enumerate(zip(*together, strict=True)):
+        alone = terms(output[k])
+        torch.testing.assert_close(risk, alone.risk)
+        torch.testing.assert_close(unfairness, alone.unfairness)
+        torch.testing.assert_close(grid.unfairness[k // 2, k % 2], alone.unfairness)
+    assert grid.risk.shape == grid.unfairness.shape == (2, MODELS // 2)
+
+
+@pytest.mark.parametrize("metric", ["energy", "wasserstein", "cramer", "lp", "mmd"])
+@pytest.mark.parametrize("name", TASKS)
+def test_the_gradient_is_that_of_the_value(name: str, metric: str) -> None:
+    task = TASKS[name]
+    batch = batch_for(task)
+    output = OUTPUT[task.name][0].clone().requires_grad_()
+
+    def both(given: Tensor) -> Tensor:
+        objective = Objective(task, COMPARISONS, metric=metric, generator=torch.Generator().manual_seed(3))
+        terms = objective(given, batch)
+        return terms.risk + 2 * terms.unfairness
+
+    assert torch.autograd.gradcheck(both, (output,), eps=1e-7, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["energy", "wasserstein", "cramer", "lp", "mmd"])
+def test_gradients_reach_every_compared_sample_and_no_other(metric: str) -> None:
+    output = OUTPUT["binary"][0].clone().requires_grad_()
+    unfairness = Objective(BINARY, COMPARISONS[:1], metric=metric).unfairness(
+        output, whole(batch_for(BINARY).samples, COMPARISONS[:1])
+    )
+    (slope,) = torch.autograd.grad(unfairness, output)
+    assert (slope[CELL >= 2] == 0).all()
+    assert slope[CELL < 2].count_nonzero() > 0.8 * (CELL < 2).sum()
+
+
+def test_stratified_sides_bring_their_shares() -> None:
+    """A side of two cells in a batch that holds too many of one: the objective undoes it."""
+    cell = torch.tensor([0] * 12 + [1] * 4 + [2] * 8)
+    x = torch.as_tensor(RANDOM.normal(size=24)) + 3 * (cell == 1)
+    data = Samples(x[:, None], torch.zeros(24).double(), cell, torch.ones(24).double())
+    comparisons = (Comparison((0, 1), (2,)),)
+    (batch,) = stratified(data, comparisons, size=24, generator=torch.Generator())
+    found = Objective(regression(), comparisons, unbiased=False)(batch.samples.x[:, 0], batch)
+    expected = energy(x[cell < 2].numpy(), x[cell == 2].numpy(), unbiased=False)
+    assert found.unfairness.item() == pytest.approx(expected, rel=1e-10)
+    assert found.risk.item() == pytest.approx(x.square().mean().item())
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_without_comparisons_nothing_is_unfair(name: str) -> None:
+    task = TASKS[name]
+    samples = batch_for(task).samples
+    output = OUTPUT[task.name].clone().requires_grad_()
+    terms = Objective(task, ())(output, whole(samples, ()))
+    assert terms.unfairness == 0
+    (terms.risk + 5 * terms.unfairness).sum().backward()
+    assert output.grad.count_nonzero() > 0
+
+
+@pytest.mark.parametrize("criterion", [RISK_PARITY, replace(RISK_PARITY, name="mine", score=lambda p, y: p)])
+def test_compare_with_another_score_is_refused(criterion: Criterion) -> None:
+    with pytest.raises(DataError, match=r"^compare='output' applies where the score is the prediction; "):
+        Objective(BINARY, COMPARISONS, criterion, compare="output")(OUTPUT["binary"], batch_for(BINARY))
+
+
+def test_the_comparison_that_has_too_few_samples_is_named() -> None:
+    rows = (CELL != 1) | (torch.arange(N) == 1)  # one sample of cell 1 is left
+    samples = batch_for(BINARY).samples.take(rows.nonzero()[:, 0])
+    with pytest.raises(TooFewSamples) as caught:
+        Objective(BINARY, COMPARISONS[2:])(OUTPUT["binary"][:, rows], whole(samples, COMPARISONS[2:]))
+    assert caught.value.__notes__ == ["comparing race 'a' against 'b', y = 1"]
+
+
+def test_an_unknown_metric_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(DataError) as caught:
+        Objective(BINARY, COMPARISONS, metric="kolmogoroff")(OUTPUT["binary"], batch_for(BINARY))
+    assert str(caught.value) == (
+        "metric must be one of 'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 'total_variation' or a "
+        "function, got 'kolmogoroff'; did you mean 'kolmogorov'?"
+    )
+
+
+def test_statistical_parity_and_energy_are_the_defaults() -> None:
+    objective = Objective(BINARY, COMPARISONS)
+    assert (objective.criterion, objective.metric, objective.unbiased) == (STATISTICAL_PARITY, "energy", True)
+    assert (objective.compare, objective.rho) == ("prediction", None)
