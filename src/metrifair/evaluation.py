@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from statistics import NormalDist
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import log_loss, roc_auc_score
 from torch import Tensor
 
 from metrifair.cells import Cells
@@ -21,7 +21,7 @@ from metrifair.errors import TooFewSamples
 from metrifair.metrics.between import between
 from metrifair.metrics.catalog import measured
 from metrifair.points import Curves, Interval, Point
-from metrifair.samples import sides_of
+from metrifair.samples import Sides, sides_of
 from metrifair.tables import Table
 from metrifair.tasks import BINARY, MULTICLASS, regression
 
@@ -48,6 +48,18 @@ class HeldOut:
     def regression(self) -> bool:
         """True where the target is a number."""
         return not self.classes
+
+    @cached_property
+    def sides(self) -> tuple[Sides, ...]:
+        """The rows of each comparison."""
+        found = sides_of(self.cells.comparisons, torch.as_tensor(self.cell))
+        for comparison, side in zip(self.cells.comparisons, found, strict=True):
+            if min(side.counts) == 0:
+                raise TooFewSamples(
+                    f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
+                    "hold more data out, or merge small groups"
+                )
+        return found
 
 
 def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
@@ -123,13 +135,7 @@ def _decision_unfairness(decision: NDArray[Any], part: HeldOut) -> tuple[float, 
 
 
 def _worst_distance(values: Tensor, part: HeldOut) -> tuple[float, float]:
-    sides = sides_of(part.cells.comparisons, torch.as_tensor(part.cell))
-    for comparison, side in zip(part.cells.comparisons, sides, strict=True):
-        if min(side.counts) == 0:
-            raise TooFewSamples(
-                f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
-                "hold more data out, or merge small groups"
-            )
+    sides = part.sides
     each = values if values.ndim == 1 else values.T
     found = between(measured("kolmogorov"), each, sides, names=part.cells.comparisons, reduce="all").reshape(
         -1, len(sides)
@@ -141,21 +147,29 @@ def _worst_distance(values: Tensor, part: HeldOut) -> tuple[float, float]:
 
 def _classification_figures(score: Floats, decision: NDArray[Any], part: HeldOut) -> dict[str, float]:
     figures: dict[str, float] = {}
-    codes = np.arange(len(part.classes))
-    if len(np.unique(part.labels)) == len(codes):
-        figures["auc"] = float(roc_auc_score(part.labels, score, multi_class="ovr"))
+    by_class = score if score.ndim == 2 else np.stack([1 - score, score], axis=1)
+    ranked = range(by_class.shape[1]) if score.ndim == 2 else [1]
+    curves = [_auc(by_class[:, code], part.labels == code) for code in ranked]
+    if not np.isnan(curves).any():
+        figures["auc"] = float(np.mean(curves))
     if score.min() >= 0 and score.max() <= 1:
-        probability = score if score.ndim == 2 else np.stack([1 - score, score], axis=1)
-        figures["log_loss"] = float(log_loss(part.labels, probability, labels=codes))
-    if len(codes) == 2:
-        rates = [
-            decision[part.groups == group].mean()
-            for group in range(len(part.group_names))
-            if (part.groups == group).any()
-        ]
+        own = by_class[np.arange(len(by_class)), part.labels]
+        figures["log_loss"] = float(-np.log(own.clip(min=np.finfo(np.float64).eps)).mean())
+    if len(part.classes) == 2:
+        present = [part.groups == code for code in range(len(part.group_names)) if (part.groups == code).any()]
+        rates = [float(decision[group].mean()) for group in present]
         if max(rates) > 0:
-            figures["four_fifths"] = float(min(rates) / max(rates))
+            figures["four_fifths"] = min(rates) / max(rates)
     return figures
+
+
+def _auc(score: Floats, positive: NDArray[np.bool_]) -> float:
+    """Share of pairs (positive, negative) that the score puts in order, ties half; NaN where there are none."""
+    high, low = score[positive], np.sort(score[~positive])
+    if not len(high) or not len(low):
+        return float("nan")
+    below = np.searchsorted(low, high, side="left") + np.searchsorted(low, high, side="right")
+    return float(below.mean() / (2 * len(low)))
 
 
 def _wilson(successes: int, n: int) -> Interval:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite
 
 from metrifair.errors import DataError
 from metrifair.points import Curves
@@ -46,11 +47,11 @@ def widest_gap(curves: Curves) -> Gap | None:
     >>> widest_gap(Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]}))
     Gap(score=1, lower='a', upper='b', low=0.5, high=0.9)
     """
-    if len(curves.cumulative) < 2:
-        return None
     best: Gap | None = None
     for at, score in enumerate(curves.grid):
-        shares = {name: values[at] for name, values in curves.cumulative.items()}
+        shares = {name: values[at] for name, values in curves.cumulative.items() if isfinite(values[at])}
+        if len(shares) < 2:
+            continue
         lower, upper = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
         if best is None or shares[upper] - shares[lower] > best.size:
             best = Gap(score, lower, upper, shares[lower], shares[upper])
@@ -65,8 +66,11 @@ def check_curves(curves: Mapping[float, Curves]) -> None:
     metrifair.errors.DataError: the cumulative curve of group 'a' at strength 0.5 has 3 values, its grid 2; ...
     """
     for strength, found in curves.items():
-        if any(left >= right for left, right in pairwise(found.grid)):
-            raise DataError(f"the grid of the curves at strength {strength!r} must ascend; sort it")
+        if len(found.grid) < 2 or any(left >= right for left, right in pairwise(found.grid)):
+            raise DataError(
+                f"the grid of the curves at strength {strength!r} must be two or more ascending scores, "
+                f"got {len(found.grid)} scores; sort them and leave out repeated ones"
+            )
         for kind, by_group in (("density", found.density), ("cumulative", found.cumulative)):
             for name, values in by_group.items():
                 if len(values) != len(found.grid):

@@ -88,15 +88,10 @@ def axis(values: Sequence[float], *, from_zero: bool = False, top: float = math.
     >>> axis([0.7, 1.0], top=1.0).high
     1.0
     """
-    low, high = (0.0 if from_zero else min(values)), max(values)
-    span = max(high - low, 0.01, 1e-6 * abs(high))  # one value, or equal ones, still need a width
-    air = 0.06 * span
-    middle = (low + high) / 2
-    if not from_zero:
-        low, high = min(low, middle - span / 2) - air, max(high, middle + span / 2) + air
-    else:
-        high = low + span + air
-    high = max(min(high, top), max(values))
+    least, most = (0.0 if from_zero else min(values)), max(values)
+    span = max(most - least, 0.01, 1e-6 * abs(most))  # one value, or equal ones, still need a width
+    air = 0.06 * span + (span - (most - least)) / (1 if from_zero else 2)
+    low, high = (least if from_zero else least - air), max(min(most + air, top), most)
     step = _round_step((high - low) / count)
     return Axis(low, high, tuple(_ticks(low, high, step)))
 
@@ -110,4 +105,5 @@ def _ticks(low: float, high: float, step: float) -> Iterable[tuple[float, str]]:
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     slack = 1e-9 * step
     for number in range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1):
-        yield round(number * step, decimals + 3), figure_text(number * step, digits=decimals)
+        value = round(number * step, decimals + 3)
+        yield value, (f"{value:.3g}" if step >= 1e5 else f"{value:.{decimals}f}").replace("-", _MINUS)

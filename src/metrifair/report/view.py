@@ -105,6 +105,11 @@ class FrontierView:
         """The points that can be drawn: not failed, both figures finite."""
         return tuple(point for point in self.points if _drawable(point, self.on))
 
+    @property
+    def choice(self) -> Point | None:
+        """The chosen model, if there is one and it can be drawn."""
+        return self.chosen if self.chosen is not None and _drawable(self.chosen, self.on) else None
+
     @cached_property
     def front(self) -> tuple[Point, ...]:
         """The points no other beats, in ascending order of unfairness."""
@@ -222,7 +227,7 @@ def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
     >>> x.low, [text for _, text in y.ticks]
     (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
     """
-    drawn = view.usable if view.chosen is None or not _drawable(view.chosen, view.on) else (*view.usable, view.chosen)
+    drawn = view.usable if view.choice is None else (*view.usable, view.choice)
     if not drawn:
         return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
     gaps, accuracies = [point.gap(view.on) for point in drawn], [point.accuracy for point in drawn]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from metrifair.points import Point
 from metrifair.report.scales import figure_text, percent_text
-from metrifair.report.view import FrontierView, figure_of
+from metrifair.report.view import FrontierView
 
 # Of two samples of one distribution, sizes n and m: expected gap / sqrt(1/n + 1/m), in the limit of large samples.
 _SCORES_NOISE = math.sqrt(math.pi / 2) * math.log(2)  # mean of Kolmogorov's distribution
@@ -29,18 +30,30 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
     >>> for highlight in highlights(view):
     ...     print(f"{highlight.heading}: {highlight.sentence}")
-    Most accurate: The most accurate of 2 models.
-    Chosen: 10.0 points less accuracy, 75% less unfairness.
-    Least unfair: 10.0 points less accuracy, 75% less unfairness.
+    Most accurate: The best of 2 models in accuracy.
+    Chosen, least unfair: Accuracy 10.0 points lower, unfairness 75% lower.
     """
     if not view.front:
         return ()
     top, fairest = view.front[-1], view.front[0]
-    count = f"of {len(view.usable)} models" if len(view.usable) > 1 else "model there is"
-    found = [Highlight("Most accurate", top, f"The most accurate {count}.")]
-    if view.chosen is not None and figure_of(view.chosen, "accuracy") is not None:
-        found.append(Highlight("Chosen", view.chosen, _against(view, view.chosen, top)))
-    return (*found, Highlight("Least unfair", fairest, _against(view, fairest, top)))
+    found = [Highlight("Most accurate", top, _first(view))]
+    if view.choice is not None:
+        found.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
+    found.append(Highlight("Least unfair", fairest, _against(view, fairest, top)))
+    return _merged(found)
+
+
+def _merged(found: Iterable[Highlight]) -> tuple[Highlight, ...]:
+    """A model that stands out in several ways is shown once, under all its headings."""
+    merged: list[Highlight] = []
+    for highlight in found:
+        same = next((number for number, other in enumerate(merged) if other.point == highlight.point), None)
+        if same is None:
+            merged.append(highlight)
+        else:
+            heading = f"{merged[same].heading}, {_noun(highlight.heading)}"
+            merged[same] = replace(merged[same], heading=heading)
+    return tuple(merged)
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
@@ -51,7 +64,7 @@ def summary(view: FrontierView) -> tuple[str, ...]:
     ...     print(sentence)
     The most accurate model is right in 90.0% of cases; its unfairness is 0.400.
     The chosen model (strength 1) is right in 80.0% of cases; its unfairness is 0.100. \
-Against the most accurate: 10.0 points less accuracy, 75% less unfairness.
+Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
     """
     if not view.front:
         return (
@@ -60,15 +73,15 @@ Against the most accurate: 10.0 points less accuracy, 75% less unfairness.
         )
     top = view.front[-1]
     sentences = [f"The most accurate model {_reaches(view, top)}."]
-    if view.chosen is None:
+    if view.choice is None:
         sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
-    elif view.chosen == top:
+    elif view.choice == top:
         sentences.append("It is also the chosen model.")
     else:
-        named = f"{view.label('strength').lower()} {_strength(view, view.chosen)}"
+        named = f"{_noun(view.label('strength'))} {_strength(view, view.choice)}"
         sentences.append(
-            f"The chosen model ({named}) {_reaches(view, view.chosen)}. "
-            f"Against the most accurate: {_against(view, view.chosen, top)}"
+            f"The chosen model ({named}) {_reaches(view, view.choice)}. "
+            f"Against the most accurate: {_noun(_against(view, view.choice, top))}"
         )
     failed = sum(row.failed for row in view.rows)
     if failed:
@@ -132,7 +145,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
 
 _ACCURACY = {
     "accuracy": "The share of right decisions.",
-    "R2": "The share of the variance of the outcome that the predictions explain: 1 is perfect, 0 no better than the mean.",
+    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no better than the mean.",
 }
 _UNFAIRNESS = (
     "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "
@@ -141,13 +154,18 @@ _UNFAIRNESS = (
 _DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
 
 
+def _first(view: FrontierView) -> str:
+    count = len(view.usable)
+    return f"The best of {count} models in {_noun(view.label('accuracy'))}." if count > 1 else "The only model."
+
+
 def _strength(view: FrontierView, point: Point) -> str:
     texts = {row.strength: row.text for row in view.rows}
     return texts.get(point.strength, f"{point.strength:g}")
 
 
 def _reaches(view: FrontierView, point: Point) -> str:
-    gap = f"its {view.label(view.gap_key).lower()} is {figure_text(point.gap(view.on))}"
+    gap = f"its {_noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
     if view.accuracy_name == "accuracy":
         return f"is right in {percent_text(point.accuracy)} of cases; {gap}"
     return f"reaches an {view.label('accuracy')} of {figure_text(point.accuracy)}; {gap}"
@@ -157,10 +175,22 @@ def _against(view: FrontierView, point: Point, top: Point) -> str:
     """What a model costs and gains against the most accurate one."""
     cost, gain = top.accuracy - point.accuracy, top.gap(view.on) - point.gap(view.on)
     if cost == 0 and gain == 0:
-        return "As good as the most accurate."
-    if view.accuracy_name == "accuracy":
-        price = f"{figure_text(100 * abs(cost), digits=1)} points {'less' if cost >= 0 else 'more'} accuracy"
-    else:
-        price = f"{view.label('accuracy')} {'lower' if cost >= 0 else 'higher'} by {figure_text(abs(cost))}"
-    share = f"{abs(gain) / top.gap(view.on):.0%} " if top.gap(view.on) > 0 else ""
-    return f"{price}, {share}{'less' if gain >= 0 else 'more'} unfairness."
+        return "As good as the most accurate in both."
+    points = view.accuracy_name == "accuracy"
+    by = f"{figure_text(100 * abs(cost), digits=1)} points" if points else figure_text(abs(cost))
+    price = f"{view.label('accuracy')} {by} {_direction(-cost)}"
+    share = f"{abs(gain) / top.gap(view.on):.0%}" if top.gap(view.on) > 0 else figure_text(abs(gain))
+    return f"{price}, {_noun(view.label(view.gap_key))} {share} {_direction(-gain)}."
+
+
+def _direction(change: float) -> str:
+    return "higher" if change > 0 else "lower"
+
+
+def _noun(label: str) -> str:
+    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
+
+    >>> _noun("Unfairness of decisions"), _noun("AUC"), _noun("<b>")
+    ('unfairness of decisions', 'AUC', '<b>')
+    """
+    return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label

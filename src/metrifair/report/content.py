@@ -1,0 +1,228 @@
+"""A view as plain JSON values: all numbers and texts of the page, so that its script only places them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from metrifair.points import Curves, Point
+from metrifair.report.distributions import Gap, check_curves, thinned, widest_gap
+from metrifair.report.scales import Axis, axis, figure_text
+from metrifair.report.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
+from metrifair.report.words import floor_note, glossary, highlights, sampling_floor, summary
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+
+# The page promises at most 1.5 MB: this many numbers of 6 to 7 characters make up most of it.
+_MOST_NUMBERS = 120_000
+_MOST_SCORES = 240
+_FEWEST_SCORES = 24
+
+
+def page_content(view: FrontierView) -> dict[str, Json]:
+    """Everything the page shows.
+
+    >>> from metrifair.points import Point
+    >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
+    >>> content["title"], content["start"], content["summary"][0]
+    ('Loans', 0, 'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.')
+    """
+    check_curves(view.curves)
+    at = {row.strength: number for number, row in enumerate(view.rows)}
+    note = floor_note(view)
+    return {
+        "title": view.title,
+        "notes": [*view.notes, *([note] if note else [])],
+        "summary": list(summary(view)),
+        "highlights": [
+            {
+                "heading": found.heading,
+                "sentence": found.sentence,
+                "row": at.get(found.point.strength),
+                "figures": _headline(view, found.point),
+            }
+            for found in highlights(view)
+        ],
+        "names": {
+            "strength": view.label("strength"),
+            "accuracy": view.label("accuracy"),
+            "gap": view.label(view.gap_key),
+        },
+        "start": _start(view, at),
+        "rows": [_row(view, row) for row in view.rows],
+        "frontier": _frontier(view, at),
+        "table": _table(view),
+        "groups": list(view.group_names),
+        "distributions": _distributions(view),
+        "words": [list(pair) for pair in glossary(view)],
+    }
+
+
+def _headline(view: FrontierView, point: Point) -> Json:
+    """The three figures a glance should give: accuracy, unfairness, strength."""
+    strength, *_ = figure_lines(view, point)
+    return [
+        [view.label("accuracy"), figure_text(point.accuracy)],
+        [view.label(view.gap_key), figure_text(point.gap(view.on))],
+        list(strength),
+    ]
+
+
+def _start(view: FrontierView, at: Mapping[float, int]) -> int:
+    """Where the slider stands at first: on the chosen model, else on the first that can be shown."""
+    if view.choice is not None and view.choice.strength in at:
+        return at[view.choice.strength]
+    return next((number for number, row in enumerate(view.rows) if row.usable), 0)
+
+
+def _row(view: FrontierView, row: Row) -> Json:
+    reference = next((other for other in view.rows if other.usable), row)
+    shown = [(key, row.figures[key], row.figures[key].text) for key in view.keys]
+    brief = ", ".join(f"{view.label(key)} {text}" for key, _, text in shown[:3]) if row.usable else "training failed"
+    x, y = row.figures[view.gap_key], row.figures["accuracy"]
+    return {
+        "text": row.text,
+        "usable": row.usable,
+        "state": row.state,
+        "brief": brief,
+        "spoken": f"{view.label('strength')} {row.text}: {brief}",
+        "against": "" if row is reference else f"{view.label('strength')} {reference.text}",
+        "x": _short(x.value),
+        "y": _short(y.value),
+        "spread": [_bounds(x), _bounds(y)],
+        "figures": [
+            {
+                "name": view.label(key),
+                "text": text,
+                "bounds": _bounds_text(figure, row),
+                "change": _change(figure, reference.figures[key]) if row is not reference else "",
+                "trend": _trend(key, figure, reference.figures[key]),
+            }
+            for key, figure, text in shown
+        ],
+    }
+
+
+def _bounds_text(figure: Figure, row: Row) -> str:
+    text = figure.bounds_text
+    return f"{text} over {len(row.points) - row.failed} seeds" if text and figure.over_seeds else text
+
+
+def _bounds(figure: Figure) -> Json:
+    return [_short(figure.bounds.low), _short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
+
+
+def _change(figure: Figure, reference: Figure) -> str:
+    if figure.value is None or reference.value is None:
+        return ""
+    return figure_text(figure.value - reference.value, signed=True)
+
+
+def _trend(key: str, figure: Figure, reference: Figure) -> str:
+    """Whether a change is for the better; only of the figures whose direction is known."""
+    direction = {"accuracy": 1, "unfairness": -1, "decision_unfairness": -1}.get(key, 0)
+    change = ((figure.value or 0.0) - (reference.value or 0.0)) * direction
+    return "better" if change > 0.0005 else "worse" if change < -0.0005 else ""
+
+
+def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
+    x, y = frontier_axes(view)
+    chosen = view.choice
+    return {
+        "x": _axis(x),
+        "y": _axis(y),
+        "line": [[_short(a), _short(b)] for a, b in front_line(view)],
+        "floor": _short(sampling_floor(view)),
+        "chosen": None if chosen is None else {"x": _short(chosen.gap(view.on)), "y": _short(chosen.accuracy)},
+        "points": [
+            {
+                "x": _short(point.gap(view.on)),
+                "y": _short(point.accuracy),
+                "row": at[point.strength],
+                "front": point in view.front,
+                "lines": [list(line) for line in figure_lines(view, point)],
+            }
+            for point in sorted(view.usable, key=lambda point: (point.strength, point.seed))
+        ],
+    }
+
+
+def _table(view: FrontierView) -> Json:
+    several = any(len(row.points) > 1 for row in view.rows)
+    failures = any(row.failed for row in view.rows)
+    names = [view.label("strength"), *(view.label(key) for key in view.keys)]
+    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
+    cells = [
+        [
+            _cell(row.text, row.strength),
+            *(_cell(row.figures[key].text, row.figures[key].value) for key in view.keys),
+            *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
+            _cell("yes" if row.on_front else "", row.on_front),
+            *([_cell(row.state, row.failed)] if failures else []),
+        ]
+        for row in view.rows
+    ]
+    return {"columns": names, "rows": cells}
+
+
+def _cell(text: str, value: float | None) -> Json:
+    return {"text": text, "value": None if value is None else float(value)}
+
+
+def _distributions(view: FrontierView) -> Json:
+    """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
+    drawn = [view.curves.get(row.strength) for row in view.rows]
+    scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
+    if not scores:
+        return None
+    numbers = sum(2 * len(view.group_names) for curves in drawn if curves)
+    most = max(_FEWEST_SCORES, min(_MOST_SCORES, _MOST_NUMBERS // numbers))
+    grids: dict[tuple[float, ...], int] = {}
+    rows = [None if curves is None else _curves(view, thinned(curves, most), grids) for curves in drawn]
+    several = any(len(row.points) > 1 for row in view.rows)
+    return {
+        "x": _axis(_score_axis(scores)),
+        "grids": [list(grid) for grid in grids],
+        "rows": rows,
+        "note": " Shown for one of the seeds." if several else "",
+    }
+
+
+def _score_axis(scores: Iterable[float]) -> Axis:
+    """Scores end where their grids end: probabilities get no air beyond 0 and 1."""
+    ends = list(scores)
+    found = axis(ends)
+    low, high = (min(ends), max(ends)) if max(ends) > min(ends) else (found.low, found.high)
+    return Axis(low, high, tuple(tick for tick in found.ticks if low <= tick[0] <= high))
+
+
+def _curves(view: FrontierView, curves: Curves, grids: dict[tuple[float, ...], int]) -> Json:
+    grid = tuple(float(f"{score:.6g}") for score in curves.grid)
+    tops = [value for values in curves.density.values() for value in values if math.isfinite(value)]
+    return {
+        "grid": grids.setdefault(grid, len(grids)),
+        "top": _axis(axis([0.0, *tops], from_zero=True, count=4)),
+        "density": [_values(curves.density.get(name)) for name in view.group_names],
+        "cumulative": [_values(curves.cumulative.get(name)) for name in view.group_names],
+        "gap": _gap(widest_gap(curves)),
+    }
+
+
+def _gap(gap: Gap | None) -> Json:
+    if gap is None:
+        return None
+    ends: dict[str, Json] = {"x": _short(gap.score), "low": _short(gap.low), "high": _short(gap.high)}
+    return {**ends, "text": gap.text, "size": figure_text(gap.size)}
+
+
+def _values(values: Sequence[float] | None) -> Json:
+    return None if values is None else [_short(value, digits=4) for value in values]
+
+
+def _axis(found: Axis) -> Json:
+    return {"low": found.low, "high": found.high, "ticks": [[at, text] for at, text in found.ticks]}
+
+
+def _short(value: float | None, *, digits: int = 6) -> float | None:
+    """The value with few digits, as the page needs no more; None where it is not a number."""
+    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None

@@ -1,0 +1,226 @@
+// The page: takes the numbers and texts of the JSON block and places them. One state: the row the slider stands on.
+
+const data = JSON.parse(byId("data").textContent);
+const state = { row: data.start, sort: { column: 0, descending: false } };
+const REACH = 28; // pixels from which a dot still catches the pointer
+
+function byId(id) { return document.getElementById(id); }
+
+// ---- head -------------------------------------------------------------------------------------------------------
+
+function fillHead() {
+  document.title = `${data.title} \u2013 metrifair`;
+  byId("title").textContent = data.title;
+  byId("summary").textContent = data.summary.join(" ");
+  byId("notes").append(...data.notes.map((note) => html("li", {}, note)));
+  byId("highlights").append(...data.highlights.map(highlightCard));
+  byId("words").append(...data.words.flatMap(([word, meaning]) => [html("dt", {}, word), html("dd", {}, meaning)]));
+}
+
+function highlightCard(found) {
+  const card = html("button", { type: "button", class: "highlight" });
+  const [accuracy, gap, strength] = found.figures;
+  const figures = html("span", { class: "figures" });
+  for (const [name, text] of [accuracy, gap]) {
+    const figure = html("span", { class: "figure" });
+    figure.append(html("b", {}, text), html("span", {}, name));
+    figures.append(figure);
+  }
+  card.append(
+    html("span", { class: "heading" }, found.heading),
+    figures,
+    html("span", { class: "sentence" }, found.sentence),
+    html("span", { class: "where" }, `${strength[0]} ${strength[1]}`),
+  );
+  if (found.row === null) card.disabled = true;
+  else card.addEventListener("click", () => go(found.row));
+  return card;
+}
+
+// ---- slider -----------------------------------------------------------------------------------------------------
+
+function setUpSlider() {
+  const slider = byId("slider");
+  slider.max = data.rows.length - 1;
+  slider.disabled = data.rows.length < 2;
+  slider.addEventListener("input", () => go(Number(slider.value)));
+  byId("slider-label").textContent = data.names.strength;
+  const home = byId("home");
+  home.hidden = data.frontier.chosen === null || data.rows.length < 2;
+  home.addEventListener("click", () => go(data.start));
+  byId("stops").append(...stopIndices(data.rows.length).map(stopLabel));
+}
+
+/** At most five places for labels under the slider, evenly spread, both ends among them. */
+function stopIndices(count) {
+  const steps = Math.min(4, count - 1);
+  return steps < 1 ? [0] : [...Array(steps + 1).keys()].map((step) => Math.round((step * (count - 1)) / steps));
+}
+
+function stopLabel(index) {
+  const label = html("span", {}, data.rows[index].text);
+  const share = data.rows.length > 1 ? index / (data.rows.length - 1) : 0;
+  label.style.left = `calc(11px + ${share} * (100% - 22px))`; // 11px: half the thumb
+  return label;
+}
+
+/** The one way to change the page: show the models of this row everywhere. */
+function go(index) {
+  state.row = index;
+  const row = data.rows[index];
+  const slider = byId("slider");
+  slider.value = index;
+  slider.setAttribute("aria-valuetext", row.spoken);
+  byId("strength").textContent = row.text;
+  byId("brief").textContent = row.brief;
+  byId("home").disabled = index === data.start;
+  showCurrent(row);
+  moveMarker();
+  showDistributions();
+  markTableRow();
+}
+
+function showCurrent(row) {
+  byId("current-title").textContent = `${data.names.strength} ${row.text}`;
+  const host = byId("current");
+  if (!row.usable) {
+    host.replaceChildren(html("p", { class: "alarm" }, "Training failed at this strength: there are no figures to show."));
+    return;
+  }
+  const list = html("dl", { class: "current" });
+  for (const figure of row.figures) list.append(html("dt", {}, figure.name), currentFigure(figure));
+  const notes = [row.against && `Changes are against ${row.against}.`, row.state !== "ok" && `Training: ${row.state}.`];
+  host.replaceChildren(list, ...notes.filter(Boolean).map((note) => html("p", { class: "hint" }, note)));
+}
+
+function currentFigure(figure) {
+  const value = html("dd");
+  value.append(html("b", {}, figure.text));
+  if (figure.change) value.append(html("span", { class: `change ${figure.trend}` }, figure.change));
+  if (figure.bounds) value.append(html("small", {}, figure.bounds));
+  return value;
+}
+
+// ---- frontier ---------------------------------------------------------------------------------------------------
+
+const frontier = { host: byId("frontier"), figure: null, dots: [], marker: null, tip: null };
+
+function drawFrontier() {
+  const { host } = frontier;
+  const { x, y } = data.frontier;
+  const height = host.clientWidth < 500 ? 300 : 400;
+  const titles = { xTitle: `${data.names.gap} (left is fairer)`, yTitle: data.names.accuracy };
+  const figure = plot(host, { x, y, ...titles, height, labelledby: "frontier-title" });
+  frontier.figure = figure;
+  drawFloor(figure);
+  figure.layer.append(svg("path", { class: "front", d: linePath(data.frontier.line.map((p) => p[0]), data.frontier.line.map((p) => p[1]), figure.toX, figure.toY) }));
+  frontier.dots = data.frontier.points.map((point) => drawDot(figure, point));
+  frontier.dots[0]?.setAttribute("tabindex", "0");
+  drawChosen(figure);
+  frontier.marker = svg("g", { class: "marker", "aria-hidden": "true" });
+  figure.layer.append(frontier.marker);
+  if (!data.frontier.points.length) figure.layer.append(svg("text", { class: "empty", x: figure.width / 2, y: height / 2, "text-anchor": "middle" }, "No model can be drawn"));
+  catchPointer(figure);
+  moveMarker();
+}
+
+/** Unfairness that chance alone would show: values in this strip are not told apart by the data. */
+function drawFloor({ layer, toX, box }) {
+  if (data.frontier.floor === null) return;
+  const right = Math.min(toX(data.frontier.floor), box.right);
+  layer.append(svg("rect", { class: "floor", x: box.left, y: box.top, width: right - box.left, height: box.bottom - box.top }));
+}
+
+function drawDot({ layer, toX, toY }, point) {
+  const dot = svg("circle", { class: point.front ? "dot best" : "dot", cx: toX(point.x), cy: toY(point.y), r: point.front ? 5 : 4, tabindex: "-1", role: "button" });
+  dot.setAttribute("aria-label", point.lines.map((line) => line.join(" ")).join(", "));
+  dot.addEventListener("focus", () => showDot(dot, point));
+  dot.addEventListener("blur", () => frontier.tip.hide());
+  dot.addEventListener("keydown", (event) => onDotKey(event, dot, point));
+  layer.append(dot);
+  return dot;
+}
+
+function onDotKey(event, dot, point) {
+  const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
+  if (event.key === "Enter" || event.key === " ") go(point.row);
+  else if (event.key === "Escape") frontier.tip.hide();
+  else if (event.key in steps) focusDot(frontier.dots.indexOf(dot) + steps[event.key]);
+  else return;
+  event.preventDefault();
+}
+
+/** One dot is a stop of the tab key, arrows go on from there. */
+function focusDot(index) {
+  const dot = frontier.dots[index];
+  if (!dot) return;
+  frontier.dots.forEach((other) => other.setAttribute("tabindex", "-1"));
+  dot.setAttribute("tabindex", "0");
+  dot.focus();
+}
+
+function showDot(dot, point) {
+  frontier.dots.forEach((other) => other.classList.toggle("near", other === dot));
+  frontier.tip.show(point.lines, Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")));
+}
+
+function hideDot() {
+  frontier.dots.forEach((dot) => dot.classList.remove("near"));
+  frontier.tip.hide();
+}
+
+function nearest(figure, event) {
+  const at = pointerIn(figure, event);
+  const distance = (dot) => Math.hypot(dot.getAttribute("cx") - at.x, dot.getAttribute("cy") - at.y);
+  const index = frontier.dots.reduce((best, dot, i, dots) => (best < 0 || distance(dot) < distance(dots[best]) ? i : best), -1);
+  return index >= 0 && distance(frontier.dots[index]) <= REACH ? index : -1;
+}
+
+function catchPointer(figure) {
+  figure.root.addEventListener("pointermove", (event) => {
+    const index = nearest(figure, event);
+    if (index < 0) hideDot();
+    else showDot(frontier.dots[index], data.frontier.points[index]);
+  });
+  figure.root.addEventListener("pointerleave", hideDot);
+  figure.root.addEventListener("click", (event) => {
+    const index = nearest(figure, event);
+    if (index >= 0) go(data.frontier.points[index].row);
+  });
+}
+
+function drawChosen({ layer, toX, toY, box }) {
+  const { chosen } = data.frontier;
+  if (chosen === null) return;
+  const [x, y] = [toX(chosen.x), toY(chosen.y)];
+  const left = x > box.right - 90;
+  layer.append(
+    svg("path", { class: "chosen", d: `M${x} ${y - 13}L${x + 13} ${y}L${x} ${y + 13}L${x - 13} ${y}Z` }),
+    svg("text", { class: "chosen-label", x: x + (left ? -14 : 14), y: Math.min(y + 20, box.bottom - 6), "text-anchor": left ? "end" : "start" }, "chosen"),
+  );
+}
+
+/** The strong dot: the mean over the seeds of the row, with a cross from least to largest. */
+function moveMarker() {
+  const { figure, marker } = frontier;
+  const row = data.rows[state.row];
+  if (!figure) return;
+  frontier.dots.forEach((dot, index) => dot.classList.toggle("mine", data.frontier.points[index].row === state.row));
+  marker.replaceChildren();
+  if (row.x === null || row.y === null) return;
+  const { toX, toY, box } = figure;
+  const [across, up] = row.spread;
+  const [x, y] = [toX(row.x), toY(row.y)];
+  if (across) marker.append(svg("line", { class: "spread", x1: Math.max(toX(across[0]), box.left), x2: Math.min(toX(across[1]), box.right), y1: y, y2: y }));
+  if (up) marker.append(svg("line", { class: "spread", x1: x, x2: x, y1: Math.min(toY(up[0]), box.bottom), y2: Math.max(toY(up[1]), box.top) }));
+  marker.append(svg("circle", { class: "now", cx: x, cy: y, r: 7 }));
+}
+
+function fillFrontierKey() {
+  byId("frontier-hint").hidden = byId("frontier-key").hidden = !data.frontier.points.length;
+  const several = data.frontier.points.length > data.rows.filter((row) => row.usable).length;
+  const entries = [["now", several ? "at the slider, mean of its seeds" : "at the slider"], ["dot", "model"], ["front", "Pareto line"]];
+  if (data.frontier.chosen) entries.push(["chosen", "chosen model"]);
+  if (data.frontier.floor !== null) entries.push(["floor", "within sampling noise"]);
+  byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), text)));
+}
