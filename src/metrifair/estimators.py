@@ -10,34 +10,20 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from metrifair.batches import Coverage
 from metrifair.cells import Contrast
 from metrifair.criteria import Compare, Criterion
 from metrifair.errors import DataError
-from metrifair.fitting import (
-    Declared,
-    Problem,
-    check_settings,
-    device_of,
-    model_for,
-    objective_for,
-    schedule_for,
-    scheme_for,
-    seed_of,
-)
+from metrifair.fitting import Declared, Problem
 from metrifair.keeping import save
+from metrifair.lifecycle import fit, learn, output_of, trained_stack, validated
 from metrifair.metrics.catalog import MetricLike
 from metrifair.modelfile import PathLike
-from metrifair.online import Learner, Moments
 from metrifair.tables import Table
 from metrifair.tasks import BINARY, MULTICLASS, regression
-from metrifair.training import Predictor, train, weighted_moments
+from metrifair.training import weighted_moments
 
 Floats = NDArray[np.float64]
-
-STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
 
 
 class FairClassifier(ClassifierMixin, BaseEstimator):
@@ -140,7 +126,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         is not known: such samples count for the risk only. ``control_features`` are strata within which the
         criterion is asked for.
         """
-        _fit(self, self._prepared(X, y, sensitive_features, control_features, sample_weight))
+        fit(self, self._prepared(X, y, sensitive_features, control_features, sample_weight))
         return self
 
     def partial_fit(
@@ -161,23 +147,23 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         first call, what that call's samples may not all show.
         """
         first = not hasattr(self, "scheme_")
-        x, y, weight = _validated(self, X, y, sample_weight, reset=first)
+        x, y, weight = validated(self, X, y, sample_weight, reset=first)
         if first:
             self.classes_ = np.unique(y if classes is None else np.asarray(classes))
         labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         strange = self.classes_[labels] != y
         if strange.any():
             raise DataError(f"y holds {y[strange][0]!r}, which is none of the classes {self.classes_.tolist()}")
-        _learn(self, self._problem(x, labels, weight, sensitive_features, control_features), groups)
+        learn(self, self._problem(x, labels, weight, sensitive_features, control_features), groups)
         return self
 
     def decision_function(self, X: Table) -> Floats:
         """Outputs before the link: log-odds of the last of two classes, or one number per class."""
-        return _output(self, X)
+        return output_of(self, X)
 
     def predict_proba(self, X: Table) -> Floats:
         """Probabilities of the classes, (n, classes)."""
-        output = torch.as_tensor(_output(self, X))
+        output = torch.as_tensor(output_of(self, X))
         if output.ndim == 2:
             return MULTICLASS.prediction(output).numpy()
         probability = BINARY.prediction(output).numpy()
@@ -185,7 +171,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The most probable class of each sample."""
-        output = _output(self, X)
+        output = output_of(self, X)
         chosen = output.argmax(1) if output.ndim == 2 else (output > 0).astype(int)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
@@ -199,7 +185,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
     ) -> Problem:
         """The problem that ``fit`` solves."""
-        x, y, weight = _validated(self, X, y, sample_weight)
+        x, y, weight = validated(self, X, y, sample_weight)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         return self._problem(x, labels, weight, sensitive_features, control_features)
@@ -309,7 +295,7 @@ class FairRegressor(RegressorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train from scratch; see FairClassifier.fit for the groups."""
-        _fit(self, self._prepared(X, y, sensitive_features, control_features, sample_weight))
+        fit(self, self._prepared(X, y, sensitive_features, control_features, sample_weight))
         return self
 
     def partial_fit(
@@ -327,15 +313,15 @@ class FairRegressor(RegressorMixin, BaseEstimator):
         The target is taken as it is: its scale is not known when the stream begins.
         """
         first = not hasattr(self, "scheme_")
-        x, y, weight = _validated(self, X, y, sample_weight, reset=first)
+        x, y, weight = validated(self, X, y, sample_weight, reset=first)
         if first:
             self.target_scaling_ = (0.0, 1.0)
-        _learn(self, self._problem(x, y, weight, sensitive_features, control_features), groups)
+        learn(self, self._problem(x, y, weight, sensitive_features, control_features), groups)
         return self
 
     def predict(self, X: Table) -> Floats:
         """The predictions, on the scale of y."""
-        output = _output(self, X)
+        output = output_of(self, X)
         centre, spread = self.target_scaling_
         return output * spread + centre
 
@@ -348,7 +334,7 @@ class FairRegressor(RegressorMixin, BaseEstimator):
         sample_weight: ArrayLike | None,
     ) -> Problem:
         """The problem that ``fit`` solves."""
-        x, y, weight = _validated(self, X, y, sample_weight)
+        x, y, weight = validated(self, X, y, sample_weight)
         self.target_scaling_ = (0.0, 1.0)
         if self.standardize:
             centre, spread = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
@@ -373,55 +359,7 @@ class FairRegressor(RegressorMixin, BaseEstimator):
 
 
 Estimator = FairClassifier | FairRegressor
-
-
-def _validated(
-    estimator: Estimator, X: Table, y: Table, sample_weight: ArrayLike | None, *, reset: bool = True
-) -> tuple[Floats, NDArray[Any], Floats]:
-    check_settings(estimator)
-    numeric = isinstance(estimator, FairRegressor)
-    x, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, reset=reset)
-    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    return x, y, weight
-
-
-def _fit(estimator: Estimator, problem: Problem) -> None:
-    """Train, and keep what predicting and learning on need."""
-    (fitted,) = _trained(estimator, problem, strengths=[estimator.strength], seeds=[seed_of(estimator.random_state)])
-    if fitted is None:
-        raise DataError(
-            f"training diverged at strength {estimator.strength}; lower learning_rate (now {estimator.learning_rate}), "
-            "or check the scale of X and y"
-        )
-    estimator.__dict__.pop("learner_", None)
-    for name, value in fitted.items():
-        setattr(estimator, name, value)
-
-
-def _trained(
-    estimator: Estimator, problem: Problem, *, strengths: Sequence[float], seeds: Sequence[int]
-) -> list[dict[str, Any] | None]:
-    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
-    scheme = scheme_for(estimator, problem, penalised=any(strengths))
-    samples = scheme.samples(problem)
-    schedule = schedule_for(estimator, len(samples))
-    trained = train(
-        samples,
-        model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, seeds[0]),
-        strengths=strengths,
-        seeds=seeds,
-        schedule=schedule,
-        standardize=estimator.standardize,
-        device=device_of(estimator.device),
-        verbose=estimator.verbose,
-    )
-    shared = {"scheme_": scheme, "n_iter_": schedule.epochs, "weight_seen_": float(samples.weight.sum())}
-    return [
-        None if bool(trained.failed[s, k]) else shared | {"predictor_": trained.predictor(s, k)}
-        for s in range(len(seeds))
-        for k in range(len(strengths))
-    ]
+BY_NAME: dict[str, type[Estimator]] = {"FairClassifier": FairClassifier, "FairRegressor": FairRegressor}
 
 
 def fit_stack(
@@ -441,7 +379,7 @@ def fit_stack(
     """
     template = clone(estimator)
     problem = template._prepared(X, y, sensitive_features, control_features, sample_weight)
-    fits = iter(_trained(template, problem, strengths=strengths, seeds=seeds))
+    fits = iter(trained_stack(template, problem, strengths=strengths, seeds=seeds))
     models: list[Estimator | None] = []
     for seed in seeds:
         for strength in strengths:
@@ -454,46 +392,3 @@ def fit_stack(
             model.__dict__.update(fitted)
             models.append(model)
     return models
-
-
-def _learn(estimator: Estimator, problem: Problem, groups: Declared | None) -> None:
-    """Take the next samples of a stream in."""
-    if not hasattr(estimator, "scheme_"):
-        estimator.scheme_ = scheme_for(estimator, problem, penalised=estimator.strength > 0, groups=groups)
-    samples = estimator.scheme_.samples(problem)
-    if not hasattr(estimator, "learner_"):
-        estimator.learner_ = _learner(estimator, problem)
-    estimator.learner_.learn(samples)
-    estimator.predictor_ = estimator.learner_.predictor(problem.x.shape[1])
-
-
-def _learner(estimator: Estimator, problem: Problem) -> Learner:
-    """A learner at its start, or where ``fit`` ended."""
-    scheme, seed = estimator.scheme_, seed_of(estimator.random_state)
-    rule = Coverage(
-        scheme.comparisons,
-        size=STREAM_BATCH if estimator.batch_size == "auto" else estimator.batch_size,
-        least=2 if estimator.unbiased else 1,
-    )
-    fitted: Predictor | None = getattr(estimator, "predictor_", None)
-    learner = Learner(
-        model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, seed),
-        rule,
-        strength=estimator.strength,
-        seed=seed,
-        learning_rate=estimator.learning_rate,
-        weight_decay=estimator.weight_decay,
-        standardize=estimator.standardize,
-        start=None if fitted is None else fitted.parameters,
-    )
-    if fitted is not None:
-        learner.moments = Moments.of(fitted.scaling, estimator.weight_seen_)
-    return learner
-
-
-def _output(estimator: Estimator, X: Table) -> Floats:
-    check_is_fitted(estimator, "predictor_")
-    x = validate_data(estimator, X, dtype=np.float64, reset=False)
-    predictor: Predictor = estimator.predictor_
-    return predictor.output(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -161,7 +162,12 @@ def check_settings(settings: Settings) -> None:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _whole(value: object) -> bool:

@@ -11,15 +11,14 @@ import torch
 from numpy.typing import NDArray
 
 from metrifair.errors import ModelFileError
-from metrifair.estimators import Estimator, FairClassifier, FairRegressor
+from metrifair.estimators import BY_NAME, Estimator
 from metrifair.keeping import KIND, rebuilt
 from metrifair.modelfile import Content, Json, PathLike, read
+from metrifair.tradeoff import FRONTIER, Frontier, frontier_from
 
-_ESTIMATORS: dict[str, type[Estimator]] = {kind.__name__: kind for kind in (FairClassifier, FairRegressor)}
 
-
-def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator:
-    """The model that ``.save(path)`` wrote: same parameters, bit-equal predictions, ready to learn on.
+def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator | Frontier:
+    """The estimator or frontier that ``.save(path)`` wrote: bit-equal predictions, ready to learn on.
 
     Loading runs no code from the file. A file that is damaged, hostile or of a later format is a ModelFileError.
 
@@ -33,6 +32,7 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator:
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from metrifair import FairRegressor
     >>> model = FairRegressor(0.0, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(Path(folder) / "line.model")
@@ -49,7 +49,9 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator:
         raise ModelFileError(f"cannot read {os.fspath(path)!r}: {error}") from error
 
 
-def _made_of(content: Content, module: torch.nn.Module | None) -> Estimator:
+def _made_of(content: Content, module: torch.nn.Module | None) -> Estimator | Frontier:
+    if content.kind == FRONTIER:
+        return frontier_from(content, module)
     if content.kind != KIND:
         raise ModelFileError(f"it holds a {reprlib.repr(content.kind)}, which this metrifair does not know; upgrade it")
     return from_parts(content.meta, content.arrays, module=module)
@@ -65,7 +67,7 @@ def from_parts(
     metrifair.errors.ModelFileError: kind must be FairClassifier or FairRegressor, got 'Oracle'
     """
     kind = meta.get("kind")
-    if not isinstance(kind, str) or kind not in _ESTIMATORS:
-        raise ModelFileError(f"kind must be {' or '.join(_ESTIMATORS)}, got {reprlib.repr(kind)}")
-    estimator: Estimator = rebuilt(_ESTIMATORS[kind], meta, arrays, module)
+    if not isinstance(kind, str) or kind not in BY_NAME:
+        raise ModelFileError(f"kind must be {' or '.join(BY_NAME)}, got {reprlib.repr(kind)}")
+    estimator: Estimator = rebuilt(BY_NAME[kind], meta, arrays, module)
     return estimator

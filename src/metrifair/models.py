@@ -27,7 +27,7 @@ class Model(Protocol):
         """Parameters of one network at the start, without leading axes; the same for the same seed."""
         ...
 
-    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
+    def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
         """Outputs of all networks, for parameters with leading axes (seeds, strengths)."""
         ...
 
@@ -62,7 +62,7 @@ class Network:
                 parameters[f"{name}{layer}"] = (2 * drawn - 1) * bound
         return parameters
 
-    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
+    def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:  # noqa: ARG002
         """Outputs; the first layer of all strengths of a seed is one matrix product."""
         weight, bias = parameters["weight0"], parameters["bias0"]
         seeds, strengths, units, _ = weight.shape
@@ -102,8 +102,9 @@ class StackedModule:
                     reset()
         return {name: value.detach().double() for name, value in fresh.named_parameters()}
 
-    def __call__(self, parameters: Parameters, x: Tensor) -> Tensor:
-        """Outputs, by vectorising the module over seeds and strengths."""
+    def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
+        """Outputs, by vectorising the module over seeds and strengths; dropout acts in training only."""
+        self.module.train(training)
 
         def one(own: dict[str, Tensor], rows: Tensor) -> Tensor:
             output: Tensor = torch.func.functional_call(self.module, own, (rows,))

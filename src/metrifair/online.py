@@ -103,7 +103,7 @@ class Learner:
             self.moments = self._moments(samples.x.shape[1]).with_samples(samples.x, samples.weight)
         features = self._scaling(samples.x.shape[1]).apply(samples.x.unsqueeze(0))
         before = self.adam.snapshot()
-        terms = self.objective(self.model(self.adam.parameters, features), batch)
+        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         (terms.risk + self.strength * terms.unfairness).sum().backward()
         self.adam.step()
         if not bool(self.adam.vector.isfinite().all()):

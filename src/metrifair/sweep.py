@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,14 +14,12 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from metrifair.errors import DataError
-from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.keeping import rebuilt, to_parts
+from metrifair.estimators import BY_NAME, fit_stack
+from metrifair.keeping import KIND, rebuilt, to_parts
 from metrifair.ledger import Entry, Ledger, fingerprint
 from metrifair.modelfile import Content, from_bytes, to_bytes
 from metrifair.points import Curves, Interval, Point
 from metrifair.tables import Table, columns
-
-_OURS: dict[str, type[Any]] = {"FairClassifier": FairClassifier, "FairRegressor": FairRegressor}
 
 
 class Job(NamedTuple):
@@ -93,7 +91,7 @@ def sweep(
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: _recalled(known[job.name], job) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
-    if parameter == "strength" and type(estimator) in _OURS.values():
+    if parameter == "strength" and type(estimator) in BY_NAME.values():
         batches = _stacks(estimator, material, missing, judge, split=ledger is not None)
     else:
         batches = _one_by_one(estimator, material, missing, judge, parameter=parameter, n_jobs=n_jobs)
@@ -157,34 +155,37 @@ def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outco
 
 
 def _entry(outcome: Outcome) -> Entry:
-    record = {
-        "validation": asdict(outcome.validation),
-        "test": asdict(outcome.test),
-        "curves": None if outcome.curves is None else asdict(outcome.curves),
-    }
     content = None
-    if type(outcome.model) in _OURS.values():
-        meta, arrays = to_parts(outcome.model)
-        content = to_bytes(Content(type(outcome.model).__name__, meta, arrays))
-    return Entry(record, content)
+    if type(outcome.model) in BY_NAME.values():
+        content = to_bytes(Content(KIND, *to_parts(outcome.model)))
+    return Entry(record_of(outcome), content)
 
 
 def _recalled(entry: Entry, job: Job) -> Outcome:
     model = None
     if entry.content is not None:
-        content = from_bytes(entry.content)
-        model = rebuilt(_OURS[content.kind], content.meta, content.arrays)
-    curves = entry.record["curves"]
-    return Outcome(
-        job,
-        point_from(entry.record["validation"]),
-        point_from(entry.record["test"]),
-        None if curves is None else Curves(**curves),
-        model,
-    )
+        _, meta, arrays = from_bytes(entry.content)
+        model = rebuilt(BY_NAME[str(meta["kind"])], meta, arrays)
+    return outcome_from(entry.record, job, model)
 
 
-def point_from(record: dict[str, Any]) -> Point:
+def record_of(outcome: Outcome) -> dict[str, Any]:
+    """The figures of an outcome as JSON."""
+    return {
+        "validation": asdict(outcome.validation),
+        "test": asdict(outcome.test),
+        "curves": None if outcome.curves is None else asdict(outcome.curves),
+    }
+
+
+def outcome_from(record: Mapping[str, Any], job: Job, model: Any) -> Outcome:
+    """The outcome that ``record_of`` took the figures of."""
+    curves = record["curves"]
+    figures = point_from(record["validation"]), point_from(record["test"])
+    return Outcome(job, *figures, None if curves is None else Curves(**curves), model)
+
+
+def point_from(record: Mapping[str, Any]) -> Point:
     """The point that ``dataclasses.asdict`` made a dictionary of."""
     intervals = {name: Interval(**bounds) for name, bounds in record["intervals"].items()}
     return replace(Point(**{**record, "intervals": {}}), intervals=intervals)

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from math import hypot, sqrt
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
 from metrifair.cells import Contrast
 from metrifair.certificates import dkw_radius
 from metrifair.choices import check_known
 from metrifair.criteria import Criterion, criterion_named
-from metrifair.errors import DataError
+from metrifair.errors import DataError, ModelFileError
+from metrifair.estimators import BY_NAME
 from metrifair.evaluation import curves_of, point_of
 from metrifair.holdout import data_set
+from metrifair.keeping import rebuilt, to_parts
 from metrifair.ledger import Ledger
+from metrifair.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.points import Curves, Point, area, pareto
 from metrifair.report.charts import frontier_chart, save_picture
 from metrifair.report.page import frontier_html, write_html
 from metrifair.report.view import FrontierView
-from metrifair.sweep import Job, Material, Outcome, sweep
+from metrifair.sweep import Job, Material, Outcome, outcome_from, point_from, record_of, sweep
 from metrifair.tables import Table
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
+FRONTIER = "frontier"
+_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons")
 _BENDS = 8  # strengths that a refinement adds
 
 
@@ -171,6 +178,20 @@ class Frontier:
         """Write the chart as .png or .svg."""
         save_picture(self.plot(), path)
 
+    def save(self, path: PathLike) -> None:
+        """Write figures and models to one file, which ``metrifair.load`` reads without running any code."""
+        arrays: dict[str, NDArray[Any]] = {}
+        outcomes: list[Json] = []
+        for place, outcome in enumerate(self.outcomes):
+            kept = None
+            if outcome.model is not None:
+                kept, own = to_parts(outcome.model)
+                arrays |= prefixed(f"{place}/", own)
+            outcomes.append({"value": outcome.job.value, "seed": outcome.job.seed, "model": kept, **record_of(outcome)})
+        meta: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
+        meta |= {"outcomes": outcomes, "chosen": None if self.chosen is None else asdict(self.chosen)}
+        write(path, Content(FRONTIER, meta, arrays))
+
     def __repr__(self) -> str:
         failed = sum(point.failed for point in self.points)
         usable = [point for point in self.points if not point.failed]
@@ -182,6 +203,33 @@ class Frontier:
             f"Frontier({len(self.points)} models{lost}: {self.accuracy_name} up to {best:.3f}, "
             f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f})"
         )
+
+
+def frontier_from(content: Content, module: torch.nn.Module | None = None) -> Frontier:
+    """The frontier that ``Frontier.save`` wrote; anything else is a ModelFileError."""
+    try:
+        entries = cast("list[dict[str, Any]]", content.meta["outcomes"])
+        models = [_kept_model(entry, place, content, module) for place, entry in enumerate(entries)]
+        jobs = [Job(float(entry["value"]), int(entry["seed"])) for entry in entries]
+        outcomes = [outcome_from(*parts) for parts in zip(entries, jobs, models, strict=True)]
+        plain: dict[str, Any] = {name: content.meta[name] for name in _PLAIN}
+        plain |= {name: tuple(plain[name]) for name in ("groups", "notes")}
+        found = Frontier(outcomes, **plain)
+        chosen = cast("dict[str, Any] | None", content.meta["chosen"])
+        found.chosen = None if chosen is None else point_from(chosen)
+        repr(found)  # figures that are no numbers show themselves here
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"the file describes no frontier: {type(error).__name__} {error}") from error
+    return found
+
+
+def _kept_model(entry: dict[str, Any], place: int, content: Content, module: torch.nn.Module | None) -> Any:
+    meta = entry["model"]
+    if meta is None:
+        return None
+    return rebuilt(BY_NAME[meta["kind"]], meta, under(f"{place}/", content.arrays), module)
 
 
 def frontier(

@@ -117,7 +117,7 @@ def train(
         """One step of all models on the rows (seeds, size)."""
         features = scaling.apply(x[chosen])
         batch = Batch(Samples(features, y[chosen].unsqueeze(1), chosen, weight), sides)
-        terms = objective(model(adam.parameters, features), batch)
+        terms = objective(model(adam.parameters, features, training=True), batch)
         (terms.risk + strength * terms.unfairness).sum().backward()
         adam.step()
 
