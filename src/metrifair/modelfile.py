@@ -6,14 +6,11 @@ Any safetensors reader opens such a file. Its metadata has one entry, ``metrifai
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import json
 import math
 import os
 import reprlib
-import secrets
-import shutil
 import stat
 from collections.abc import Mapping
 from hashlib import sha256
@@ -27,6 +24,7 @@ from safetensors.numpy import load as arrays_of
 from safetensors.numpy import save as safetensors_of
 
 from metrifair.errors import DataError, ModelFileError
+from metrifair.writing import replace_file
 
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -100,7 +98,7 @@ def write(path: PathLike, content: Content) -> None:
     except ModelFileError as error:
         raise DataError(f"this model cannot be saved: {error}") from error
     try:
-        _replace(Path(path).resolve(), data)
+        replace_file(Path(path).resolve(), data)
     except (OSError, ValueError, RuntimeError) as error:
         raise DataError(
             f"cannot write {os.fspath(path)!r}: {_reason(error)}; choose a path in a folder you may write to"
@@ -238,27 +236,6 @@ def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
             raise ModelFileError(f"array {reprlib.repr(name)} of truth values holds something else")
     return arrays
-
-
-def _replace(target: Path, data: bytes) -> None:
-    draft = target.with_name(f".metrifair-{secrets.token_hex(8)}.tmp")  # in the same folder: renaming is then atomic
-    try:
-        with draft.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        draft.replace(target)
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-    with contextlib.suppress(OSError):  # some systems cannot open a folder; the file is whole all the same
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _bytes_of(path: Path) -> bytes:

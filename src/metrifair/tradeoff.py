@@ -45,6 +45,14 @@ class Frontier:
 
     ``points`` are on test data, ``validation_points`` on those that ``select`` looks at, in the same order as
     ``models``. ``chosen`` is the test point of the last selection.
+
+    >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+    >>> outcomes = [Outcome(Job(point.strength, 0), point, point, model=f"model {point.strength}") for point in points]
+    >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+    >>> front
+    Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.100, area 0.780)
+    >>> front.select(max_unfairness=0.2)
+    'model 1.0'
     """
 
     outcomes: Sequence[Outcome]

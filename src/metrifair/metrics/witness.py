@@ -30,6 +30,10 @@ class Witness:
     """A utility, as a function of the score, with what each sample expects of it.
 
     ``gap``, the difference of the expected utilities, is the metric (its square root for energy, cramer, mmd).
+
+    >>> utility = witness([0.0, 1.0], [1.0, 3.0], metric="wasserstein")    # falls with slope 1: the lower sample gains
+    >>> utility([0.0, 1.0, 3.0]), utility.expected, utility.gap
+    (array([ 0., -1., -3.]), (-0.5, -2.0), 1.5)
     """
 
     metric: str

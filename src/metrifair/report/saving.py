@@ -1,12 +1,12 @@
-"""A finished file takes its name at once: whoever reads the path sees the old content or the new, never half."""
+"""Reports and pictures written in one step, with an error that says what is wrong with the path."""
 
 from __future__ import annotations
 
 import os
-import uuid
 from pathlib import Path
 
 from metrifair.errors import DataError
+from metrifair.writing import replace_file
 
 
 def save(path: str | os.PathLike[str], content: bytes) -> Path:
@@ -32,26 +32,12 @@ def save(path: str | os.PathLike[str], content: bytes) -> Path:
     target = Path(path).expanduser()
     if not target.name:
         raise DataError(f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as report.html")
-    # Not tempfile: its files are for the owner alone, and a report is there to be shared.
-    temporary = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-        os.replace(temporary, target)  # noqa: PTH105
+        replace_file(target, content)
     except FileNotFoundError as error:
         raise DataError(
             f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
         ) from error
     except OSError as error:
         raise DataError(f"cannot write {target}: {error.strerror or error}; name a path that can be written") from error
-    finally:
-        _remove(temporary)
     return target
-
-
-def _remove(temporary: Path) -> None:
-    """Remove what an unsuccessful write left; a folder that forbids it has already been complained about."""
-    try:
-        temporary.unlink(missing_ok=True)
-    except OSError:
-        return

@@ -1,0 +1,285 @@
+"""The page in a real browser: slider, table, hover, keyboard, hostile names; no request, no error."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from frontiers import HOSTILE, demo_view
+
+from metrifair.report.page import frontier_html, write_html
+
+PHONE = {"width": 390, "height": 844}
+SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
+
+
+def shoot(page, name, **options):
+    if SHOTS:
+        page.screenshot(path=Path(SHOTS, f"{name}.png"), **options)
+
+
+def current_row(page):
+    return page.locator("tbody tr[aria-current] th").inner_text()
+
+
+def marker(page):
+    now = page.locator("#frontier .now")
+    return float(now.get_attribute("cx")), float(now.get_attribute("cy"))
+
+
+def state(page):
+    """Everything the slider moves."""
+    return {
+        "strength": page.locator("#strength").inner_text(),
+        "row": current_row(page),
+        "marker": marker(page),
+        "figures": page.locator("#current").inner_text(),
+        "gap": page.locator("#gap").inner_text(),
+        "density": page.locator("#density path.group").first.get_attribute("d"),
+        "shares": page.locator("#cumulative path.group").first.get_attribute("d"),
+    }
+
+
+def test_the_page_opens_on_the_chosen_model(opened):
+    page = opened(demo_view())
+    assert page.title() == "Mortgage approvals in Boston – metrifair"
+    assert page.locator("h1").inner_text() == "Mortgage approvals in Boston"
+    assert page.locator("#strength").inner_text() == current_row(page) == "1.82"
+    assert page.locator("#frontier .dot").count() == 48
+    assert page.locator("#frontier .chosen").count() == 1
+    assert page.locator("tbody tr").count() == 25
+    shoot(page, "wide-light", full_page=True)
+
+
+def test_the_slider_moves_point_distributions_and_table(opened):
+    page = opened(demo_view())
+    before = state(page)
+    page.locator("#slider").fill("0")
+    after = state(page)
+    assert after["strength"] == after["row"] == "0"
+    assert [part for part in before if before[part] == after[part]] == []
+    assert after["marker"][0] > before["marker"][0]  # less fair lies further right,
+    assert after["marker"][1] < before["marker"][1]  # and is more accurate, so higher up
+    page.locator("#home").click()
+    assert state(page) == before
+
+
+def test_the_marker_stands_where_the_axes_say(opened):
+    view = demo_view(seeds=1, failed=0)
+    page = opened(view)
+    page.locator("#slider").fill("0")
+    drawn = page.locator("#frontier .dot")
+    places = [(float(dot.get_attribute("cx")), float(dot.get_attribute("cy"))) for dot in drawn.all()]
+    assert places[0] == pytest.approx(marker(page), abs=0.01)
+    ticks = page.locator("#frontier .tick").evaluate_all(
+        "all => all.filter(t => t.getAttribute('text-anchor') === 'middle')"
+        ".map(t => [+t.textContent, +t.getAttribute('x')])"
+    )
+    (a, left), (b, right) = ticks[0], ticks[-1]
+    for point, (x, _) in zip(view.points, places, strict=True):
+        assert a + (x - left) * (b - a) / (right - left) == pytest.approx(point.unfairness, abs=1e-4)
+
+
+def test_the_keyboard_moves_the_slider_and_says_where_it_is(opened):
+    page = opened(demo_view())
+    slider = page.get_by_role("slider", name="Strength")
+    slider.focus()
+    page.keyboard.press("Home")
+    assert current_row(page) == "0"
+    page.keyboard.press("ArrowRight")
+    assert current_row(page) == "0.01"
+    assert re.match(r"Strength 0.01: Accuracy 0\.\d{3}, Unfairness 0\.\d{3}, ", slider.get_attribute("aria-valuetext"))
+    page.keyboard.press("End")
+    assert current_row(page) == "100"
+    assert "Training failed" in page.locator("#current").inner_text()
+    assert page.locator("#frontier .now").count() == 0
+    assert page.locator("#gap").inner_text() == "There are no distributions for this strength."
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#frontier .now").count() == 1
+
+
+def test_hovering_shows_all_figures_and_clicking_goes_there(opened):
+    page = opened(demo_view())
+    tip = page.locator("#frontier .tooltip")
+    assert not tip.is_visible()
+    page.locator("#frontier .dot").nth(20).hover(force=True)
+    said = tip.inner_text()
+    for name in ("Strength", "Seed", "Accuracy", "Unfairness of decisions", "AUC", "Log loss", "Four-fifths ratio"):
+        assert name in said
+    assert re.search(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", said)
+    shoot(page, "wide-hover")
+    strength = re.search(r"Strength\s+(\S+)", said).group(1)
+    page.mouse.down()
+    page.mouse.up()
+    assert current_row(page) == strength
+    page.mouse.move(5, 5)
+    assert not tip.is_visible()
+
+
+def test_dots_are_reached_by_the_keyboard(opened):
+    page = opened(demo_view())
+    page.locator("#frontier .dot[tabindex='0']").focus()
+    assert "0" in page.locator("#frontier .tooltip").inner_text()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    assert page.locator("#frontier .dot[tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    assert current_row(page) == "0.0149"
+    page.keyboard.press("Escape")
+    assert not page.locator("#frontier .tooltip").is_visible()
+
+
+def test_hovering_the_distributions_shows_every_group(opened):
+    view = demo_view(groups=("18 to 25", "26 to 60", "over 60"))
+    page = opened(view)
+    page.locator("#cumulative svg").hover()
+    said = page.locator("#cumulative .tooltip").inner_text()
+    assert said.startswith("score 0.")
+    shares = dict(re.findall(r"(18 to 25|26 to 60|over 60)\s+(\d+\.\d)%", said))
+    curves = view.curves[view.chosen.strength]
+    score = float(re.search(r"score (\S+)", said).group(1))
+    at = min(range(len(curves.grid)), key=lambda index: abs(curves.grid[index] - score))
+    assert {name: float(text) for name, text in shares.items()} == pytest.approx(
+        {name: 100 * values[at] for name, values in curves.cumulative.items()}, abs=0.06
+    )
+    shoot(page, "three-groups", full_page=True)
+
+
+@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+def test_the_table_sorts_and_figures_that_are_missing_come_last(opened, by):
+    page = opened(demo_view())
+    head = page.locator("thead button", has_text="Log loss")
+
+    def press():
+        head.click() if by == "mouse" else head.press("Enter")
+        texts = page.locator("tbody tr td:nth-child(6)").all_inner_texts()
+        assert texts[-1] == "–"
+        return [float(text) for text in texts[:-1]]
+
+    ascending = press()
+    assert ascending == sorted(ascending)
+    assert page.locator("th[aria-sort='ascending']").inner_text().strip() == "Log loss"
+    descending = press()
+    assert descending == ascending[::-1]
+    assert current_row(page) == "1.82"
+    page.locator("tbody th button").nth(3).click()
+    assert page.locator("#strength").inner_text() == current_row(page) != "1.82"
+
+
+def test_names_from_the_data_are_text(opened):
+    bold = "<b>bold</b><img src=x onerror=alert(2)>"
+    names = dict.fromkeys(("strength", "accuracy", "unfairness", "auc", "seed"), HOSTILE)
+    page = opened(demo_view(title=HOSTILE, groups=(HOSTILE, bold), notes=[bold], labels=names))
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert page.locator("#groups").inner_text().split("\n") == [HOSTILE, bold]
+    assert page.locator("#notes li").first.inner_text() == bold
+    assert page.locator("thead th").first.inner_text().strip() == HOSTILE
+    page.locator("#frontier .dot").nth(3).hover(force=True)
+    assert HOSTILE in page.locator("#frontier .tooltip").inner_text()
+    page.locator("#density svg").hover()
+    assert bold in page.locator("#density .tooltip").inner_text()
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2
+    shoot(page, "hostile", full_page=True)
+
+
+def test_the_policy_stops_scripts_that_are_not_the_pages_own(browser, tmp_path):
+    text = frontier_html(demo_view(count=2)).replace(
+        "</body>", "<script>window.hurt = 1</script><img src=http://127.0.0.1:9/x></body>"
+    )
+    page = browser.new_page()
+    sent = []
+    page.on("requestfinished", lambda request: sent.append(request.url))
+    page.goto(write_html(tmp_path / "hurt.html", text).as_uri())
+    assert page.evaluate("window.hurt") is None
+    assert not [url for url in sent if url.startswith("http")]
+    page.close()
+
+
+VIEWS = {
+    "one-model": demo_view(count=1, seeds=1, failed=0),
+    "one-strength": demo_view(count=1, seeds=8, failed=0),
+    "all-failed": demo_view(count=3, failed=3),
+    "regression": demo_view(decisions=False, accuracy_name="R2", on="decisions", chosen=None, sizes={}),
+    "bare": demo_view(curves={}, chosen=None, groups=(), notes=()),
+    "many-groups": demo_view(groups=tuple(f"region {number}" for number in range(9)), seeds=5),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_unusual_frontiers_open_too(opened, name):
+    page = opened(VIEWS[name])
+    shown = page.locator("body").inner_text()
+    assert not re.search(r"\b(NaN|undefined|null|Infinity)\b", shown)
+    assert page.locator("[d*='NaN'], [cx*='NaN'], [x*='NaN'], [x1*='NaN']").count() == 0
+    assert page.locator("#distributions").is_visible() == bool(VIEWS[name].curves)
+    if name == "all-failed":
+        assert "None of the 6 trained models can be shown" in shown
+    shoot(page, name, full_page=True)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_background(opened, scheme):
+    page = opened(demo_view(), color_scheme=scheme)
+    colours = page.evaluate(
+        "() => ['h1', '.hint', '.notes', '#strength', '.change.better', '.change.worse', 'td'].map(s => {"
+        "  const e = document.querySelector(s); const card = e.closest('.card, .control') ?? document.body;"
+        "  return [s, getComputedStyle(e).color, getComputedStyle(card).backgroundColor]; })"
+    )
+    for what, text, ground in colours:
+        assert contrast(text, ground) >= 4.5, (what, text, ground)
+    shoot(page, f"wide-{scheme}-top")
+
+
+def contrast(*colours):
+    """Ratio of luminances as WCAG defines it; 4.5 is what it asks of text."""
+
+    def luminance(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_needs_no_sideways_scrolling(opened, scheme):
+    page = opened(demo_view(), viewport=PHONE, color_scheme=scheme, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    page.locator("#slider").fill("3")
+    assert current_row(page) == "0.0223"
+    page.locator("#density").scroll_into_view_if_needed()
+    assert page.locator("#slider").evaluate("e => e.getBoundingClientRect().top >= 0")  # it stays in sight
+    page.locator("#frontier .dot").nth(30).tap(force=True)
+    assert page.locator("#frontier .tooltip").is_visible()
+    shoot(page, f"phone-{scheme}", full_page=True)
+
+
+def test_every_control_has_a_name(opened):
+    page = opened(demo_view())
+    nameless = page.evaluate(
+        "() => [...document.querySelectorAll('button, input, [role=button], [role=region]')].filter(e => !("
+        "e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim() || e.labels?.length"
+        ")).length"
+    )
+    assert nameless == 0
+
+
+def test_the_plots_follow_the_width_of_the_window(opened):
+    page = opened(demo_view())
+    page.set_viewport_size(PHONE)
+    page.wait_for_function("document.querySelector('#frontier svg').viewBox.baseVal.width < 400")
+    assert page.locator("#frontier svg").count() == 1
+    assert page.locator("#frontier .now").count() == 1
+
+
+def test_print_shows_everything_on_white_paper(opened):
+    page = opened(demo_view(), color_scheme="dark", viewport={"width": 740, "height": 1000})
+    page.emulate_media(media="print")
+    assert not page.locator("#slider").is_visible()
+    assert page.locator("h1").evaluate("e => getComputedStyle(e).color") == "rgb(27, 27, 31)"
+    assert page.locator("body").evaluate("e => getComputedStyle(e).backgroundColor") == "rgb(255, 255, 255)"
+    right = "e => e.getBoundingClientRect().right"
+    assert page.locator("table").evaluate(right) <= page.locator(".card:has(table)").evaluate(right)
+    shoot(page, "print", full_page=True)
