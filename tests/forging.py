@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from safetensors.numpy import save as safetensors_of
 
-from metrifair.modelfile import FORMAT
+from metrifair.saving.modelfile import FORMAT
 
 MARK = rb"{\"sha256\":\""
 

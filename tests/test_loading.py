@@ -25,14 +25,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from metrifair.codebook import classes_meta, classes_of
 from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import Estimator, FairClassifier, FairRegressor, fit_stack
-from metrifair.keeping import to_parts
 from metrifair.loading import from_parts, load
-from metrifair.modelfile import Content, from_bytes, prefixed, to_bytes, under
-from metrifair.plain import Fields
+from metrifair.saving.codebook import classes_meta, classes_of
+from metrifair.saving.keeping import to_parts
+from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
+from metrifair.saving.plain import Fields
 
 GENERATOR = np.random.default_rng(0)
 N = 90

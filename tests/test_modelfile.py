@@ -23,7 +23,7 @@ from hypothesis.extra import numpy as hnp
 from oracles import proven
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.modelfile import (
+from metrifair.saving.modelfile import (
     DEEPEST,
     DTYPES,
     LARGEST_FILE,
@@ -268,7 +268,7 @@ def test_arrays_that_lie_about_their_size_are_refused(entry):
 
 
 def test_too_many_arrays_are_refused(monkeypatch):
-    monkeypatch.setattr("metrifair.modelfile.MOST_ARRAYS", 2)
+    monkeypatch.setattr("metrifair.saving.modelfile.MOST_ARRAYS", 2)
     from_bytes(described({}, {f"{k}": np.zeros(0) for k in range(2)}))
     data = described({}, {f"{k}": np.zeros(0) for k in range(3)})
     assert refusal(data) == "the file holds 3 arrays, more than the 2 that are read"
@@ -400,7 +400,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, mon
 WRITER = """
 import os, sys, time
 import numpy as np
-from metrifair.modelfile import Content, write
+from metrifair.saving.modelfile import Content, write
 
 def stuck(*_):
     print("stuck", flush=True)

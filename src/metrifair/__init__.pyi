@@ -11,7 +11,7 @@ from .metrics.quadratic import energy_distance, mmd_squared
 from .metrics.sliced import sliced_energy_distance
 from .metrics.witness import Witness, witness
 from .objective import Objective
-from .tradeoff import Frontier, frontier
+from .tradeoff.frontier import Frontier, frontier
 
 __all__ = [
     "Criterion",

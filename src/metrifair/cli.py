@@ -43,7 +43,7 @@ def main() -> None:
 @click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Models of each strength.")
 @click.option(
     "--max-unfairness",
-    type=float,
+    type=click.FloatRange(0, 1),
     default=0.15,
     show_default=True,
     help="Limit for the model that is chosen and saved.",
@@ -51,7 +51,15 @@ def main() -> None:
 def demo(output: Path, seeds: int, max_unfairness: float) -> None:
     """Fair mortgages: the whole trade-off on 1,989 applications in Boston, by race, with a report."""
     from metrifair import FairClassifier, datasets, frontier
+    from metrifair.choices import require
 
+    require("rich", extra="cli", purpose="the table")
+    if not 0 <= max_unfairness <= 1:  # click lets nan through
+        raise DataError(f"--max-unfairness must be a number from 0 to 1, got {max_unfairness}")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
     data = datasets.load("mortgage")
     names = {0: "white", 1: "not white"}
     click.echo(
@@ -71,7 +79,6 @@ def demo(output: Path, seeds: int, max_unfairness: float) -> None:
         "picture": output / "demo-frontier.png",
         "model": output / "demo-model.metrifair",
     }
-    output.mkdir(parents=True, exist_ok=True)
     front.to_html(files["report"], title="Mortgage approvals in Boston, by race")
     front.to_picture(files["picture"])
     model.save(files["model"])

@@ -1,4 +1,4 @@
-"""The four ways in which metrifair refuses to go on, each with a message that says what to do."""
+"""The ways in which metrifair refuses to go on, each with a message that says what to do."""
 
 
 class DataError(ValueError):
@@ -11,6 +11,10 @@ class DataError(ValueError):
 
 class TooFewSamples(DataError):
     """A quantity that needs more samples than it was given."""
+
+
+class Diverged(DataError):
+    """Training whose parameters grew beyond all bounds."""
 
 
 class ModelFileError(DataError):

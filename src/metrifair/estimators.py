@@ -15,10 +15,10 @@ from metrifair.cells import Contrast
 from metrifair.criteria import Compare, Criterion
 from metrifair.errors import DataError
 from metrifair.fitting import Declared, Problem
-from metrifair.keeping import save
 from metrifair.lifecycle import fit, learn, output_of, trained_stack, validated
 from metrifair.metrics.catalog import MetricLike
-from metrifair.modelfile import PathLike
+from metrifair.saving.keeping import save
+from metrifair.saving.modelfile import PathLike
 from metrifair.tables import Table
 from metrifair.tasks import BINARY, MULTICLASS, regression
 from metrifair.training import weighted_moments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -19,7 +19,7 @@ from metrifair.metrics.catalog import MetricLike
 from metrifair.models import Model, Network, StackedModule
 from metrifair.objective import Objective
 from metrifair.samples import Comparison, Samples
-from metrifair.tables import Table, group_codes, same_length, stratum_codes
+from metrifair.tables import Table, columns, group_codes, same_length, stratum_codes
 from metrifair.tasks import Task
 from metrifair.training import Schedule
 
@@ -69,6 +69,22 @@ class Problem:
         """Numbers a model returns for each sample."""
         return len(self.classes) if self.task.vector else 1
 
+    def counted(self) -> Problem:
+        """The rows that have weight; the others are as if they had never been there, and so are their groups."""
+        kept = self.weight > 0
+        if kept.all():
+            return self
+        if not kept.any():
+            raise DataError("sample_weight is zero for every sample; at least one must count")
+        changed: dict[str, Any] = {name: getattr(self, name)[kept] for name in ("x", "labels", "targets", "weight")}
+        for name in ("sensitive_features", "control_features"):
+            table = getattr(self, name)
+            if table is not None:
+                parts = columns(name, table)
+                same_length(X=self.x, **{name: next(iter(parts.values()))})
+                changed[name] = {key: column[kept] for key, column in parts.items()}
+        return replace(self, **changed)
+
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
@@ -86,12 +102,9 @@ class Scheme:
         return self.cells.comparisons if self.cells else ()
 
     def samples(self, problem: Problem) -> Samples:
-        """Samples with their cells; rows of weight zero are left out, as if they had never been there."""
-        kept = problem.weight > 0
-        if not kept.any():
-            raise DataError("sample_weight is zero for every sample; at least one must count")
+        """Samples with their cells."""
         arrays = problem.x, problem.targets, self._cell(problem), problem.weight
-        return Samples(*(torch.as_tensor(np.ascontiguousarray(array[kept])) for array in arrays))
+        return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
     def _cell(self, problem: Problem) -> NDArray[np.int64]:
         if self.cells is None:

@@ -14,7 +14,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
-from metrifair.errors import DataError
+from metrifair.errors import Diverged
 from metrifair.fitting import (
     Declared,
     Problem,
@@ -32,6 +32,7 @@ from metrifair.training import Predictor, train
 
 Floats = NDArray[np.float64]
 
+PROJECTIONS_SEED = 0  # the same for all members of a stack, so that each equals a fit of its own
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
 
 
@@ -43,7 +44,7 @@ def validated(
     numeric = is_regressor(estimator)
     x, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, reset=reset)
     weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    return x, y, weight
+    return x, np.require(y, requirements="W"), np.require(weight, requirements="W")
 
 
 def fit(estimator: Any, problem: Problem) -> None:
@@ -53,7 +54,7 @@ def fit(estimator: Any, problem: Problem) -> None:
     seed = seed_of(estimator.random_state)
     (fitted,) = trained_stack(estimator, problem, strengths=[estimator.strength], seeds=[seed])
     if fitted is None:
-        raise DataError(
+        raise Diverged(
             f"training diverged at strength {estimator.strength}; lower learning_rate (now {estimator.learning_rate}), "
             "or check the scale of X and y"
         )
@@ -65,13 +66,14 @@ def trained_stack(
     estimator: Any, problem: Problem, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
+    problem = problem.counted()
     scheme = scheme_for(estimator, problem, penalised=any(strengths))
     samples = scheme.samples(problem)
     schedule = schedule_for(estimator, len(samples))
     trained = train(
         samples,
         model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, seeds[0]),
+        objective_for(estimator, scheme, problem.task, PROJECTIONS_SEED),
         strengths=strengths,
         seeds=seeds,
         schedule=schedule,
@@ -89,9 +91,12 @@ def trained_stack(
 
 def learn(estimator: Any, problem: Problem, groups: Declared | None) -> None:
     """Take the next samples of a stream in."""
-    if not hasattr(estimator, "scheme_"):
-        estimator.scheme_ = scheme_for(estimator, problem, penalised=estimator.strength > 0, groups=groups)
-    samples = estimator.scheme_.samples(problem)
+    problem = problem.counted()
+    scheme = getattr(estimator, "scheme_", None)
+    if scheme is None:
+        scheme = scheme_for(estimator, problem, penalised=estimator.strength > 0, groups=groups)
+    samples = scheme.samples(problem)
+    estimator.scheme_ = scheme
     if not hasattr(estimator, "learner_"):
         estimator.learner_ = _learner(estimator, problem)
     estimator.learner_.learn(samples)
@@ -109,7 +114,7 @@ def _learner(estimator: Any, problem: Problem) -> Learner:
     fitted: Predictor | None = getattr(estimator, "predictor_", None)
     learner = Learner(
         model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, seed),
+        objective_for(estimator, scheme, problem.task, PROJECTIONS_SEED),
         rule,
         strength=estimator.strength,
         seed=seed,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from metrifair.errors import ModelFileError
 from metrifair.estimators import BY_NAME, Estimator
-from metrifair.keeping import KIND, rebuilt
-from metrifair.modelfile import Content, Json, PathLike, read
-from metrifair.tradeoff import FRONTIER, Frontier, frontier_from
+from metrifair.saving.keeping import KIND, rebuilt
+from metrifair.saving.modelfile import Content, Json, PathLike, read
+from metrifair.tradeoff.frontier import FRONTIER, Frontier, frontier_from
 
 
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator | Frontier:

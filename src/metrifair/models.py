@@ -66,7 +66,7 @@ class Network:
         """Outputs; the first layer of all strengths of a seed is one matrix product."""
         weight, bias = parameters["weight0"], parameters["bias0"]
         seeds, strengths, units, _ = weight.shape
-        flat = torch.baddbmm(bias.reshape(seeds, -1, 1), weight.reshape(seeds, -1, self.features), x.transpose(1, 2))
+        flat = torch.baddbmm(bias.reshape(seeds, -1, 1), weight.flatten(1, 2), x.transpose(1, 2))
         units_first = flat.view(seeds, strengths, units, -1)  # (seeds, strengths, units, n)
         for layer in range(1, len(self.widths) - 1):
             weight, bias = parameters[f"weight{layer}"], parameters[f"bias{layer}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -160,7 +161,8 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         return len(self.weights) // self.layout.size
 
     def __iter__(self) -> Iterator[list[int]]:
-        generator = torch.Generator().manual_seed(self.seed + 2**32 * self.epoch)
+        seed = int(np.random.SeedSequence([self.seed, self.epoch]).generate_state(1)[0])
+        generator = torch.Generator().manual_seed(seed)
         self.epoch += 1
         yield from stratified_pass(self.rows, self.layout, len(self), generator).tolist()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, cut
 from metrifair.descent import Adam
-from metrifair.errors import DataError
+from metrifair.errors import Diverged
 from metrifair.models import Model, stacked
 from metrifair.objective import Objective
 from metrifair.samples import Batch, Samples, joined
@@ -91,24 +91,29 @@ class Learner:
         """Take in samples; how many steps were taken."""
         self.waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
         steps = 0
-        while (found := cut(self.waiting, self.rule)) is not None:
-            batch, self.waiting = found
-            self._step(batch)
-            steps += 1
+        try:
+            while (found := cut(self.waiting, self.rule)) is not None:
+                batch, self.waiting = found
+                self._step(batch)
+                steps += 1
+        finally:
+            self.waiting = self.waiting.take(torch.arange(len(self.waiting)))  # a view would keep the whole chunk
         return steps
 
     def _step(self, batch: Batch) -> None:
         samples = batch.samples
+        moments, before = self.moments, self.adam.snapshot()
         if self.standardize:
             self.moments = self._moments(samples.x.shape[1]).with_samples(samples.x, samples.weight)
         features = self._scaling(samples.x.shape[1]).apply(samples.x.unsqueeze(0))
-        before = self.adam.snapshot()
         terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         (terms.risk + self.strength * terms.unfairness).sum().backward()
         self.adam.step()
-        if not bool(self.adam.vector.isfinite().all()):
+        state = [self.adam.vector, self.adam.moments, *(self.moments or ())]
+        if not all(bool(part.isfinite().all()) for part in state):
             self.adam.restore(before)
-            raise DataError(
+            self.moments = moments
+            raise Diverged(
                 f"learning diverged at strength {self.strength}; this batch was left out. Lower the learning rate, "
                 "or check the scale of X"
             )

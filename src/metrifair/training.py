@@ -134,13 +134,18 @@ def train(
                 upcoming = deal.batches(generators)  # before the device is waited for: it is still at work
             failed |= _give_up(adam)
             progress.show(epoch)
+    for value in adam.parameters.values():
+        value.detach()[failed] = 0.0
     return Trained(model, {name: value.detach() for name, value in adam.parameters.items()}, scaling, failed)
 
 
 @torch.no_grad()
 def _give_up(adam: Adam) -> Tensor:
     """Set models with a parameter that is not finite to zero; which ones those are, (seeds, strengths)."""
-    lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in adam.parameters.values()]).any(0)
+    values = list(adam.parameters.values())
+    moments = adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop a model unnoticed
+    fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
+    lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
     if bool(lost.any()):
         for value in adam.parameters.values():
             value[lost] = 0.0

@@ -15,8 +15,8 @@ import pytest
 from metrifair.datasets import download as downloading
 from metrifair.datasets.download import download
 from metrifair.datasets.files import read
-from metrifair.progress import Progress
 from metrifair.errors import DataError
+from metrifair.progress import Progress
 
 if TYPE_CHECKING:
     from conftest import Publisher

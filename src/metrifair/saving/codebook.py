@@ -15,8 +15,8 @@ from metrifair.choices import check_known
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
 from metrifair.fitting import Scheme
-from metrifair.modelfile import Json
-from metrifair.plain import LARGEST_WHOLE, Fields, plain, scalar_of, value_of
+from metrifair.saving.modelfile import Json
+from metrifair.saving.plain import LARGEST_WHOLE, Fields, plain, scalar_of, value_of
 
 _LABEL_TYPES = re.compile(r"bool|object|u?int(8|16|32|64)|float(16|32|64)|U[1-9][0-9]{0,3}")
 _MOST_LETTERS = 2**22  # of all class labels together

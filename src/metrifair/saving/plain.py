@@ -15,7 +15,7 @@ from torch import Tensor
 
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
-from metrifair.modelfile import Json
+from metrifair.saving.modelfile import Json
 
 Scalar: TypeAlias = bool | int | float | str
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.modelfile import Json
 from metrifair.models import Model, Network, StackedModule
-from metrifair.plain import Arrays, Fields
+from metrifair.saving.modelfile import Json
+from metrifair.saving.plain import Arrays, Fields
 from metrifair.training import Predictor, Scaling
 
 Shapes = dict[str, tuple[int, ...]]

@@ -15,12 +15,12 @@ from metrifair.choices import check_known
 from metrifair.criteria import Criterion
 from metrifair.errors import ModelFileError
 from metrifair.metrics.catalog import METRICS
-from metrifair.modelfile import Json
 from metrifair.models import Model, Parameters
 from metrifair.objective import Objective
 from metrifair.online import Learner, Moments
-from metrifair.plain import Arrays, Fields, plain
 from metrifair.samples import Comparison, Samples
+from metrifair.saving.modelfile import Json
+from metrifair.saving.plain import Arrays, Fields, plain
 from metrifair.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot

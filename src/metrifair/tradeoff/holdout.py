@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from metrifair.cells import Cells, Contrast, compiled
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError
-from metrifair.evaluation import HeldOut
 from metrifair.metrics.scores import array_of
 from metrifair.tables import Groups, Table, codes, columns, group_codes, levels, same_length, stratum_codes
+from metrifair.tradeoff.evaluation import HeldOut
 
 
 class Parts(NamedTuple):
@@ -51,7 +53,7 @@ class DataSet:
             self.y[rows],
             self.labels[rows],
             self.classes,
-            _safe_indexing(self.sensitive_features, rows),
+            rows_of(self.sensitive_features, rows),
             self.groups.codes[rows, 0],
             tuple(str(group) for group in attribute.groups),
             self.cells,
@@ -86,6 +88,13 @@ def _halves(
     return np.sort(first), np.sort(second)
 
 
+def rows_of(table: Table, rows: NDArray[np.int64]) -> Table:
+    """These rows of a table, an array, or a dictionary of columns."""
+    if isinstance(table, Mapping):
+        return {name: _safe_indexing(column, rows) for name, column in table.items()}
+    return _safe_indexing(table, rows)
+
+
 def data_set(
     X: Table,
     y: Table,
@@ -97,6 +106,7 @@ def data_set(
     contrast: Contrast,
     pos_label: object = None,
     intersectional: bool = False,
+    sample_weight: Table | None = None,
 ) -> DataSet:
     """The data with everything that judging a model asks for."""
     ((name, column), *others) = columns("y", y).items()
@@ -106,7 +116,18 @@ def data_set(
     labels = array_of(name, column).astype(np.float64) if regression else codes(name, column, classes)
     groups = group_codes(sensitive_features, intersectional=intersectional)
     strata, sets = (None, None) if control_features is None else stratum_codes(control_features)
-    same_length(y=labels, sensitive_features=groups.codes, control_features=strata)
+    same_length(
+        y=labels,
+        X=range(_num_samples(X)),
+        sensitive_features=groups.codes,
+        control_features=strata,
+        sample_weight=sample_weight,
+    )
+    missing = int((np.isnan(labels) if regression else labels < 0).sum())
+    if missing:
+        raise DataError(f"y misses {missing} of {len(labels)} values; leave those samples out")
+    if pos_label is not None and pos_label not in classes:
+        raise DataError(f"pos_label must be one of the classes {list(classes)}, got {pos_label!r}")
     positive = len(classes) - 1 if pos_label is None else classes.index(pos_label)
     cells = compiled(criterion, groups.attributes, classes=classes, positive=positive, strata=sets, contrast=contrast)
     cell = cells.of(groups.codes, labels=labels, strata=strata)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,11 +48,15 @@ class Ledger:
 
     def __init__(self, path: str | Path, run: str) -> None:
         self.path, self.run = Path(path), run
+        with self._usable(), closing(self._connect()) as database, database:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute(_SCHEMA)
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
         try:
-            with closing(self._connect()) as database, database:
-                database.execute("PRAGMA journal_mode=WAL")
-                database.execute(_SCHEMA)
-        except sqlite3.DatabaseError as error:
+            yield
+        except (sqlite3.Error, ValueError) as error:
             raise DataError(
                 f"{self.path} cannot be used as a ledger ({error}); name a new or an older ledger"
             ) from error
@@ -62,14 +66,14 @@ class Ledger:
 
     def finished(self) -> dict[str, Entry]:
         """All jobs of this run that are done, by name."""
-        with closing(self._connect()) as database:
+        with self._usable(), closing(self._connect()) as database:
             rows = database.execute("SELECT job, record, content FROM finished WHERE run = ?", (self.run,)).fetchall()
-        return {job: Entry(json.loads(record), content) for job, record, content in rows}
+            return {job: Entry(json.loads(record), content) for job, record, content in rows}
 
     def add(self, entries: Mapping[str, Entry]) -> None:
         """Note jobs as done, all of them or, if the process dies meanwhile, none."""
         rows = [(self.run, job, json.dumps(entry.record), entry.content) for job, entry in entries.items()]
-        with closing(self._connect()) as database, database:
+        with self._usable(), closing(self._connect()) as database, database:
             database.executemany("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", rows)
 
 

@@ -21,17 +21,17 @@ from metrifair.choices import check_known
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import BY_NAME
-from metrifair.evaluation import curves_of, point_of
-from metrifair.holdout import data_set
-from metrifair.keeping import rebuilt, to_parts
-from metrifair.ledger import Ledger
-from metrifair.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.points import Curves, Point, area, pareto
 from metrifair.report.charts import frontier_chart, save_picture
 from metrifair.report.page import frontier_html, write_html
 from metrifair.report.view import FrontierView
-from metrifair.sweep import Job, Material, Outcome, outcome_from, point_from, record_of, sweep
+from metrifair.saving.keeping import rebuilt, to_parts
+from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.tables import Table
+from metrifair.tradeoff.evaluation import curves_of, point_of
+from metrifair.tradeoff.holdout import DataSet, Parts, data_set
+from metrifair.tradeoff.ledger import Ledger, fingerprint
+from metrifair.tradeoff.sweep import Job, Material, Outcome, outcome_from, point_from, record_of, sweep
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
 FRONTIER = "frontier"
@@ -106,6 +106,8 @@ class Frontier:
         """
         if sum(given is not None for given in (max_unfairness, min_accuracy, rule)) != 1:
             raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
+        if certified and max_unfairness is None:
+            raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
         candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
@@ -115,11 +117,15 @@ class Frontier:
         else:
             if rule is not None:
                 check_known("rule", rule, ("donini",))
-                min_accuracy = 0.97 * max(one.validation.accuracy for one in candidates)
-            found = self._accurate_enough(candidates, float(min_accuracy or 0.0))
+                best_accuracy = max(one.validation.accuracy for one in candidates)
+                min_accuracy = min(best_accuracy, 0.97 * best_accuracy)  # a negative R2 has no 97 %
+            found = self._accurate_enough(candidates, 0.0 if min_accuracy is None else min_accuracy)
             best = min(found, key=lambda one: (one.validation.gap(self.on), -one.validation.accuracy))
         if best.model is None:
-            raise DataError("the ledger kept this model's figures but not the model; fit it with the strength below")
+            raise DataError(
+                f"the ledger kept this model's figures but not the model; fit it with the value {best.job.value:g} and "
+                f"random_state={best.job.seed}"
+            )
         self.chosen = best.test
         return best.model
 
@@ -151,10 +157,11 @@ class Frontier:
         """Upper bound of the unfairness that holds for all models at once, so also for the one that is chosen."""
         name = "unfairness" if self.on == "scores" or point.decision_unfairness is None else "decision_unfairness"
         gap, interval = point.gap(self.on), point.intervals[name]
-        radius = interval.high - gap if interval.high < 1 else gap - interval.low
+        if interval.high >= 1:  # cut off there: the sample proves nothing
+            return 1.0
         # Radii grow with the number of functions as sqrt(log(2 m / delta)).
         cdfs = 2 * self.comparisons
-        return gap + radius * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+        return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
 
     def view(self, title: str = "Accuracy and fairness") -> FrontierView:
         """What the pictures and the page show: one seed's distributions for each strength."""
@@ -285,6 +292,8 @@ def frontier(
     """
     check_known("on", on, ("scores", "decisions"))
     given = isinstance(estimator, (list, tuple))
+    if given and not estimator:
+        raise DataError("the list of fitted models is empty; pass at least one, or an estimator to train")
     first = estimator[0] if given else estimator
     data = data_set(
         X,
@@ -298,6 +307,7 @@ def frontier(
         contrast=getattr(first, "contrast", contrast),
         pos_label=getattr(first, "pos_label", None),
         intersectional=getattr(first, "intersectional", False),
+        sample_weight=sample_weight,
     )
     parts = data.split(validation, test, random_state, train=not given)
     choosing, judging = data.held_out(parts.validation), data.held_out(parts.test)
@@ -310,9 +320,7 @@ def frontier(
         outcomes = [judge(model, Job(float(place), 0)) for place, model in enumerate(estimator)]
     else:
         material = Material(X, y, sensitive_features, control_features, sample_weight, parts.train)
-        run = (
-            None if ledger is None else Ledger(ledger, _run_name(estimator, material, parameter, data.cells.criterion))
-        )
+        run = None if ledger is None else Ledger(ledger, _run_name(estimator, material, parameter, data, parts))
 
         def trained(values: Sequence[float]) -> list[Outcome]:
             chosen = range(seeds) if isinstance(seeds, int) else seeds
@@ -321,7 +329,8 @@ def frontier(
 
         outcomes = trained(DEFAULT_STRENGTHS if strengths is None or isinstance(strengths, str) else strengths)
         if strengths == "auto":
-            outcomes = trained(sorted({one.job.value for one in outcomes} | set(_bends(outcomes, on))))
+            outcomes += trained(_bends(outcomes, on))
+            outcomes.sort(key=lambda one: (one.job.seed, one.job.value))
     names = judging.group_names
     return Frontier(
         outcomes,
@@ -334,16 +343,21 @@ def frontier(
     )
 
 
-def _run_name(estimator: Any, material: Material, parameter: str, criterion: Criterion) -> str:
+def _run_name(estimator: Any, material: Material, parameter: str, data: DataSet, parts: Parts) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
-    settings = {
-        name: value
-        for name, value in estimator.get_params().items()
-        if name not in (parameter, "random_state", "verbose")
-    }
-    return material.fingerprint(
-        type(estimator).__qualname__, repr(sorted(settings.items())), parameter, repr(criterion)
-    )
+    named: list[str] = [type(estimator).__qualname__, parameter, repr(data.cells.criterion)]
+    named += [str(comparison) for comparison in data.cells.comparisons]
+    arrays: list[NDArray[Any]] = [parts.validation, parts.test]
+    for name, value in sorted(estimator.get_params().items()):
+        if name in (parameter, "random_state", "verbose"):
+            continue
+        if isinstance(value, torch.nn.Module):
+            arrays += [tensor.detach().cpu().numpy() for tensor in value.state_dict().values()]
+        if isinstance(value, np.ndarray):
+            arrays.append(value)
+        else:
+            named.append(f"{name}={value!r}")
+    return fingerprint([material.fingerprint(*named), *arrays])
 
 
 def _bends(outcomes: Sequence[Outcome], on: str) -> list[float]:
@@ -353,6 +367,8 @@ def _bends(outcomes: Sequence[Outcome], on: str) -> list[float]:
         own = [one.validation for one in outcomes if one.job.value == value and not one.validation.failed]
         if own:
             means[value] = fmean(point.gap(on) for point in own), fmean(point.accuracy for point in own)
+    if not means:
+        return []
     spans = [max(one[k] for one in means.values()) - min(one[k] for one in means.values()) or 1.0 for k in (0, 1)]
     jumps = []
     for low, high in pairwise(sorted(means)):

@@ -65,7 +65,9 @@ class HeldOut:
 def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
     """Accuracy and unfairness of a model, with intervals."""
     score, decision = predictions(model, part)
-    gap, radius = _unfairness(score, part)
+    if not np.isfinite(score).all():
+        return Point(strength, seed, 0.0, 1.0, failed=True)
+    gap, radius = _unfairness(score, part, are_outputs=not part.regression and not hasattr(model, "predict_proba"))
     if part.regression:
         accuracy, margin = _r2(part.labels, score)
         return Point(
@@ -116,13 +118,14 @@ def _asked(method: Any, part: HeldOut) -> Any:
     return method(part.X)
 
 
-def _unfairness(score: Floats, part: HeldOut) -> tuple[float, float]:
+def _unfairness(score: Floats, part: HeldOut, *, are_outputs: bool) -> tuple[float, float]:
     """Worst Kolmogorov distance of the scores, and the radius within which it is certified."""
     task = regression() if part.regression else BINARY if score.ndim == 1 else MULTICLASS
     criterion = part.cells.criterion
     values = torch.as_tensor(score)
     if criterion.score != "prediction":
-        values = scores(criterion, task, task.output(values), torch.as_tensor(part.labels))
+        output = values if are_outputs else task.output(values)
+        values = scores(criterion, task, output, torch.as_tensor(part.labels))
     return _worst_distance(values, part)
 
 
@@ -147,6 +150,8 @@ def _worst_distance(values: Tensor, part: HeldOut) -> tuple[float, float]:
 
 def _classification_figures(score: Floats, decision: NDArray[Any], part: HeldOut) -> dict[str, float]:
     figures: dict[str, float] = {}
+    if score.ndim == 1 and len(part.classes) > 2:  # bare decisions rank nothing
+        return figures
     by_class = score if score.ndim == 2 else np.stack([1 - score, score], axis=1)
     ranked = range(by_class.shape[1]) if score.ndim == 2 else [1]
     curves = [_auc(by_class[:, code], part.labels == code) for code in ranked]

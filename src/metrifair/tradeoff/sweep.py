@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
-from metrifair.keeping import KIND, rebuilt, to_parts
-from metrifair.ledger import Entry, Ledger, fingerprint
-from metrifair.modelfile import Content, from_bytes, to_bytes
 from metrifair.points import Curves, Interval, Point
+from metrifair.saving.keeping import KIND, rebuilt, to_parts
+from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from metrifair.tables import Table, columns
+from metrifair.tradeoff.holdout import rows_of
+from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 
 
 class Job(NamedTuple):
@@ -60,7 +62,7 @@ class Material:
         """What ``fit`` is called with."""
         names = ("X", "y", "sensitive_features", "control_features", "sample_weight")
         given = {name: getattr(self, name) for name in names}
-        return {name: _safe_indexing(value, self.rows) for name, value in given.items() if value is not None}
+        return {name: rows_of(value, self.rows) for name, value in given.items() if value is not None}
 
     def fingerprint(self, *more: str) -> str:
         """A name for all that the results depend on."""
@@ -89,7 +91,8 @@ def sweep(
     one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
     """
     known = {} if ledger is None else ledger.finished()
-    outcomes = {job: _recalled(known[job.name], job) for job in jobs if job.name in known}
+    module = getattr(estimator, "model", None)
+    outcomes = {job: _recalled(known[job.name], job, module) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
         batches = _stacks(estimator, material, missing, judge, split=ledger is not None)
@@ -137,10 +140,16 @@ def _one_by_one(
     arguments = material.arguments()
 
     def fit(job: Job) -> Outcome:
-        model = clone(estimator).set_params(**{parameter: job.value})
+        current = estimator.get_params()[parameter]
+        whole = isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
+        model = clone(estimator).set_params(**{parameter: int(job.value) if whole else job.value})
         if "random_state" in model.get_params():
             model.set_params(random_state=job.seed)
-        return _judged(model.fit(**arguments), job, judge)
+        try:
+            model.fit(**arguments)
+        except Diverged:
+            return _judged(None, job, judge)
+        return _judged(model, job, judge)
 
     work = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(fit)(job) for job in jobs)
     for outcome in work:
@@ -157,15 +166,17 @@ def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outco
 def _entry(outcome: Outcome) -> Entry:
     content = None
     if type(outcome.model) in BY_NAME.values():
-        content = to_bytes(Content(KIND, *to_parts(outcome.model)))
+        with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
+            content = to_bytes(Content(KIND, *to_parts(outcome.model)))
     return Entry(record_of(outcome), content)
 
 
-def _recalled(entry: Entry, job: Job) -> Outcome:
+def _recalled(entry: Entry, job: Job, module: Any) -> Outcome:
     model = None
     if entry.content is not None:
         _, meta, arrays = from_bytes(entry.content)
-        model = rebuilt(BY_NAME[str(meta["kind"])], meta, arrays)
+        own = module if isinstance(module, torch.nn.Module) else None
+        model = rebuilt(BY_NAME[str(meta["kind"])], meta, arrays, own)
     return outcome_from(entry.record, job, model)
 
 

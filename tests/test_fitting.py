@@ -1,0 +1,314 @@
+"""What estimators take and refuse: settings, tables, groups, and the message that says what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import torch
+
+from metrifair.cells import Attribute
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.fitting import device_of, model_for, schedule_for, seed_of
+from metrifair.models import Network, StackedModule
+
+RNG = np.random.default_rng(0)
+N = 60
+A = np.arange(N) % 2
+X = RNG.normal(size=(N, 3)) + A[:, None]
+Y = (X[:, 0] + RNG.normal(size=N) > 0.5).astype(int)
+NAN = float("nan")
+
+
+def refusal(kind: type[ValueError | TypeError], call: Callable[[], object]) -> str:
+    with pytest.raises(kind) as caught:
+        call()
+    assert type(caught.value) is kind
+    return str(caught.value)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+
+SETTINGS = {
+    "strength": ("a finite number from 0 upwards", [-1, -1e-9, NAN, math.inf, True, "1", None, 1j]),
+    "learning_rate": ("a positive number", [0, -0.1, NAN, math.inf, True, "fast"]),
+    "learning_rate_decay": ("a number above 0, at most 1", [0, 1.01, NAN, -1, True]),
+    "weight_decay": ("a number from 0 upwards", [-1e-3, NAN, math.inf, None]),
+    "epochs": ("'auto' or a whole number from 1 upwards", [0, -3, 2.5, True, "all", None]),
+    "batch_size": ("'auto' or a whole number from 1 upwards", [0, -3, 2.5, True, "all", None]),
+}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("name", "wanted", "value"),
+    [(name, wanted, value) for name, (wanted, values) in SETTINGS.items() for value in values],
+)
+def test_a_setting_out_of_its_range_is_refused(name: str, wanted: str, value: object, method: str) -> None:
+    model = FairClassifier(**{"epochs": 1, name: value})
+    message = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=A))
+    assert message == f"{name} must be {wanted}, got {value!r}"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"strength": np.float32(0.5), "epochs": np.int64(1)},
+        {"strength": 1, "batch_size": np.int32(30), "epochs": 1},
+        {"learning_rate_decay": 1, "weight_decay": 0, "epochs": 1},
+    ],
+)
+def test_numbers_of_every_kind_are_taken(settings: dict[str, Any]) -> None:
+    assert FairClassifier(**settings).fit(X, Y, sensitive_features=A).n_iter_ == 1
+
+
+NAMES = {
+    "criterion": (
+        "statistic_parity",
+        (
+            "'statistical_parity', 'equal_opportunity', 'predictive_equality', 'equalized_odds', 'risk_parity', "
+            "'conditional_statistical_parity' or a Criterion"
+        ),
+        "; did you mean 'statistical_parity'?",
+    ),
+    "metric": (
+        "enrgy",
+        "'energy', 'kolmogorov', 'wasserstein', 'cramer', 'lp', 'mmd', 'total_variation' or a function",
+        "; did you mean 'energy'?",
+    ),
+    "model": ("forest", "'linear', 'mlp' or a torch.nn.Module", ""),
+    "compare": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
+    "contrast": ("pair", "'pairs', 'rest'", "; did you mean 'pairs'?"),
+    "loss": ("square_error", "'squared_error', 'absolute_error', 'huber'", "; did you mean 'squared_error'?"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "known", "hint"), [(name, *row) for name, row in NAMES.items()])
+def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, known: str, hint: str) -> None:
+    kind = FairRegressor if name == "loss" else FairClassifier
+    message = refusal(DataError, lambda: kind(**{name: value}, epochs=1).fit(X, Y, sensitive_features=A))
+    assert message == f"{name} must be one of {known}, got {value!r}{hint}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "y", "message"),
+    [
+        (
+            {"criterion": "risk_parity", "compare": "output"},
+            Y,
+            (
+                "compare='output' applies where the score is the prediction; risk_parity compares loss: leave compare "
+                "as it is"
+            ),
+        ),
+        ({"pos_label": 2}, Y, "pos_label must be one of the classes [0, 1], got 2"),
+        (
+            {"pos_label": "yes"},
+            np.where(Y, "Yes", "No"),
+            "pos_label must be one of the classes ['No', 'Yes'], got 'yes'",
+        ),
+        ({}, 0 * Y, "y must hold at least two classes, got 1 class: [0]"),
+        ({"random_state": "x"}, Y, "random_state must be None, an integer or a NumPy generator, got 'x'"),
+        ({"device": "gpu"}, Y, "device must be 'auto', 'cpu' or 'cuda', got 'gpu'"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(settings: dict[str, Any], y: np.ndarray, message: str) -> None:
+    assert refusal(DataError, lambda: FairClassifier(**settings, epochs=1).fit(X, y, sensitive_features=A)) == message
+
+
+def test_labels_of_a_regression_need_bins() -> None:
+    model = FairRegressor(criterion="equalized_odds", epochs=1)
+    assert refusal(DataError, lambda: model.fit(X, X[:, 0], sensitive_features=A)) == (
+        "equalized_odds compares groups within labels, and there are 0 classes; for a regression target cut it with "
+        "bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
+    )
+
+
+# --- groups -----------------------------------------------------------------------------------------------------
+
+GROUPS = {
+    "missing": (
+        None,
+        (
+            "strength=1.0 asks for fairness between groups; pass sensitive_features, one value per sample, or set "
+            "strength=0"
+        ),
+    ),
+    "short": (A[:-1], "arguments must have one length, got X 60, sensitive_features 59"),
+    "one group": (0 * A, "sensitive_features has 1 group(s): [0]; fairness between groups needs at least two"),
+    "all unknown": (
+        [None] * N,
+        "sensitive_features has 0 group(s): []; fairness between groups needs at least two",
+    ),
+    "mixed": (
+        [1, "f"] * (N // 2),
+        "sensitive_features mixes values that cannot be ordered (int, str); make them one type",
+    ),
+    "cube": (
+        np.zeros((N, 2, 2)),
+        "sensitive_features must be a column or a table of columns, got an array of shape (60, 2, 2)",
+    ),
+}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize(("groups", "message"), GROUPS.values(), ids=GROUPS)
+def test_groups_that_cannot_be_compared_are_refused(groups: Any, message: str, method: str) -> None:
+    model = FairClassifier(epochs=1)
+    assert refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=groups)) == message
+
+
+@pytest.mark.parametrize("size", ["auto", 30])
+def test_a_cell_of_one_is_too_few_and_is_named(size: Any) -> None:
+    sex = np.array(["f", "m"])[A]
+    labels = np.where((A == 1) & (np.arange(N) != 1), 0, 1)  # one man with label 1
+    model = FairClassifier(criterion="equal_opportunity", batch_size=size, epochs=1)
+    with pytest.raises(TooFewSamples) as caught:
+        model.fit(X, labels, sensitive_features={"sex": sex})
+    named = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
+    assert "comparing sex 'f' against 'm', y = 1" in named
+    assert "unbiased=False" in named
+    FairClassifier(criterion="equal_opportunity", batch_size=size, epochs=1, unbiased=False).fit(
+        X, labels, sensitive_features={"sex": sex}
+    )
+
+
+def test_conditional_parity_needs_strata() -> None:
+    model = FairClassifier(criterion="conditional_statistical_parity", epochs=1)
+    assert refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A)) == (
+        "conditional_statistical_parity needs control_features; pass a column or a boolean mask"
+    )
+    assert refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A, control_features=A[:5])) == (
+        "arguments must have one length, got X 60, sensitive_features 60, control_features 5"
+    )
+
+
+def test_groups_of_every_kind_are_taken() -> None:
+    """Numbers, booleans, text, categories, dates: what matters is who shares a value."""
+    base = FairClassifier(random_state=0, epochs=3).fit(X, Y, sensitive_features=A).decision_function(X)
+    dates = np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]")[A]
+    for groups in (
+        A.astype(bool),
+        A + 0.5,
+        np.array(["f", "m"])[A],
+        pd.Series(A).astype("category"),
+        dates,
+        A.tolist(),
+    ):
+        same = FairClassifier(random_state=0, epochs=3).fit(X, Y, sensitive_features=groups)
+        np.testing.assert_array_equal(same.decision_function(X), base)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
+    copy = values.astype(float)
+    copy.flat[4] = value
+    return copy
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X": holed(X)}, "Input X contains NaN."),
+        ({"X": holed(X, math.inf)}, "Input X contains infinity or a value too large for dtype('float64')."),
+        ({"y": holed(Y)}, "Input y contains NaN."),
+        ({"y": Y[:-1]}, "Found input variables with inconsistent numbers of samples: [60, 59]"),
+        ({"sample_weight": np.ones(59)}, "sample_weight.shape == (59,), expected (60,)!"),
+        ({"sample_weight": holed(np.ones(N))}, "Input sample_weight contains NaN."),
+        ({"sample_weight": -np.ones(N)}, "Negative values in data passed to `sample_weight`."),
+        ({"X": X[:, 0]}, "Expected 2D array, got 1D array instead"),
+    ],
+    ids=["NaN in X", "infinity in X", "NaN in y", "short y", "short weights", "NaN in weights", "negative", "1D"],
+)
+def test_tables_that_cannot_be_used_are_refused_in_scikit_learn_s_words(
+    kind: type[FairClassifier | FairRegressor], method: str, change: dict[str, Any], message: str
+) -> None:
+    given = {"X": X, "y": Y, "sensitive_features": A} | change
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        getattr(kind(epochs=1), method)(**given)
+    assert str(caught.value).startswith(message)
+
+
+def test_sparse_tables_are_refused_with_the_way_out() -> None:
+    with pytest.raises(TypeError) as caught:
+        FairClassifier(epochs=1).fit(scipy.sparse.csr_array(X), Y, sensitive_features=A)
+    assert str(caught.value) == (
+        "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
+    )
+
+
+def test_a_classifier_takes_no_continuous_target() -> None:
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        FairClassifier(0.0, epochs=1).fit(X, X[:, 0])
+
+
+# --- what is left to us -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 50, 1_000, 1_001, 5_000, 100_000])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_small_data_sets_are_used_whole_and_large_ones_in_bounded_batches(n: int, model: str) -> None:
+    schedule = schedule_for(FairClassifier(model=model), n)
+    assert schedule.batch_size == n if n <= 1_000 else 256 <= schedule.batch_size <= 2_048
+    assert 50 <= schedule.epochs * max(1, n // schedule.batch_size) <= 2_500  # steps: neither none nor for ever
+
+
+def test_what_the_user_sets_is_left_alone() -> None:
+    model = FairClassifier(batch_size=7, epochs=3, learning_rate=0.5, learning_rate_decay=0.9, weight_decay=0.1)
+    schedule = schedule_for(model, 100)
+    assert tuple(vars(schedule).values()) == (7, 3, 0.5, 0.9, 0.1)
+
+
+def test_models_by_name_and_by_module() -> None:
+    assert model_for(FairClassifier(model="linear", hidden=(9,)), 4, 1) == Network(4, (), 1)
+    assert model_for(FairClassifier(hidden=[9, 5]), 4, 3) == Network(4, (9, 5), 3)
+    module = torch.nn.Linear(4, 1)
+    found = model_for(FairClassifier(model=module), 4, 1)
+    assert isinstance(found, StackedModule)
+    assert found.module is module
+
+
+def test_seeds() -> None:
+    assert seed_of(5) == seed_of(np.int64(5)) == 5
+    assert seed_of(np.random.RandomState(3)) == seed_of(np.random.RandomState(3))
+    generator = np.random.default_rng(3)
+    assert seed_of(generator) != seed_of(generator)
+    assert seed_of(None) != seed_of(None)
+
+
+def test_devices() -> None:
+    assert device_of("cpu") == torch.device("cpu")
+    assert device_of("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+# --- rows of weight zero ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+@pytest.mark.parametrize("size", ["auto", 30], ids=["full batch", "minibatch"])
+def test_rows_of_weight_zero_are_rows_that_are_not_there(kind: type[FairClassifier | FairRegressor], size: Any) -> None:
+    rng = np.random.default_rng(1)
+    weight = np.where(np.arange(N) % 4 == 3, 0.0, rng.uniform(0.5, 2, N))
+    kept = weight > 0
+    strange = np.where(kept[:, None], X, 1e6 * X)  # would change units and loss if they counted
+    settings = {"strength": 1.0, "batch_size": size, "epochs": 20, "random_state": 0}
+    with_zeros = kind(**settings).fit(strange, Y, sensitive_features=A, sample_weight=weight)
+    without = kind(**settings).fit(X[kept], Y[kept], sensitive_features=A[kept], sample_weight=weight[kept])
+    np.testing.assert_allclose(with_zeros.predict(X), without.predict(X), rtol=1e-12)
+
+
+def test_a_group_whose_rows_have_no_weight_is_not_there() -> None:
+    groups = np.where(np.arange(N) < 4, "ghost", np.array(["f", "m"])[A])
+    weight = (np.arange(N) >= 4) * 1.0
+    model = FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=groups, sample_weight=weight)
+    assert model.scheme_.attributes == (Attribute("sensitive_features", ("f", "m")),)

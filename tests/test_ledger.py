@@ -1,0 +1,357 @@
+"""Finished work on disk: all or none of it, apart from other runs, and still there after kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from killed_sweep import JOBS
+
+from metrifair.errors import DataError
+from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
+
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+def test_what_is_added_is_found_again_bit_by_bit(path: Path) -> None:
+    entries = {
+        "a": Entry({"third": 1 / 3, "tiny": 5e-324, "none": None, "list": [1, 2.0]}, bytes(range(256))),
+        "b": Entry({"big": 1.7976931348623157e308, "name": 'é "quoted"'}),
+    }
+    Ledger(path, "run").add(entries)
+    assert Ledger(path, "run").finished() == entries
+
+
+def test_a_new_ledger_is_empty(path: Path) -> None:
+    assert Ledger(path, "run").finished() == {}
+
+
+def test_runs_in_one_file_never_mix(path: Path) -> None:
+    first, second = Ledger(path, "first"), Ledger(path, "second")
+    first.add({"job": Entry({"figure": 1})})
+    assert second.finished() == {}
+    second.add({"job": Entry({"figure": 2})})
+    assert first.finished() == {"job": Entry({"figure": 1})}
+
+
+def test_a_job_that_is_done_twice_counts_once(path: Path) -> None:
+    ledger = Ledger(path, "run")
+    for figure in (1, 2):
+        ledger.add({"job": Entry({"figure": figure})})
+    assert ledger.finished() == {"job": Entry({"figure": 2})}
+
+
+def test_entries_are_added_all_or_none(path: Path) -> None:
+    ledger = Ledger(path, "run")
+    with pytest.raises(sqlite3.Error):
+        ledger.add({"good": Entry({}), "bad": Entry({}, {"no": "bytes"})})
+    assert ledger.finished() == {}
+
+
+def test_entries_are_added_in_one_transaction(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, said = Ledger(path, "run"), []
+    connect = ledger._connect
+
+    def traced() -> sqlite3.Connection:
+        connection = connect()
+        connection.set_trace_callback(said.append)
+        return connection
+
+    monkeypatch.setattr(ledger, "_connect", traced)
+    ledger.add({str(k): Entry({}) for k in range(5)})
+    assert [Counter(line.split()[0] for line in said)[word] for word in ("BEGIN", "INSERT", "COMMIT")] == [1, 5, 1]
+
+
+def test_the_ledger_is_written_ahead(path: Path) -> None:
+    Ledger(path, "run")
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_reading_goes_on_while_another_writes(path: Path) -> None:
+    ledger = Ledger(path, "run")
+    ledger.add({"done": Entry({})})
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("INSERT INTO finished VALUES ('run', 'half', '{}', NULL)")
+        assert list(ledger.finished()) == ["done"]
+
+
+WRITER = """
+import sys
+from metrifair.tradeoff.ledger import Entry, Ledger
+path, name = sys.argv[1:]
+sys.stdin.readline()
+for k in range(15):
+    Ledger(path, "run").add({f"{name} {k} {part}": Entry({"k": k}, b"x" * 5000) for part in "ab"})
+"""
+
+
+def test_several_processes_share_a_ledger(path: Path) -> None:
+    """All begin at the same moment with a file that is not there yet."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, path, str(name)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for name in range(4)
+    ]
+    for writer in writers:
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    for writer in writers:
+        _, error = writer.communicate(timeout=120)
+        assert writer.returncode == 0, error
+    assert set(Ledger(path, "run").finished()) == {
+        f"{name} {k} {part}" for name in range(4) for k in range(15) for part in "ab"
+    }
+
+
+@pytest.mark.parametrize("content", [b"no ledger at all" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
+def test_a_file_that_is_no_ledger_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(DataError) as refusal:
+        Ledger(path, "run").finished()
+    assert str(refusal.value) == (
+        f"{path} cannot be used as a ledger (file is not a database); name a new or an older ledger"
+    )
+    assert path.read_bytes() == content
+
+
+def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "runs.db"
+    with pytest.raises(DataError) as refusal:
+        Ledger(path, "run")
+    assert str(refusal.value) == (
+        f"{path} cannot be used as a ledger (unable to open database file); name a new or an older ledger"
+    )
+
+
+def _scribbled(path: Path) -> None:
+    """Every page but the first is noise."""
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + np.random.default_rng(0).bytes(len(content) - 4096))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:6000])
+
+
+def _another_table(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE finished (something TEXT)")
+
+
+def _no_json(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE finished SET record = '{\"half'")
+
+
+@pytest.mark.parametrize("damage", [_scribbled, _cut, _another_table, _no_json])
+def test_a_damaged_ledger_is_refused(path: Path, damage: Callable[[Path], None]) -> None:
+    Ledger(path, "run").add({str(k): Entry({"k": k}, b"content" * 1000) for k in range(10)})
+    damage(path)
+    with pytest.raises(DataError, match="cannot be used as a ledger"):
+        Ledger(path, "run").finished()
+
+
+# --- names of content -------------------------------------------------------------------------------------------
+
+
+def test_equal_content_has_one_name_however_it_lies_in_memory() -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    assert fingerprint([array, "a"]) == fingerprint([np.asfortranarray(array), "a"])
+    assert fingerprint([array[:, 1]]) == fingerprint([array[:, 1].copy()])
+
+
+def test_different_content_has_different_names() -> None:
+    contents: list[list[Any]] = [
+        [],
+        [""],
+        ["", ""],
+        ["ab"],
+        ["a", "b"],
+        ["b", "a"],
+        ["é"],
+        ["text 1:a"],
+        [np.zeros(2)],
+        [np.zeros(3)],
+        [np.zeros((2, 1))],
+        [np.zeros((1, 2))],
+        [np.zeros(1), np.zeros(1)],
+        [np.zeros(2, np.float32)],
+        [np.zeros(2, np.int64)],
+        [np.zeros(2, np.int32)],
+        [np.zeros(16, np.bool_)],
+        [np.array([0.0, 5e-324])],
+        [np.array(["a", "b"])],
+        [np.array(["a", "b"], dtype=object)],
+        [np.array(["ab", ""], dtype=object)],
+        [np.array(["a", None], dtype=object)],
+        [np.array(["a", "None"], dtype=object)],
+        [np.array([1, 2], dtype=object)],
+        [np.array([1.0, 2.0], dtype=object)],
+        [np.array([1, 2])],
+    ]
+    assert len({fingerprint(parts) for parts in contents}) == len(contents)
+
+
+def test_long_columns_of_objects_are_named_by_all_they_hold() -> None:
+    column = np.array(["x"] * 5000, dtype=object)
+    other = column.copy()
+    other[2500] = "y"
+    assert fingerprint([column]) != fingerprint([other])
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------------------
+
+
+class Nursery:
+    """Runs sweeps in processes of their own, and kills them when told to."""
+
+    def __init__(self, errors: Path) -> None:
+        self.errors = errors
+        with errors.open("w") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, str(TESTS / "killed_sweep.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+            )
+
+    def run(
+        self, folder: Path, *, kind: str = "Noting", way: str = "stacks", delay: float | None = None, copies: int = 1
+    ) -> list[int]:
+        """Exit codes of so many runs on the ledger in that folder; -9 if killed after the delay."""
+        names = {name: str(folder / name) for name in ("ledger", "log", "table")}
+        task = json.dumps({**names, "kind": kind, "way": way, "delay": delay, "copies": copies})
+        self.process.stdin.write(task + "\n")
+        self.process.stdin.flush()
+        codes = json.loads(self.process.stdout.readline() or "null")
+        assert codes is not None, self.errors.read_text()
+        assert set(codes) <= {0, -9}, self.errors.read_text()
+        return codes
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    found = Nursery(tmp_path_factory.mktemp("nursery") / "errors")
+    yield found
+    found.process.stdin.close()
+    found.process.wait(timeout=30)
+    found.process.stdout.close()
+
+
+def rows_of(folder: Path) -> dict[str, tuple[str, bytes | None]]:
+    """What is committed, read from a copy: the ledger itself is left as the killed process left it."""
+    with tempfile.TemporaryDirectory() as copy:
+        for file in folder.glob("ledger*"):
+            if not file.name.endswith("-shm"):
+                shutil.copy(file, copy)
+        if not Path(copy, "ledger").exists():
+            return {}
+        with closing(sqlite3.connect(Path(copy, "ledger"))) as database:
+            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'finished'").fetchall():
+                return {}
+            return {job: row for job, *row in database.execute("SELECT job, record, content FROM finished")}
+
+
+def events_of(folder: Path, event: str) -> list[str]:
+    lines = (folder / "log").read_text().splitlines() if (folder / "log").exists() else []
+    return [line.removeprefix(f"{event} ") for line in lines if line.startswith(f"{event} ")]
+
+
+def survived(nursery: Nursery, folder: Path, rng: np.random.Generator, longest: float, **task: Any) -> int:
+    """One ledger run, killed at random moments until it ends; the number of kills.
+
+    A training may be repeated only if its ledger transaction had not committed when the process died: what is
+    committed stays as it is and is not trained again, and what was noted (after its transaction) is committed.
+    """
+    kills, per_training = 0, 3 if task["way"] == "stacks" else 1
+    while True:
+        before, trained_before = rows_of(folder), len(events_of(folder, "trained"))
+        (code,) = nursery.run(folder, delay=rng.uniform(0, longest), **task)
+        after, trained = rows_of(folder), events_of(folder, "trained")
+        again = set(trained[trained_before:]) & set(before)
+        assert not again, f"finished, and run again: {sorted(again)}"
+        lost = {job for job, row in before.items() if after.get(job) != row}
+        assert not lost, f"finished, and lost or changed: {sorted(lost)}"
+        unnoted = set(events_of(folder, "noted")) - set(after)
+        assert not unnoted, f"noted, and not in the ledger: {sorted(unnoted)}"
+        wasted = len(trained) - len(after)
+        assert wasted <= (kills + 1) * per_training, f"{wasted} trainings wasted by {kills + 1} kills"
+        if code == 0:
+            assert set(after) == JOBS
+            return kills
+        kills += 1
+
+
+def killed(
+    nursery: Nursery, folder: Path, *, way: str, kills: int, kind: str = "Noting", seed: int = 0
+) -> dict[str, int]:
+    """Ledger runs, one after the other, until so many kills are survived; figures of what happened."""
+    rng = np.random.default_rng(seed)
+    tables, seconds = [], []
+    for whole in (folder / "whole", folder / "whole again"):
+        whole.mkdir()
+        begin = time.perf_counter()
+        assert nursery.run(whole, way=way) == [0]
+        seconds.append(time.perf_counter() - begin)
+        tables.append((whole / "table").read_bytes())
+        assert Counter(events_of(whole, "trained")) == dict.fromkeys(JOBS, 1)
+    expected, again = tables
+    assert expected == again
+    assert expected.count(b"\n") == len(JOBS) - 1
+    total, runs, trainings = 0, 0, 0
+    while total < kills:
+        own = folder / f"run {runs}"
+        own.mkdir()
+        total += survived(nursery, own, rng, 0.5 * min(seconds), kind=kind, way=way)
+        assert (own / "table").read_bytes() == expected, "another table than that of a run which was not killed"
+        trainings += len(events_of(own, "trained"))
+        runs += 1
+    return {"kills": total, "runs": runs, "trainings": trainings, "jobs": runs * len(JOBS)}
+
+
+@pytest.mark.parametrize("way", ["stacks", "one by one"])
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_killed_run_goes_on_where_it_stopped(nursery: Nursery, tmp_path: Path, way: str, kills: int) -> None:
+    found = killed(nursery, tmp_path, way=way, kills=kills)
+    print(way, found)
+    assert found["kills"] >= kills
+
+
+@pytest.mark.parametrize("kind", ["Forgetful", "Early", "Late"])
+def test_a_broken_ledger_does_not_survive_being_killed(nursery: Nursery, tmp_path: Path, kind: str) -> None:
+    with pytest.raises(AssertionError, match=r"finished, and|noted, and not|another table"):
+        killed(nursery, tmp_path, way="stacks", kind=kind, kills=30)
+
+
+def test_two_runs_at_once_on_one_ledger_agree(nursery: Nursery, tmp_path: Path) -> None:
+    for name in ("alone", "together"):
+        (tmp_path / name).mkdir()
+    assert nursery.run(tmp_path / "alone") == [0]
+    assert nursery.run(tmp_path / "together", copies=2) == [0, 0]
+    assert (tmp_path / "together" / "table").read_bytes() == (tmp_path / "alone" / "table").read_bytes()
+    assert set(rows_of(tmp_path / "together")) == JOBS
+    assert max(Counter(events_of(tmp_path / "together", "trained")).values()) <= 2

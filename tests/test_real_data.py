@@ -1,0 +1,110 @@
+"""On every real data set more strength means less unfairness where it is trained, for every criterion."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metrifair import datasets, unfairness
+from metrifair.errors import MissingExtra
+from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+
+_NAMED = os.environ.get("METRIFAIR_DATA")
+_FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+SETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "drug": ("drug", {"target": "cannabis"}),
+    "communities": ("communities", {}),
+    "compas": ("compas", {}),
+    "adult": ("adult", {}),
+    "communities regression": ("communities", {"task": "regression"}),
+    "student-math": ("student-math", {}),
+    "student-portuguese": ("student-portuguese", {}),
+    "mortgage": ("mortgage", {}),
+}
+MOST_ROWS = 2_000
+
+
+@cache
+def rows_of(title: str, most: int | None = MOST_ROWS) -> tuple[str, np.ndarray, np.ndarray, np.ndarray]:
+    """Task, features, target and groups of the training rows."""
+    name, options = SETS[title]
+    if name != "mortgage" and not _FOLDER.is_dir():
+        pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({_FOLDER} does not exist)")
+    try:
+        data = datasets.load(name, data_home=_FOLDER if _FOLDER.is_dir() else None, **options)
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+    train = data.split(0)[0][:most]
+    return data.task, *(np.array(part.iloc[train]) for part in (data.X, data.y, data.sensitive_features))
+
+
+def values(title: str, strengths: list[float], *, most: int | None = MOST_ROWS, **settings: Any) -> list[float]:
+    """Energy distance between the groups' training scores, after training at each strength."""
+    task, X, y, a = rows_of(title, most)
+    kind = FairClassifier if task == "classification" else FairRegressor
+    models = fit_stack(kind(**settings), X, y, strengths=strengths, seeds=[0], sensitive_features=a)
+    scores = [model.predict_proba(X)[:, 1] if task == "classification" else model.predict(X) for model in models]
+    spread = 1.0 if task == "classification" else float(np.std(y))
+    return [unfairness(None, score / spread, sensitive_features=a, metric="energy") for score in scores]
+
+
+@pytest.mark.parametrize("title", SETS)
+def test_more_strength_means_less_unfairness(title: str) -> None:
+    found = values(title, [0.0, 0.5, 10.0], epochs=30, learning_rate=0.02, batch_size=512)
+    assert found[0] > found[1] > found[2]
+    assert found[2] < 0.25 * found[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("title", SETS)
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_more_strength_means_less_unfairness_with_the_defaults(title: str, model: str) -> None:
+    found = values(title, [0.0, 0.3, 1.0, 10.0], most=None, model=model)
+    assert found[0] > found[1] > found[2] > found[3]
+    assert found[3] < 0.2 * found[0]
+
+
+CRITERIA: dict[str, dict[str, Any]] = {
+    "statistical_parity": {},
+    "equal_opportunity": {},
+    "predictive_equality": {},
+    "equalized_odds": {},
+    "risk_parity": {"loss": "log_loss"},
+    "conditional_statistical_parity": {"control_features": 0},
+}
+
+
+def two_strata(X: np.ndarray, a: np.ndarray) -> np.ndarray:
+    above = [column > column.mean() for column in X.T]
+    return next(1 * high for high in above if min(np.bincount(2 * high + a, minlength=4)) >= 50)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("title", ["compas", "mortgage"])
+def test_every_criterion_lowers_its_own_unfairness(title: str, criterion: str) -> None:
+    """Conditional parity within the two values of a feature that has enough of both groups in each."""
+    _, X, y, a = rows_of(title)
+    others, rows = dict(CRITERIA[criterion]), {}
+    if "control_features" in others:
+        others["control_features"] = rows["control_features"] = two_strata(X, a)
+    model = FairClassifier(criterion=criterion, epochs=60, learning_rate=0.05, batch_size=512, model="linear")
+    models = fit_stack(model, X, y, strengths=[0.0, 20.0], seeds=[0], sensitive_features=a, **rows)
+    before, after = (
+        unfairness(
+            y,
+            one.predict_proba(X)[:, 1],
+            sensitive_features=a,
+            criterion=criterion,
+            metric="energy",
+            reduce="sum",
+            **others,
+        )
+        for one in models
+    )
+    assert after < 0.5 * before

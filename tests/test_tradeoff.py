@@ -1,0 +1,540 @@
+"""The whole trade-off: who sees which rows, which strengths are tried, which model is chosen, and what is proven."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+
+from metrifair import FairClassifier, FairRegressor, frontier, load
+from metrifair.certificates import dkw_radius
+from metrifair.criteria import criterion_named
+from metrifair.errors import DataError
+from metrifair.points import Curves, Interval, Point, area, pareto
+from metrifair.tradeoff import sweep
+from metrifair.tradeoff.evaluation import point_of
+from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
+from metrifair.tradeoff.holdout import data_set
+from metrifair.tradeoff.sweep import Job, Outcome
+
+RNG = np.random.default_rng(0)
+N = 200
+A = RNG.integers(2, size=N)
+X = RNG.normal(size=(N, 3)) + A[:, None]
+Y = (X.sum(1) + RNG.normal(size=N) > 1.5).astype(int)
+T = X[:, 0] - X[:, 1] + RNG.normal(size=N)
+PARITY = criterion_named("statistical_parity")
+
+
+def parts(
+    random_state: int = 0, *, y: Any = Y, regression: bool = False, train: bool = True
+) -> tuple[Any, Any, Any, Any]:
+    data = data_set(X, y, A, None, regression=regression, criterion=PARITY, contrast="pairs")
+    return data, *data.split(0.25, 0.25, random_state, train=train)
+
+
+class Numbered(ClassifierMixin, BaseEstimator):
+    """Remembers the rows it is shown, whose numbers stand in the first column."""
+
+    fitted: ClassVar[list[tuple[float, tuple[int, ...]]]] = []
+    judged: ClassVar[list[tuple[int, ...]]] = []
+
+    def __init__(self, strength: float = 0.0) -> None:
+        self.strength = strength
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Numbered:
+        rows = X[:, 0].astype(int)
+        assert (y == Y[rows]).all()
+        assert (sensitive_features == A[rows]).all()
+        assert sample_weight is None or (sample_weight == rows).all()
+        self.fitted.append((self.strength, tuple(rows)))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        self.judged.append(tuple(X[:, 0].astype(int)))
+        return (X[:, 1] > 0.5).astype(int)
+
+
+@pytest.fixture
+def numbered() -> Any:
+    Numbered.fitted, Numbered.judged = [], []
+    return np.column_stack([np.arange(N), X])
+
+
+# --- who sees which rows ----------------------------------------------------------------------------------------
+
+
+def test_models_never_see_what_they_are_judged_on(numbered: Any) -> None:
+    frontier(Numbered(), numbered, Y, sensitive_features=A, strengths=[0, 1], seeds=2, sample_weight=np.arange(N))
+    (trained,) = {rows for _, rows in Numbered.fitted}
+    seen = set(Numbered.judged)
+    assert len(seen) == 2
+    validation, test = sorted(seen, key=Numbered.judged.index)
+    assert sorted([*trained, *validation, *test]) == list(range(N))
+    assert [strength for strength, _ in Numbered.fitted] == [0, 1, 0, 1]
+
+
+def test_the_parts_are_those_of_the_split(numbered: Any) -> None:
+    front = frontier(Numbered(), numbered, Y, sensitive_features=A, strengths=[0], random_state=3)
+    _, train, validation, test = parts(3)
+    assert Numbered.fitted[0][1] == tuple(train)
+    assert list(dict.fromkeys(Numbered.judged)) == [tuple(validation), tuple(test)]
+    assert front.sizes == {"0": int((A[test] == 0).sum()), "1": int((A[test] == 1).sum())}
+    assert front.notes == ("100 rows for training, 50 for choosing, 50 for these figures.",)
+
+
+def test_seeds_change_models_and_not_the_split() -> None:
+    front = frontier(FairClassifier(epochs=5), X, Y, sensitive_features=A, strengths=[0.0], seeds=[1, 2])
+    again = frontier(FairClassifier(epochs=5), X, Y, sensitive_features=A, strengths=[0.0], seeds=[2])
+    assert front.points[0].more["log_loss"] != front.points[1].more["log_loss"]
+    assert again.points[0].more["log_loss"] == pytest.approx(front.points[1].more["log_loss"])
+    assert [model.random_state for model in front.models] == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+def test_the_frontier_is_that_of_models_trained_separately(kind: Any) -> None:
+    y, regression = (Y, False) if kind is FairClassifier else (T, True)
+    front = frontier(kind(epochs=20), X, y, sensitive_features=A, strengths=[0.0, 0.5, 5.0], seeds=2)
+    data, train, validation, test = parts(y=y, regression=regression)
+    for outcome in front.outcomes:
+        strength, seed = outcome.job
+        own = kind(strength, epochs=20, random_state=seed).fit(X[train], y[train], sensitive_features=A[train])
+        for rows, found in ((validation, outcome.validation), (test, outcome.test)):
+            expected = point_of(own, data.held_out(rows), strength=strength, seed=seed)
+            assert (found.strength, found.seed) == (strength, seed)
+            assert (found.accuracy, found.unfairness) == pytest.approx((expected.accuracy, expected.unfairness))
+            assert dict(found.more) == pytest.approx(dict(expected.more))
+    assert front.pareto == pareto(front.points)
+    assert front.area == pytest.approx(area(front.points))
+
+
+@pytest.mark.parametrize("table", ["pandas", "polars", "lists"])
+def test_any_kind_of_table_gives_the_same_points(table: str) -> None:
+    frame = pd.DataFrame(X, columns=list("abc"))
+    x, y, groups = {
+        "pandas": (frame.set_index(np.arange(N) + 1000), pd.Series(Y), pd.Series(A)),
+        "polars": (pl.DataFrame({name: X[:, k] for k, name in enumerate("abc")}), pl.Series(Y), pl.Series(A)),
+        "lists": (X.tolist(), Y.tolist(), A.tolist()),
+    }[table]
+    made = FairClassifier(epochs=3)
+    found = frontier(made, x, y, sensitive_features=groups, strengths=[0, 1])
+    assert found.points == frontier(made, X, Y, sensitive_features=A, strengths=[0, 1]).points
+
+
+def test_groups_can_be_a_dictionary_of_attributes() -> None:
+    """As for FairClassifier.fit."""
+    made = FairClassifier(epochs=3)
+    found = frontier(made, X, Y, sensitive_features={"sex": A}, strengths=[1.0])
+    assert found.points == frontier(made, X, Y, sensitive_features=A, strengths=[1.0]).points
+
+
+@pytest.mark.parametrize("name", ["X", "sample_weight"])
+@pytest.mark.parametrize("rows", [N - 60, N + 60])
+def test_a_table_of_another_length_is_refused(name: str, rows: int) -> None:
+    given: dict[str, Any] = {"X": X, "sample_weight": np.ones(N)}
+    given[name] = np.resize(given[name], (rows, *given[name].shape[1:]))
+    with pytest.raises(DataError, match=f"one length.*{name} {rows}"):
+        frontier(FairClassifier(epochs=2), y=Y, sensitive_features=A, strengths=[0], **given)
+
+
+# --- models that are fitted already -----------------------------------------------------------------------------
+
+
+def test_fitted_models_are_only_judged(numbered: Any) -> None:
+    models = [Numbered(), LogisticRegression().fit(numbered, Y)]
+    front = frontier(models, numbered, Y, sensitive_features=A)
+    assert Numbered.fitted == []
+    assert list(front.models) == models
+    assert [(point.strength, point.seed) for point in front.points] == [(0.0, 0), (1.0, 0)]
+    _, train, validation, test = parts(train=False)
+    assert len(train) == 0
+    assert list(dict.fromkeys(Numbered.judged)) == [tuple(validation), tuple(test)]
+    assert front.notes == ("Fitted models were given: 100 for choosing, 100 for these figures.",)
+    assert front.points[1].accuracy == pytest.approx(models[1].score(numbered[test], Y[test]))
+    assert front.select(min_accuracy=0.0) in models
+
+
+def test_no_models_at_all_are_refused() -> None:
+    with pytest.raises(DataError):
+        frontier([], X, Y, sensitive_features=A)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["trained", "fitted"])
+def test_an_estimator_that_needs_groups_to_predict_receives_them(given: bool) -> None:
+    class Aware(ClassifierMixin, BaseEstimator):
+        def __init__(self, strength: float = 0.0) -> None:
+            self.strength = strength
+
+        def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Aware:
+            return self
+
+        def predict(self, X: Any, *, sensitive_features: Any) -> Any:
+            assert len(sensitive_features) == len(X)
+            return np.asarray(sensitive_features)
+
+    made = [Aware(), Aware()] if given else Aware()
+    front = frontier(made, X, Y, sensitive_features=A, strengths=[0, 1])
+    assert [point.unfairness for point in front.points] == [1.0, 1.0]
+    assert [point.decision_unfairness for point in front.points] == [1.0, 1.0]
+
+
+# --- strengths --------------------------------------------------------------------------------------------------
+
+
+def bending(strength: float) -> tuple[float, float]:
+    """Unfairness and accuracy all change between strengths 0.9 and 1.3."""
+    share = float(np.clip((strength - 0.9) / 0.4, 0, 1))
+    return 0.5 - 0.4 * share, 0.9 - 0.2 * share
+
+
+def faked(monkeypatch: pytest.MonkeyPatch, lost: Sequence[float] = ()) -> list[float]:
+    """A sweep whose figures are known, and the strengths it was asked for."""
+    asked: list[float] = []
+
+    def known(estimator: Any, material: Any, jobs: Sequence[Job], *_: Any, **__: Any) -> list[Outcome]:
+        asked.extend(job.value for job in jobs if job.value not in asked)
+        points = [Point(job.value, job.seed, *bending(job.value)[::-1], failed=job.value in lost) for job in jobs]
+        return [Outcome(job, point, point) for job, point in zip(jobs, points, strict=True)]
+
+    monkeypatch.setattr("metrifair.tradeoff.frontier.sweep", known)
+    return asked
+
+
+def test_the_default_is_zero_and_24_strengths_on_a_logarithmic_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = faked(monkeypatch)
+    frontier(FairClassifier(), X, Y, sensitive_features=A)
+    assert asked[0] == 0
+    assert asked[1:] == pytest.approx(np.geomspace(0.001, 100, 24), rel=1e-3)
+
+
+def test_auto_adds_strengths_where_the_curve_bends(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = faked(monkeypatch)
+    front = frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto", seeds=2)
+    added = asked[len(DEFAULT_STRENGTHS) :]
+    assert 1 <= len(added) <= 8
+    assert asked[: len(DEFAULT_STRENGTHS)] == list(DEFAULT_STRENGTHS)
+    edges = sorted(DEFAULT_STRENGTHS)
+    place = np.searchsorted(edges, 0.9) - 1
+    low, high = edges[place : place + 2]
+    assert any(value == pytest.approx(math.sqrt(low * high), rel=1e-6) for value in added)
+    values = [outcome.job.value for outcome in front.outcomes]
+    assert len(set(values)) == len(DEFAULT_STRENGTHS) + len(added)
+    assert values[: len(values) // 2] == values[len(values) // 2 :] == sorted(set(values))
+
+
+def test_auto_looks_past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = faked(monkeypatch, lost=DEFAULT_STRENGTHS[5:])
+    frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto")
+    assert max(asked[len(DEFAULT_STRENGTHS) :]) < DEFAULT_STRENGTHS[4]
+
+
+def test_auto_of_nothing_but_failures_is_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch, lost=DEFAULT_STRENGTHS)
+    front = frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto")
+    assert all(point.failed for point in front.points)
+
+
+def test_auto_trains_no_strength_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[float] = []
+    real = sweep.fit_stack
+
+    def counted(*args: Any, **named: Any) -> Any:
+        done.extend(named["strengths"])
+        return real(*args, **named)
+
+    monkeypatch.setattr(sweep, "fit_stack", counted)
+    frontier(FairClassifier(epochs=1, model="linear"), X, Y, sensitive_features=A, strengths="auto")
+    assert sorted(done) == sorted(set(done))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"on": "labels"}, "on must be"),
+        ({"criterion": "parity"}, "criterion must be"),
+        ({"test": 0.9}, "validation and test"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused_before_training(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], words: str
+) -> None:
+    monkeypatch.setattr("metrifair.tradeoff.frontier.sweep", None)
+    with pytest.raises(DataError, match=words):
+        frontier(FairClassifier(), X, Y, sensitive_features=A, **arguments)
+
+
+# --- choosing ---------------------------------------------------------------------------------------------------
+
+
+def made(*figures: tuple[float, float], on: str = "scores", n: int = 2000, **more: Any) -> Frontier:
+    """Models called 0, 1, ... with these (unfairness, accuracy) on validation data, and quite others on test data."""
+    radius = 2 * dkw_radius(n)
+    outcomes = []
+    for k, (gap, accuracy) in enumerate(figures):
+        interval = Interval(max(0.0, gap - radius), min(1.0, gap + radius))
+        validation = Point(k, 0, accuracy, gap, 1 - gap, intervals={"unfairness": interval})
+        outcomes.append(Outcome(Job(k, 0), validation, Point(k, 0, 1 - accuracy, 1 - gap, gap), None, f"model {k}"))
+    return Frontier(outcomes, on, "accuracy", ("a", "b"), {"a": n, "b": n}, **more)
+
+
+SOME = ((0.5, 0.90), (0.3, 0.88), (0.2, 0.874), (0.1, 0.80), (0.25, 0.70))
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        ({"max_unfairness": 1.0}, 0),
+        ({"max_unfairness": 0.5}, 0),
+        ({"max_unfairness": 0.49}, 1),
+        ({"max_unfairness": 0.25}, 2),
+        ({"max_unfairness": 0.1}, 3),
+        ({"min_accuracy": 0.9}, 0),
+        ({"min_accuracy": 0.875}, 1),
+        ({"min_accuracy": 0.5}, 3),
+        ({"min_accuracy": 0.0}, 3),
+        ({"rule": "donini"}, 2),  # 97 % of 0.9 is 0.873
+    ],
+)
+def test_the_best_model_within_the_limit_is_chosen_on_validation_data(wish: dict[str, Any], expected: int) -> None:
+    front = made(*SOME)
+    assert front.chosen is None
+    assert front.select(**wish) == f"model {expected}"
+    assert front.chosen is front.points[expected]
+    assert front.view().chosen is front.points[expected]
+
+
+def test_ties_go_to_the_better_other_figure() -> None:
+    assert made((0.3, 0.8), (0.2, 0.8)).select(max_unfairness=0.5) == "model 1"
+    assert made((0.2, 0.7), (0.2, 0.8)).select(min_accuracy=0.5) == "model 1"
+
+
+def test_decisions_can_be_what_is_limited() -> None:
+    assert made(*SOME, on="decisions").select(max_unfairness=0.75) == "model 0"
+    assert made(*SOME, on="decisions").select(max_unfairness=0.5) == "model 0"
+    assert made((0.4, 0.9), (0.6, 0.5), on="decisions").select(max_unfairness=0.5) == "model 1"
+
+
+def test_failed_models_are_never_chosen() -> None:
+    front = made(*SOME)
+    lost = Point(9, 0, 0.99, 0.0, failed=True)
+    front.outcomes = [Outcome(Job(9, 0), lost, lost), *front.outcomes]
+    assert front.select(max_unfairness=1.0) == "model 0"
+    assert front.select(rule="donini") == "model 2"
+    front.outcomes = front.outcomes[:1]
+    with pytest.raises(DataError) as refusal:
+        front.select(max_unfairness=1.0)
+    assert str(refusal.value) == ("no model to select from: training failed at every strength; lower the learning rate")
+
+
+@pytest.mark.parametrize(("accuracy", "expected"), [(0.9701, 1), (0.9699, 0)])
+def test_the_rule_of_donini_gives_up_three_percent(accuracy: float, expected: int) -> None:
+    assert made((0.5, 1.0), (0.1, accuracy)).select(rule="donini") == f"model {expected}"
+
+
+def test_the_rule_holds_for_the_worst_regressors_too() -> None:
+    """97 % of a negative R2 is more than the best one has."""
+    assert made((0.5, -0.1), (0.2, -0.9)).select(rule="donini") == "model 0"
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({}, "select needs exactly one of max_unfairness, min_accuracy and rule"),
+        (
+            {"max_unfairness": 0.1, "min_accuracy": 0.5},
+            "select needs exactly one of max_unfairness, min_accuracy and rule",
+        ),
+        (
+            {"max_unfairness": 0.1, "rule": "donini"},
+            "select needs exactly one of max_unfairness, min_accuracy and rule",
+        ),
+        ({"certified": True}, "select needs exactly one of max_unfairness, min_accuracy and rule"),
+        (
+            {"max_unfairness": 0.05},
+            (
+                "no model has unfairness at most 0.05 on validation data; it ranges from 0.1000 to 0.5000: "
+                "ask for more, train with larger strengths, or hold more data out"
+            ),
+        ),
+        (
+            {"min_accuracy": 0.95},
+            "no model has accuracy at least 0.95 on validation data; it ranges from 0.7000 to 0.9000",
+        ),
+        ({"rule": "best"}, "rule must be one of 'donini', got 'best'"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused_with_what_can(wish: dict[str, Any], message: str) -> None:
+    front = made(*SOME)
+    with pytest.raises(DataError) as refusal:
+        front.select(**wish)
+    assert str(refusal.value) == message
+    assert front.chosen is None
+
+
+def test_certified_applies_to_a_limit_of_unfairness_only() -> None:
+    with pytest.raises(DataError, match="certified"):
+        made(*SOME).select(min_accuracy=0.5, certified=True)
+
+
+def test_a_real_choice_predicts_and_is_judged_anew() -> None:
+    front = frontier(FairClassifier(epochs=60, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0.0, 0.5, 20.0])
+    limit = sorted(point.unfairness for point in front.validation_points)[1]
+    model = front.select(max_unfairness=limit)
+    data, _, validation, test = parts()
+    for rows, expected in ((test, front.chosen), (validation, front.validation_points[front.models.index(model)])):
+        found = point_of(model, data.held_out(rows), strength=model.strength, seed=0)
+        assert (found.accuracy, found.unfairness) == pytest.approx((expected.accuracy, expected.unfairness))
+    assert set(model.predict(X)) <= {0, 1}
+
+
+# --- what is proven ---------------------------------------------------------------------------------------------
+
+
+def bound(gap: float, n: int, models: int) -> float:
+    """Method.md 9: two distribution functions for each model, all within their radius at once."""
+    return gap + 2 * math.sqrt(math.log(2 * 2 * models / 0.05) / (2 * n))
+
+
+@pytest.mark.parametrize("models", [1, 2, 7])
+def test_a_certified_choice_counts_the_functions_of_all_models(models: int) -> None:
+    front = made(*[(0.3, 0.8)] * models, n=2000)
+    limit = bound(0.3, 2000, models)
+    assert limit > 0.3
+    assert front.select(max_unfairness=limit + 1e-9, certified=True) == "model 0"
+    with pytest.raises(DataError) as refusal:
+        front.select(max_unfairness=limit - 1e-9, certified=True)
+    assert str(refusal.value) == (
+        f"no model has certified unfairness at most {limit:g} on validation data; it ranges from {limit:.4f} to "
+        f"{limit:.4f}: ask for more, train with larger strengths, or hold more data out"
+    )
+
+
+def certified_range(front: Frontier) -> tuple[float, float]:
+    with pytest.raises(DataError, match="certified unfairness") as refusal:
+        front.select(max_unfairness=-1.0, certified=True)
+    words = str(refusal.value).split("ranges from ")[1].split(":")[0].split(" to ")
+    return float(words[0]), float(words[1])
+
+
+def test_more_models_prove_less() -> None:
+    lows = [certified_range(made(*[(0.3, 0.8)] * models))[0] for models in (1, 2, 4, 8, 32)]
+    assert lows == sorted(set(lows))
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02, 0.3, 0.6, 0.97])
+def test_the_bound_does_not_depend_on_where_the_interval_is_cut(gap: float) -> None:
+    assert certified_range(made((gap, 0.8), n=2000))[0] == pytest.approx(min(bound(gap, 2000, 1), 1.0), abs=0.09)
+    assert certified_range(made((gap, 0.8), n=2000))[0] >= min(bound(gap, 2000, 1), 1.0) - 1e-4
+
+
+@pytest.mark.parametrize("gap", [0.05, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("n", [2, 5, 8])
+def test_a_handful_of_samples_proves_nothing(gap: float, n: int) -> None:
+    """The interval is then [0, 1]: a bound below 1 is no bound."""
+    assert certified_range(made((gap, 0.8), n=n))[0] >= min(bound(gap, n, 1), 1.0) - 1e-4
+
+
+def test_a_real_certificate_is_the_formula() -> None:
+    rng = np.random.default_rng(1)
+    a = rng.integers(2, size=4000)
+    x = rng.normal(size=(4000, 2)) + 0.5 * a[:, None]
+    y = (x.sum(1) + rng.normal(size=4000) > 0.5).astype(int)
+    front = frontier(FairClassifier(epochs=10), x, y, sensitive_features=a, strengths=[0.0, 5.0], seeds=2)
+    data = data_set(x, y, a, None, regression=False, criterion=PARITY, contrast="pairs")
+    counts = np.bincount(a[data.split(0.25, 0.25, 0).validation])
+    radius = sum(math.sqrt(math.log(2 * 2 * 4 / 0.05) / (2 * n)) for n in counts)
+    gaps = [point.unfairness for point in front.validation_points]
+    assert certified_range(front) == pytest.approx((min(gaps) + radius, max(gaps) + radius), abs=6e-5)
+
+
+@pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3)])
+def test_a_certificate_counts_the_functions_of_all_groups_and_classes(groups: int, classes: int) -> None:
+    rng = np.random.default_rng(1)
+    a = rng.integers(groups, size=6000)
+    x = rng.normal(size=(6000, 2))
+    y = np.digitize(x[:, 0] + rng.normal(size=6000), [0.0, 1.0][: classes - 1])
+    front = frontier(FairClassifier(epochs=3), x, y, sensitive_features=a, strengths=[0.0, 5.0])
+    data = data_set(x, y, a, None, regression=False, criterion=PARITY, contrast="pairs")
+    counts = np.sort(np.bincount(a[data.split(0.25, 0.25, 0).validation]))[:2]
+    functions = 2 * math.comb(groups, 2) * (1 if classes == 2 else classes)
+    radius = sum(math.sqrt(math.log(2 * functions * 2 / 0.05) / (2 * n)) for n in counts)
+    low = min(point.unfairness for point in front.validation_points)
+    assert certified_range(front)[0] == pytest.approx(low + radius, abs=6e-5)
+
+
+# --- keeping ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any) -> None:
+    real = sweep.fit_stack
+
+    def diverging(*args: Any, **named: Any) -> Any:
+        return [None if model.strength == 9.0 else model for model in real(*args, **named)]
+
+    monkeypatch.setattr(sweep, "fit_stack", diverging)
+    y = Y if kind is FairClassifier else T
+    front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0])
+    front.select(max_unfairness=1.0)
+    front.save(tmp_path / "front.metrifair")
+    again = load(tmp_path / "front.metrifair")
+    assert again.points == front.points
+    assert again.validation_points == front.validation_points
+    assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
+    assert (again.chosen, again.sizes, again.notes, again.groups) == (
+        front.chosen,
+        front.sizes,
+        front.notes,
+        front.groups,
+    )
+    assert repr(again) == repr(front)
+    assert again.models[2] is None
+    for one, other in zip(again.models[:2], front.models[:2], strict=True):
+        np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    limit = sum(certified_range(front)) / 2
+    assert certified_range(again) == certified_range(front)
+    assert again.select(max_unfairness=limit).strength == front.select(max_unfairness=limit).strength
+
+
+# --- showing ----------------------------------------------------------------------------------------------------
+
+
+def test_a_frontier_tells_what_it_reaches() -> None:
+    assert repr(made((0.5, 0.1), (0.3, 0.25))) == (
+        "Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.500, area 0.450)"
+    )
+
+
+def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
+    front = frontier(
+        FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0], seeds=2, on="decisions"
+    )
+    view = front.view("Who is hired")
+    assert (view.title, view.on, view.accuracy_name, view.chosen) == ("Who is hired", "decisions", "accuracy", None)
+    assert tuple(view.points) == front.points
+    assert dict(view.curves) == {outcome.job.value: outcome.curves for outcome in front.outcomes[:2]}
+    assert all(isinstance(curves, Curves) for curves in view.curves.values())
+
+
+def test_a_regressors_accuracy_is_called_r2() -> None:
+    front = frontier(FairRegressor(epochs=3), X, T, sensitive_features=A, strengths=[0.0])
+    assert front.accuracy_name == "R2"
+    with pytest.raises(DataError, match=r"^no model has R2 at least 2 on validation data; it ranges from "):
+        front.select(min_accuracy=2)
+
+
+def test_pages_and_pictures_are_written(tmp_path: Path) -> None:
+    front = frontier(FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0, 1.0])
+    front.to_html(tmp_path / "page.html", title="Who is hired")
+    front.to_picture(tmp_path / "front.png")
+    assert "Who is hired" in (tmp_path / "page.html").read_text()
+    assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert front.plot().to_dict()["$schema"]
