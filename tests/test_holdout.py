@@ -126,11 +126,11 @@ def test_held_out_rows_stay_together() -> None:
         ({"y": np.zeros((240, 2))}, "y must be one column, got 2"),
         (
             {"sensitive_features": np.arange(100) % 2},
-            "arguments must have one length, got y 240, sensitive_features 100",
+            "arguments must have one length, got y 240, X 240, sensitive_features 100",
         ),
         (
             {"criterion": "conditional_statistical_parity", "control_features": np.arange(90) % 2},
-            "arguments must have one length, got y 240, sensitive_features 240, control_features 90",
+            "arguments must have one length, got y 240, X 240, sensitive_features 240, control_features 90",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_job_that_is_done_twice_counts_once(path: Path) -> None:
 
 def test_entries_are_added_all_or_none(path: Path) -> None:
     ledger = Ledger(path, "run")
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(DataError):
         ledger.add({"good": Entry({}), "bad": Entry({}, {"no": "bytes"})})
     assert ledger.finished() == {}
 

@@ -55,7 +55,7 @@ def demo(output: Path, seeds: int, max_unfairness: float) -> None:
 
     require("rich", extra="cli", purpose="the table")
     if not 0 <= max_unfairness <= 1:  # click lets nan through
-        raise DataError(f"--max-unfairness must be a number from 0 to 1, got {max_unfairness}")
+        raise DataError(f"'--max-unfairness' must be a number from 0 to 1, got {max_unfairness}")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

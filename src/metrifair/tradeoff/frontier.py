@@ -35,7 +35,7 @@ from metrifair.tradeoff.sweep import Job, Material, Outcome, outcome_from, point
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
 FRONTIER = "frontier"
-_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons")
+_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons", "parameter")
 _BENDS = 8  # strengths that a refinement adds
 
 
@@ -61,7 +61,8 @@ class Frontier:
     groups: tuple[str, ...]
     sizes: dict[str, int]  # test rows by group
     notes: tuple[str, ...] = ()
-    comparisons: int = 1
+    comparisons: int = 1  # distances behind each unfairness: comparisons, times classes where there are several
+    parameter: str = "strength"
     chosen: Point | None = field(default=None, init=False)
 
     @property
@@ -123,8 +124,8 @@ class Frontier:
             best = min(found, key=lambda one: (one.validation.gap(self.on), -one.validation.accuracy))
         if best.model is None:
             raise DataError(
-                f"the ledger kept this model's figures but not the model; fit it with the value {best.job.value:g} and "
-                f"random_state={best.job.seed}"
+                f"the ledger kept this model's figures but not the model; fit it with {self.parameter}={best.job.value:g} "
+                f"and random_state={best.job.seed}"
             )
         self.chosen = best.test
         return best.model
@@ -339,7 +340,8 @@ def frontier(
         names,
         {name: int((judging.groups == code).sum()) for code, name in enumerate(names)},
         (str(parts),),
-        comparisons=len(data.cells.comparisons),
+        comparisons=len(data.cells.comparisons) * (len(data.classes) if len(data.classes) > 2 else 1),
+        parameter=parameter,
     )
 
 
