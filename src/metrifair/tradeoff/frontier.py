@@ -124,8 +124,8 @@ class Frontier:
             best = min(found, key=lambda one: (one.validation.gap(self.on), -one.validation.accuracy))
         if best.model is None:
             raise DataError(
-                f"the ledger kept this model's figures but not the model; fit it with {self.parameter}={best.job.value:g} "
-                f"and random_state={best.job.seed}"
+                "the ledger kept this model's figures but not the model; fit it with "
+                f"{self.parameter}={best.job.value:g} and random_state={best.job.seed}"
             )
         self.chosen = best.test
         return best.model
