@@ -115,6 +115,8 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, kn
         ),
         ({}, 0 * Y, "y must hold at least two classes, got 1 class: [0]"),
         ({"random_state": "x"}, Y, "random_state must be None, an integer or a NumPy generator, got 'x'"),
+        ({"hidden": 16}, Y, "hidden must be a list of whole numbers from 1 upwards, got 16"),
+        ({"hidden": (-1,)}, Y, "hidden must be a list of whole numbers from 1 upwards, got (-1,)"),
         ({"device": "gpu"}, Y, "device must be 'auto', 'cpu' or 'cuda', got 'gpu'"),
     ],
 )

@@ -155,25 +155,6 @@ def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, 
     return tuple(Attribute(name, tuple(groups[name])) for name in names)
 
 
-_RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "strength": ("a finite number from 0 upwards", lambda value: _number(value) and value >= 0),
-    "learning_rate": ("a positive number", lambda value: _number(value) and value > 0),
-    "learning_rate_decay": ("a number above 0, at most 1", lambda value: _number(value) and 0 < value <= 1),
-    "weight_decay": ("a number from 0 upwards", lambda value: _number(value) and value >= 0),
-    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
-    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
-}
-
-
-def check_settings(settings: Settings) -> None:
-    """Raise a DataError that names the first parameter out of its range."""
-    for name, (wanted, allows) in _RANGES.items():
-        value = getattr(settings, name)
-        if not allows(value):
-            raise DataError(f"{name} must be {wanted}, got {value!r}")
-    check_known("compare", settings.compare, ("prediction", "output"))
-
-
 def _number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
@@ -185,6 +166,30 @@ def _number(value: object) -> bool:
 
 def _whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _several_whole(value: object) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) and all(_whole(units) for units in value)
+
+
+_RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "strength": ("a finite number from 0 upwards", lambda value: _number(value) and value >= 0),
+    "learning_rate": ("a positive number", lambda value: _number(value) and value > 0),
+    "learning_rate_decay": ("a number above 0, at most 1", lambda value: _number(value) and 0 < value <= 1),
+    "weight_decay": ("a number from 0 upwards", lambda value: _number(value) and value >= 0),
+    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
+    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
+    "hidden": ("a list of whole numbers from 1 upwards", _several_whole),
+}
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise a DataError that names the first parameter out of its range."""
+    for name, (wanted, allows) in _RANGES.items():
+        value = getattr(settings, name)
+        if not allows(value):
+            raise DataError(f"{name} must be {wanted}, got {value!r}")
+    check_known("compare", settings.compare, ("prediction", "output"))
 
 
 def objective_for(settings: Settings, scheme: Scheme, task: Task, seed: int) -> Objective:
@@ -237,9 +242,13 @@ def seed_of(random_state: Any) -> int:
 
 def device_of(device: str) -> torch.device:
     """The device of that name; ``"auto"`` is a CUDA device where there is one."""
+    there = torch.cuda.is_available()
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda" if there else "cpu")
     try:
-        return torch.device(device)
-    except RuntimeError as error:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
         raise DataError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from error
+    if found.type == "cuda" and not there:
+        raise DataError(f"device={device!r} asks for CUDA, which this machine or this torch does not have; use 'auto'")
+    return found

@@ -133,7 +133,7 @@ def _log_loss_labels(y: Tensor, classes: tuple[object, ...], positive: int, pred
 
 def _positive(classes: tuple[object, ...], pos_label: object) -> int:
     if pos_label is None or not classes:
-        return 1
+        return len(classes) - 1 if classes else 1
     if pos_label not in classes:
         raise DataError(f"pos_label must be one of the labels {list(classes)}, got {pos_label!r}")
     return classes.index(pos_label)
