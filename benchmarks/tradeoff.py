@@ -29,7 +29,7 @@ def timed_frontier(rows: int, batch: int, *, seeds: int, epochs: int) -> float:
 
 def against_single_fits() -> list[Row]:
     rows = []
-    for name, size, batch, epochs, target in (("Drug", 1_413, 128, 20, 15.0), ("Adult", 32_561, 2_048, 10, 1.5)):
+    for name, size, batch, epochs, target in (("Drug", 1_413, 128, 60, 15.0), ("Adult", 32_561, 2_048, 10, 1.5)):
         together = timed_frontier(size, batch, seeds=10, epochs=epochs)
         X, y, a = table(size, 12)
         start, fits = time.perf_counter(), 5

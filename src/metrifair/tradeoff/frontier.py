@@ -292,6 +292,8 @@ def frontier(
     True
     """
     check_known("on", on, ("scores", "decisions"))
+    if (seeds < 1) if isinstance(seeds, int) else not len(seeds):
+        raise DataError(f"seeds must be a number from 1 upwards, or a list of seeds, got {seeds!r}")
     given = isinstance(estimator, (list, tuple))
     if given and not estimator:
         raise DataError("the list of fitted models is empty; pass at least one, or an estimator to train")
@@ -313,19 +315,21 @@ def frontier(
     parts = data.split(validation, test, random_state, train=not given)
     choosing, judging = data.held_out(parts.validation), data.held_out(parts.test)
 
+    own_seeds = list(range(seeds) if isinstance(seeds, int) else seeds)
+
     def judge(model: Any, job: Job) -> Outcome:
         points = [point_of(model, part, strength=job.value, seed=job.seed) for part in (choosing, judging)]
-        return Outcome(job, points[0], points[1], curves_of(model, judging), model)
+        shown = job.seed == own_seeds[0] and not points[1].failed  # one seed's distributions are enough to look at
+        return Outcome(job, points[0], points[1], curves_of(model, judging) if shown else None, model)
 
     if given:
-        outcomes = [judge(model, Job(float(place), 0)) for place, model in enumerate(estimator)]
+        outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
     else:
         material = Material(X, y, sensitive_features, control_features, sample_weight, parts.train)
         run = None if ledger is None else Ledger(ledger, _run_name(estimator, material, parameter, data, parts))
 
         def trained(values: Sequence[float]) -> list[Outcome]:
-            chosen = range(seeds) if isinstance(seeds, int) else seeds
-            jobs = [Job(float(value), int(seed)) for seed in chosen for value in values]
+            jobs = [Job(float(value), int(seed)) for seed in own_seeds for value in values]
             return sweep(estimator, material, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
 
         outcomes = trained(DEFAULT_STRENGTHS if strengths is None or isinstance(strengths, str) else strengths)
