@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +97,10 @@ def train(
 
     ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows.
     """
+    device = torch.device(device)
+    if device.type != "cpu":  # projections of vector scores are drawn where they are used
+        drawn = torch.Generator(device).manual_seed(objective.generator.initial_seed())
+        objective = replace(objective, generator=drawn)
     own = list(rows) if rows is not None else [torch.arange(len(data))] * len(seeds)
     deal = _dealer(data, objective, own, schedule.batch_size)
     dtype = torch.float64 if deal.whole else torch.float32
@@ -121,7 +125,9 @@ def train(
         (terms.risk + strength * terms.unfairness).sum().backward()
         adam.step()
 
-    run = _recorded(step, adam, deal.size, len(seeds), device) if torch.device(device).type == "cuda" else step
+    run: Callable[[Tensor], None] = step
+    if device.type == "cuda":
+        run = _recorded(step, adam, torch.zeros(len(seeds), deal.size, dtype=torch.long, device=device), objective)
     failed = torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     with Progress("training", schedule.epochs, shown=verbose) as progress:
@@ -240,10 +246,9 @@ def _on(device: torch.device | str, sides: Sides) -> Sides:
 
 
 def _recorded(
-    step: Callable[[Tensor], None], adam: Adam, size: int, seeds: int, device: torch.device | str
+    step: Callable[[Tensor], None], adam: Adam, rows: Tensor, objective: Objective
 ) -> Callable[[Tensor], None]:
     """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
-    rows = torch.zeros(seeds, size, dtype=torch.long, device=device)
     saved = adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -252,6 +257,7 @@ def _recorded(
             step(rows)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(objective.generator)
     with torch.cuda.graph(graph):
         step(rows)
     adam.restore(saved)

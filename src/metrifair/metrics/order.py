@@ -65,7 +65,9 @@ def _ties(points: NDArray[Any]) -> Ties | None:
 def _ties_on_device(points: Tensor) -> Ties:
     """The same without asking whether there are any, for which the device would have to be waited for."""
     points = points.contiguous()
-    return Ties(torch.searchsorted(points, points), torch.searchsorted(points, points, right=True) - 1)
+    first, last = torch.searchsorted(points, points), torch.searchsorted(points, points, right=True) - 1
+    # A score that is no number (its model has diverged) is found nowhere: keep its place within bounds.
+    return Ties(first.clamp_(0, points.shape[-1] - 1), last.clamp_(0, points.shape[-1] - 1))
 
 
 def _packed_argsort(z: NDArray[np.float32]) -> NDArray[np.int64]:
