@@ -58,7 +58,7 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
     if u_weights is not None or v_weights is not None:
         both = _weights("u", u_weights, n), _weights("v", v_weights, m)
         # Each sample counts once, however large its weights are.
-        weights = joined(*(weight / weight.sum(-1, keepdim=True) for weight in both)).to(samples[0].device)
+        weights = joined(*((weight / weight.sum(-1, keepdim=True)).to(samples[0].device) for weight in both))
     dtype = torch.promote_types(samples[0].dtype, samples[1].dtype)
     values = joined(*(sample.to(dtype) for sample in samples), axis=axis)
     if weights is not None:
