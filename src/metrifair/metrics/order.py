@@ -20,10 +20,11 @@ _LARGE = 2**15  # scores from here on do not fit into the processor's nearest ca
 
 
 class Ties(NamedTuple):
-    """For each sorted score the places of the first and the last one equal to it, (..., n)."""
+    """The places of the first and the last score equal to each sorted score."""
 
-    first: Tensor
+    first: Tensor  # (..., n), or (tied,)
     last: Tensor
+    tied: Tensor | None = None  # the scores meant, where not all are: those that equal another one
 
 
 class Sorted(NamedTuple):
@@ -42,9 +43,11 @@ def ascending(z: Tensor) -> Sorted:
         points, order = z.detach().sort(-1)
         return Sorted(points, order, _ties_on_device(points))
     # NumPy sorts with vector instructions, three to four times faster than torch on one thread.
-    packed = array.dtype == np.float32 and array.shape[-1] >= _LARGE
-    places = _packed_argsort(array) if packed else np.argsort(array, axis=-1)
-    values = np.take_along_axis(array, places, -1)
+    if array.dtype == np.float32 and array.shape[-1] >= _LARGE:
+        values, places = _packed_sort(array)
+    else:
+        places = np.argsort(array, axis=-1)
+        values = np.take_along_axis(array, places, -1)
     return Sorted(torch.from_numpy(values), torch.from_numpy(places), _ties(values))
 
 
@@ -52,6 +55,8 @@ def _ties(points: NDArray[Any]) -> Ties | None:
     equal = points[..., 1:] == points[..., :-1]
     if not equal.any():
         return None
+    if points.ndim == 1:
+        return _few_ties(equal)
     place = np.arange(points.shape[-1])
     first, last = np.broadcast_to(place, points.shape).copy(), np.broadcast_to(place, points.shape).copy()
     first[..., 1:][equal] = 0
@@ -62,6 +67,16 @@ def _ties(points: NDArray[Any]) -> Ties | None:
     return Ties(torch.from_numpy(first), torch.from_numpy(last))
 
 
+def _few_ties(equal: NDArray[np.bool_]) -> Ties:
+    """The tied ones of a single sample: rarely many, so that most of a large sample is left in peace."""
+    edges = np.diff(np.concatenate([[False], equal, [False]]).view(np.int8))
+    starts, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+    lengths = ends - starts + 1
+    first, last = np.repeat(starts, lengths), np.repeat(ends, lengths)
+    within = np.arange(len(first)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return Ties(torch.from_numpy(first), torch.from_numpy(last), torch.from_numpy(first + within))
+
+
 def _ties_on_device(points: Tensor) -> Ties:
     """The same without asking whether there are any, for which the device would have to be waited for."""
     points = points.contiguous()
@@ -70,15 +85,20 @@ def _ties_on_device(points: Tensor) -> Ties:
     return Ties(first.clamp_(0, points.shape[-1] - 1), last.clamp_(0, points.shape[-1] - 1))
 
 
-def _packed_argsort(z: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Sorts 64-bit words made of a score and its position: no jumping about in memory to compare scores."""
-    bits = z.view(np.int32)
-    words = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))).astype(np.int64)  # order of integers = order of floats
+def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Sorted scores and their positions, from 64-bit words that hold both: no jumping about in memory."""
+    words = _ordered(z.view(np.int32)).astype(np.int64)
     words <<= 32
     words |= np.arange(z.shape[-1])
     words.sort(axis=-1)
+    values = _ordered((words >> 32).astype(np.int32)).view(np.float32)
     words &= 0xFFFFFFFF
-    return words
+    return values, words
+
+
+def _ordered(bits: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Bits of floats as integers in the same order; doing it twice undoes it."""
+    return bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))
 
 
 def block_weights(pair: Pair, sizes: tuple[int, ...]) -> Tensor:
@@ -102,8 +122,10 @@ def block_weights_in_order(pair: Pair, sizes: tuple[int, ...], order: Tensor) ->
     """The same for samples rearranged by ``order``, (..., n)."""
     if pair.weights is None and order.shape[-1] >= _LARGE:
         # Comparing positions reads memory in order; looking weights up would jump about in it.
-        starts = np.cumsum((0, *sizes)).tolist()
-        return torch.stack([(order >= a) & (order < b) for a, b in pairwise(starts)], -2).double()
+        weights = torch.empty(*order.shape[:-1], len(sizes), order.shape[-1], dtype=torch.float64, device=order.device)
+        for block, (start, end) in enumerate(pairwise(np.cumsum((0, *sizes)).tolist())):
+            weights[..., block, :] = (order >= start) & (order < end)
+        return weights
     return _at(block_weights(pair, sizes), order)
 
 
@@ -117,7 +139,7 @@ def _at(rows: Tensor, places: Tensor) -> Tensor:
 
 def running_sums(rows: Tensor) -> Tensor:
     """Cumulative sums along the last axis."""
-    if rows.ndim == 2 and rows.shape[-1] >= _LARGE:
+    if rows.device.type != "cpu" and rows.ndim == 2 and rows.shape[-1] >= _LARGE:
         # A device scans a single row with all its processors, but each of several rows with one.
         return torch.stack([row.cumsum(0) for row in rows])
     return rows.cumsum(-1)
@@ -132,8 +154,11 @@ def weight_below_twice(weights: Tensor, cumulative: Tensor, ties: Ties | None) -
     """Twice the weight below each score in ascending order, equal ones counting half.
 
     It is what lies strictly below plus what lies below or at the score: with no ties, the cumulative
-    weight before and after it. ``weights`` and ``cumulative`` are (..., blocks, n).
+    weight before and after it. ``weights`` and ``cumulative`` are (..., blocks, n); ``cumulative`` is overwritten.
     """
     if ties is None:
-        return (2 * cumulative).sub_(weights)
-    return _at(cumulative, ties.last).add_(_at(cumulative - weights, ties.first))
+        return cumulative.mul_(2).sub_(weights)
+    if ties.tied is None:
+        return _at(cumulative, ties.last).add_(_at(cumulative - weights, ties.first))
+    through, before = _at(cumulative, ties.last), _at(cumulative, ties.first) - _at(weights, ties.first)
+    return cumulative.mul_(2).sub_(weights).index_copy_(-1, ties.tied, through + before)

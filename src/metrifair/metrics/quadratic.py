@@ -80,13 +80,24 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
         weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
         cumulative = running_sums(weights)
         # Derivatives of sum_j W_kj |z - z_j| at the sorted scores.
-        slope = weight_below_twice(weights, cumulative, ties).sub_(cumulative[..., -1:])
-        coefficients = (form.matrix @ slope).mul_(weights).sum(-2).mul_(-2.0)
+        total = cumulative[..., -1:].clone()
+        slope = weight_below_twice(weights, cumulative, ties).sub_(total)
+        coefficients = _combined(weights, form.matrix, slope).mul_(-2.0)
         coefficients = torch.empty_like(z).scatter_(-1, order, coefficients.to(z.dtype))
         # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
         centre = points.select(-1, points.shape[-1] // 2).unsqueeze(-1)
     value: Tensor = torch.linalg.vecdot(coefficients, z - centre)
     return value if unbiased else value.clamp_min(0.0)
+
+
+def _combined(weights: Tensor, matrix: Tensor, slope: Tensor) -> Tensor:
+    """sum_kl W_k B_kl slope_l: (..., n) from weights and slopes (..., strata, n)."""
+    if slope.ndim == 2:  # row by row: less memory at a time, which counts for millions of scores
+        total = torch.zeros_like(slope[0])
+        for row, own in zip(matrix, weights, strict=True):
+            total.addcmul_(row @ slope, own)
+        return total
+    return (matrix @ slope).mul_(weights).sum(-2)
 
 
 def mmd_between(
