@@ -403,7 +403,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("parameters/strength", -1, "strength must be a finite number from 0 upwards, got -1"),
         ("parameters/strength", 10**400, "strength holds a whole number of more than 64 bits"),
         ("parameters/metric", "gap", "metric must be one of 'energy', "),
-        ("parameters/hidden", {"tuple": ["a"]}, "hidden cannot be ('a',)"),
+        ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of whole numbers from 1 upwards, got ('a',)"),
         ("parameters/model", {"module": "Net"}, "pass it, as in load(path, module=Net())"),
         ("parameters/model", {"module": "__import__('os')"}, "pass it, as in load(path, module=...())"),
         ("parameters/device", 3, "device cannot be 3"),
