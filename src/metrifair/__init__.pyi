@@ -1,9 +1,23 @@
 from . import batches, criteria, datasets, errors, nn
+from .auditing.audit import Audit, audit
+from .auditing.files import audit_file
+from .boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor
+from .boosting.xgb import FairXGBClassifier, FairXGBRegressor
 from .criteria import Criterion
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
 from .loading import load
 from .measuring import unfairness
+from .methods.berk import BerkRegressor
+from .methods.chzhen import ChzhenPostprocessor
+from .methods.fairbatch import FairBatchClassifier
+from .methods.fairkde import FairKDEClassifier
+from .methods.labelbias import LabelBiasClassifier
+from .methods.massaging import MassagingClassifier
+from .methods.reweighing import ReweighingClassifier
+from .methods.sinkhorn import SinkhornClassifier
+from .methods.xian import XianPostprocessor
+from .methods.zafar import ZafarClassifier
 from .metrics.catalog import distances
 from .metrics.cdf import cramer_distance, kolmogorov_distance, lp_distance, total_variation, wasserstein_distance
 from .metrics.kernel import median_distance
@@ -14,16 +28,33 @@ from .objective import Objective
 from .tradeoff.frontier import Frontier, frontier
 
 __all__ = [
+    "Audit",
+    "BerkRegressor",
+    "ChzhenPostprocessor",
     "Criterion",
     "DataError",
+    "FairBatchClassifier",
     "FairClassifier",
+    "FairKDEClassifier",
+    "FairLGBMClassifier",
+    "FairLGBMRegressor",
     "FairRegressor",
+    "FairXGBClassifier",
+    "FairXGBRegressor",
     "Frontier",
+    "LabelBiasClassifier",
+    "MassagingClassifier",
     "MissingExtra",
     "ModelFileError",
     "Objective",
+    "ReweighingClassifier",
+    "SinkhornClassifier",
     "TooFewSamples",
     "Witness",
+    "XianPostprocessor",
+    "ZafarClassifier",
+    "audit",
+    "audit_file",
     "batches",
     "cramer_distance",
     "criteria",

@@ -1,0 +1,107 @@
+"""Result records: what an audit found, as plain values that tables, files and reports are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from metrifair.points import Curves, Interval
+
+
+@dataclass(frozen=True)
+class WitnessCurve:
+    """The utility that shows a gap, on a grid of scores, and its mean in either group."""
+
+    grid: Sequence[float]
+    utility: Sequence[float]
+    expected: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How far apart the scores of two groups are: by one metric, within one set of samples.
+
+    What is not known is None: an unbiased value of a metric that has none, a certificate of weighted samples.
+    """
+
+    attribute: str
+    criterion: str
+    within: str  # the set: "everyone", "y = 1", a stratum
+    groups: tuple[str, str]
+    sizes: tuple[int, int]  # samples of either group in the set
+    metric: str
+    value: float  # of the two empirical distributions
+    bracket: Interval | None = None  # proven bounds of that value, where a file was too large to hold
+    unbiased: float | None = None
+    interval: Interval | None = None  # by bootstrap
+    certified: float | None = None  # upper bound by the DKW inequality, for this finding alone
+    certified_jointly: float | None = None  # the same, for all findings of the audit at once
+    paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
+    p_value: float | None = None  # of "the groups have one distribution", by permutation
+    witness: WitnessCurve | None = None
+    sentence: str = ""  # where and for whom the gap is largest
+    meaning: str = ""  # what the number says
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """Decisions about one group; None where no sample could show it."""
+
+    group: str
+    size: int
+    selection_rate: float
+    accuracy: float | None = None
+    true_positive_rate: float | None = None
+    false_positive_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions at a threshold, by the groups of one attribute within one stratum."""
+
+    attribute: str
+    within: str
+    threshold: float
+    rates: Sequence[GroupRates]
+    selection_difference: float  # largest less smallest selection rate
+    selection_ratio: float | None  # smallest over largest (the four-fifths rule); None where nobody is selected
+    selection_ratio_interval: Interval | None = None
+    true_positive_difference: float | None = None
+    false_positive_difference: float | None = None
+    accuracy_difference: float | None = None
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Score distributions of the groups of one attribute within one set, ready to be drawn."""
+
+    attribute: str
+    within: str
+    curves: Curves
+
+
+NoteKind = Literal["small", "parity", "missing", "exactness", "weights"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know before acting on the figures."""
+
+    kind: NoteKind
+    text: str
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """Everything that an audit found."""
+
+    rows: int  # samples used
+    left_out: int  # samples without a score, label, weight or group
+    score_range: tuple[float, float]
+    confidence: float
+    findings: Sequence[Finding]
+    decisions: Sequence[Decisions] = ()
+    distributions: Sequence[Distribution] = ()
+    notes: Sequence[Note] = ()
+    summary: Sequence[str] = ()  # plain sentences, the most important first
