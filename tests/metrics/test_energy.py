@@ -18,6 +18,7 @@ from torch import Tensor
 
 from metrifair.metrics import order
 from metrifair.metrics.cdf import cramer_distance
+from metrifair.metrics.counting import energy_coefficients
 from metrifair.metrics.quadratic import energy_between, energy_distance
 from metrifair.metrics.scores import Pair
 
@@ -159,6 +160,25 @@ def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, le
     monkeypatch.setattr(order, "_LARGE", 1)
     assert torch.equal(order.ascending(z).points, z.sort(-1).values)
     torch.testing.assert_close(energy_distance(z[..., :25], z[..., 25:]), expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("ties", [False, True], ids=["distinct", "tied"])
+@pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
+@pytest.mark.parametrize("lead", [(), (2, 3)], ids=["one", "many"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counting_in_pieces_gives_the_coefficients_of_the_weighted_form(
+    monkeypatch: pytest.MonkeyPatch, ties: bool, unbiased: bool, lead: tuple[int, ...], dtype: type
+) -> None:
+    monkeypatch.setattr(order, "_PIECE", 7)
+    monkeypatch.setattr(order, "_LARGE", 1)
+    draws = np.random.default_rng(1)
+    z = (draws.integers(-9, 10, (*lead, 50)) / 4 if ties else draws.normal(size=(*lead, 50))).astype(dtype)
+    found, middle = energy_coefficients(z, 18, unbiased=unbiased)
+    values = torch.from_numpy(z).requires_grad_()
+    weighted = Pair(values, (18,), (32,), torch.ones(50).double())
+    (expected,) = torch.autograd.grad(energy_between(weighted, unbiased=unbiased).sum(), values)
+    np.testing.assert_allclose(found, expected, atol=1e-6 if dtype is np.float32 else 1e-14)
+    assert (middle == np.sort(z, -1)[..., 25]).all()
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")

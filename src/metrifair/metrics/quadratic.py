@@ -14,10 +14,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
+from metrifair.metrics.counting import energy_coefficients
 from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, running_sums, weight_below_twice
 from metrifair.metrics.scores import Pair, Values, paired, result
@@ -76,18 +79,38 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     z = pair.values
     with torch.no_grad():
         form = form_of(pair, unbiased=unbiased)
-        points, order, ties = ascending(z)
-        weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
-        cumulative = running_sums(weights)
-        # Derivatives of sum_j W_kj |z - z_j| at the sorted scores.
-        total = cumulative[..., -1:].clone()
-        slope = weight_below_twice(weights, cumulative, ties).sub_(total)
-        coefficients = _combined(weights, form.matrix, slope).mul_(-2.0)
-        coefficients = torch.empty_like(z).scatter_(-1, order, coefficients.to(z.dtype))
-        # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-        centre = points.select(-1, points.shape[-1] // 2).unsqueeze(-1)
-    value: Tensor = torch.linalg.vecdot(coefficients, z - centre)
+        array = _plain_array(pair)
+        if array is None:
+            coefficients, centre = _coefficients(pair, form)
+        else:
+            counted = energy_coefficients(array, *pair.left, unbiased=unbiased)
+            coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
+    # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
+    value: Tensor = torch.linalg.vecdot(coefficients, z - centre.unsqueeze(-1))
     return value if unbiased else value.clamp_min(0.0)
+
+
+def _plain_array(pair: Pair) -> NDArray[Any] | None:
+    """The scores, where counting is all there is to do; None on an accelerator or inside a torch.func transform."""
+    if pair.weights is not None or len(pair.sizes) != 2:
+        return None
+    try:
+        return pair.values.detach().numpy()
+    except (RuntimeError, TypeError):
+        return None
+
+
+def _coefficients(pair: Pair, form: Form) -> tuple[Tensor, Tensor]:
+    """The derivative by each score, and a score from the middle."""
+    points, order, ties = ascending(pair.values)
+    weights = block_weights_in_order(pair, pair.sizes, order).mul_(form.scale)
+    cumulative = running_sums(weights)
+    # Derivatives of sum_j W_kj |z - z_j| at the sorted scores.
+    total = cumulative[..., -1:].clone()
+    slope = weight_below_twice(weights, cumulative, ties).sub_(total)
+    coefficients = _combined(weights, form.matrix, slope).mul_(-2.0)
+    coefficients = torch.empty_like(pair.values).scatter_(-1, order, coefficients.to(pair.values.dtype))
+    return coefficients, points.select(-1, points.shape[-1] // 2)
 
 
 def _combined(weights: Tensor, matrix: Tensor, slope: Tensor) -> Tensor:
