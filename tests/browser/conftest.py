@@ -1,5 +1,6 @@
 """A real browser, and pages in it that are watched. The builder of frontiers lives beside the tests of the report."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -36,11 +37,12 @@ def browser():
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Opens a view as a page; afterwards no request may have left it and nothing may have been complained about."""
+    """Opens a view, or the text of a page; then no request may have left it, nothing been complained about."""
     pages, trouble = [], []
 
-    def opener(view, **options):
-        path = write_html(tmp_path / f"report{len(pages)}.html", frontier_html(view))
+    def opener(shown, **options):
+        text = shown if isinstance(shown, str) else frontier_html(shown)
+        path = write_html(tmp_path / f"report{len(pages)}.html", text)
         page = browser.new_page(**({"viewport": WIDE} | options))
         page.on(
             "request", lambda request: request.url != path.as_uri() and trouble.append(f"request {request.url[:99]}")
@@ -57,3 +59,20 @@ def opened(browser, tmp_path):
     for page in pages:
         page.close()
     assert [said for said in trouble if not said.startswith("request data:")] == []
+
+
+@pytest.fixture
+def contrast():
+    return contrast_of
+
+
+def contrast_of(*colours):
+    """Ratio of luminances as WCAG defines it; 4.5 is what it asks of text."""
+
+    def luminance(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted(map(luminance, colours))
+    return (high + 0.05) / (low + 0.05)

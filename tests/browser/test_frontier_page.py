@@ -219,7 +219,7 @@ def test_unusual_frontiers_open_too(opened, name):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_background(opened, scheme):
+def test_text_stands_out_from_its_background(opened, contrast, scheme):
     page = opened(demo_view(), color_scheme=scheme)
     colours = page.evaluate(
         "() => ['h1', '.hint', '.notes', '#strength', '.change.better', '.change.worse', 'td'].map(s => {"
@@ -229,18 +229,6 @@ def test_text_stands_out_from_its_background(opened, scheme):
     for what, text, ground in colours:
         assert contrast(text, ground) >= 4.5, (what, text, ground)
     shoot(page, f"wide-{scheme}-top")
-
-
-def contrast(*colours):
-    """Ratio of luminances as WCAG defines it; 4.5 is what it asks of text."""
-
-    def luminance(colour):
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    low, high = sorted(map(luminance, colours))
-    return (high + 0.05) / (low + 0.05)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

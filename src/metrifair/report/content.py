@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
-from metrifair.points import Curves, Point
-from metrifair.report.distributions import Gap, check_curves, thinned, widest_gap
-from metrifair.report.scales import Axis, axis, figure_text
+from metrifair.points import Point
+from metrifair.report.distributions import check_curves, thinned
+from metrifair.report.drawable import Json, axis_json, curves_json, score_axis, scores_kept, short
+from metrifair.report.scales import figure_text
 from metrifair.report.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
-from metrifair.report.words import floor_note, glossary, highlights, sampling_floor, summary
-
-Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
-
-# The page promises at most 1.5 MB: this many numbers of 6 to 7 characters make up most of it.
-_MOST_NUMBERS = 120_000
-_MOST_SCORES = 240
-_FEWEST_SCORES = 24
+from metrifair.report.words import highlights, notes, sampling_floor, summary
 
 
-def page_content(view: FrontierView) -> dict[str, Json]:
-    """Everything the page shows.
+def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str, Json]:
+    """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
 
     >>> from metrifair.points import Point
     >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
@@ -29,10 +22,9 @@ def page_content(view: FrontierView) -> dict[str, Json]:
     """
     check_curves(view.curves)
     at = {row.strength: number for number, row in enumerate(view.rows)}
-    note = floor_note(view)
     return {
         "title": view.title,
-        "notes": [*view.notes, *([note] if note else [])],
+        "notes": list(notes(view)),
         "summary": list(summary(view)),
         "highlights": [
             {
@@ -53,8 +45,7 @@ def page_content(view: FrontierView) -> dict[str, Json]:
         "frontier": _frontier(view, at),
         "table": _table(view),
         "groups": list(view.group_names),
-        "distributions": _distributions(view),
-        "words": [list(pair) for pair in glossary(view)],
+        "distributions": _distributions(view, most_numbers),
     }
 
 
@@ -87,8 +78,8 @@ def _row(view: FrontierView, row: Row) -> Json:
         "brief": brief,
         "spoken": f"{view.label('strength')} {row.text}: {brief}",
         "against": "" if row is reference else f"{view.label('strength')} {reference.text}",
-        "x": _short(x.value),
-        "y": _short(y.value),
+        "x": short(x.value),
+        "y": short(y.value),
         "spread": [_bounds(x), _bounds(y)],
         "figures": [
             {
@@ -109,7 +100,7 @@ def _bounds_text(figure: Figure, row: Row) -> str:
 
 
 def _bounds(figure: Figure) -> Json:
-    return [_short(figure.bounds.low), _short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
+    return [short(figure.bounds.low), short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
 
 
 def _change(figure: Figure, reference: Figure) -> str:
@@ -129,15 +120,15 @@ def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
     x, y = frontier_axes(view)
     chosen = view.choice
     return {
-        "x": _axis(x),
-        "y": _axis(y),
-        "line": [[_short(a), _short(b)] for a, b in front_line(view)],
-        "floor": _short(sampling_floor(view)),
-        "chosen": None if chosen is None else {"x": _short(chosen.gap(view.on)), "y": _short(chosen.accuracy)},
+        "x": axis_json(x),
+        "y": axis_json(y),
+        "line": [[short(a), short(b)] for a, b in front_line(view)],
+        "floor": short(sampling_floor(view)),
+        "chosen": None if chosen is None else {"x": short(chosen.gap(view.on)), "y": short(chosen.accuracy)},
         "points": [
             {
-                "x": _short(point.gap(view.on)),
-                "y": _short(point.accuracy),
+                "x": short(point.gap(view.on)),
+                "y": short(point.accuracy),
                 "row": at[point.strength],
                 "front": point in view.front,
                 "lines": [list(line) for line in figure_lines(view, point)],
@@ -169,60 +160,22 @@ def _cell(text: str, value: float | None) -> Json:
     return {"text": text, "value": None if value is None else float(value)}
 
 
-def _distributions(view: FrontierView) -> Json:
+def _distributions(view: FrontierView, most_numbers: int) -> Json:
     """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
     drawn = [view.curves.get(row.strength) for row in view.rows]
     scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
     if not scores:
         return None
-    numbers = sum(2 * len(view.group_names) for curves in drawn if curves)
-    most = max(_FEWEST_SCORES, min(_MOST_SCORES, _MOST_NUMBERS // numbers))
+    most = scores_kept(sum(2 * len(view.group_names) for curves in drawn if curves), most_numbers)
     grids: dict[tuple[float, ...], int] = {}
-    rows = [None if curves is None else _curves(view, thinned(curves, most), grids) for curves in drawn]
+    rows: list[Json] = []
+    for curves in drawn:
+        found = None if curves is None else curves_json(thinned(curves, most), view.group_names)
+        rows.append(found and {**found, "grid": grids.setdefault(tuple(found["grid"]), len(grids))})
     several = any(len(row.points) > 1 for row in view.rows)
     return {
-        "x": _axis(_score_axis(scores)),
+        "x": axis_json(score_axis(scores)),
         "grids": [list(grid) for grid in grids],
         "rows": rows,
         "note": " Shown for one of the seeds." if several else "",
     }
-
-
-def _score_axis(scores: Iterable[float]) -> Axis:
-    """Scores end where their grids end: probabilities get no air beyond 0 and 1."""
-    ends = list(scores)
-    found = axis(ends)
-    low, high = (min(ends), max(ends)) if max(ends) > min(ends) else (found.low, found.high)
-    return Axis(low, high, tuple(tick for tick in found.ticks if low <= tick[0] <= high))
-
-
-def _curves(view: FrontierView, curves: Curves, grids: dict[tuple[float, ...], int]) -> Json:
-    grid = tuple(float(f"{score:.6g}") for score in curves.grid)
-    tops = [value for values in curves.density.values() for value in values if math.isfinite(value)]
-    return {
-        "grid": grids.setdefault(grid, len(grids)),
-        "top": _axis(axis([0.0, *tops], from_zero=True, count=4)),
-        "density": [_values(curves.density.get(name)) for name in view.group_names],
-        "cumulative": [_values(curves.cumulative.get(name)) for name in view.group_names],
-        "gap": _gap(widest_gap(curves)),
-    }
-
-
-def _gap(gap: Gap | None) -> Json:
-    if gap is None:
-        return None
-    ends: dict[str, Json] = {"x": _short(gap.score), "low": _short(gap.low), "high": _short(gap.high)}
-    return {**ends, "text": gap.text, "size": figure_text(gap.size)}
-
-
-def _values(values: Sequence[float] | None) -> Json:
-    return None if values is None else [_short(value, digits=4) for value in values]
-
-
-def _axis(found: Axis) -> Json:
-    return {"low": found.low, "high": found.high, "ticks": [[at, text] for at, text in found.ticks]}
-
-
-def _short(value: float | None, *, digits: int = 6) -> float | None:
-    """The value with few digits, as the page needs no more; None where it is not a number."""
-    return float(f"{value:.{digits}g}") if value is not None and math.isfinite(value) else None

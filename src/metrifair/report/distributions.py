@@ -9,7 +9,7 @@ from math import isfinite
 
 from metrifair.errors import DataError
 from metrifair.points import Curves
-from metrifair.report.scales import figure_text
+from metrifair.report.scales import number_text, percent_text
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ class Gap:
         'Largest gap 0.500, at score 0.500: 75.0% of “b” lie below it, 25.0% of “a”.'
         """
         return (
-            f"Largest gap {figure_text(self.size)}, at score {figure_text(self.score)}: "
-            f"{figure_text(100 * self.high, digits=1)}% of “{self.upper}” lie below it, "
-            f"{figure_text(100 * self.low, digits=1)}% of “{self.lower}”."
+            f"Largest gap {number_text(self.size)}, at score {number_text(self.score)}: "
+            f"{percent_text(self.high)} of “{self.upper}” lie below it, {percent_text(self.low)} of “{self.lower}”."
         )
 
 
@@ -66,18 +65,23 @@ def check_curves(curves: Mapping[float, Curves]) -> None:
     metrifair.errors.DataError: the cumulative curve of group 'a' at strength 0.5 has 3 values, its grid 2; ...
     """
     for strength, found in curves.items():
-        if len(found.grid) < 2 or any(left >= right for left, right in pairwise(found.grid)):
-            raise DataError(
-                f"the grid of the curves at strength {strength!r} must be two or more ascending scores, "
-                f"got {len(found.grid)} scores; sort them and leave out repeated ones"
-            )
-        for kind, by_group in (("density", found.density), ("cumulative", found.cumulative)):
-            for name, values in by_group.items():
-                if len(values) != len(found.grid):
-                    raise DataError(
-                        f"the {kind} curve of group {name!r} at strength {strength!r} has {len(values)} values, its "
-                        f"grid {len(found.grid)}; give one value per score of the grid"
-                    )
+        check_curve(found, f"at strength {strength!r}")
+
+
+def check_curve(curves: Curves, where: str) -> None:
+    """The same for the curves of one place, which is named in the error."""
+    if len(curves.grid) < 2 or any(left >= right for left, right in pairwise(curves.grid)):
+        raise DataError(
+            f"the grid of the curves {where} must be two or more ascending scores, "
+            f"got {len(curves.grid)} scores; sort them and leave out repeated ones"
+        )
+    for kind, by_group in (("density", curves.density), ("cumulative", curves.cumulative)):
+        for name, values in by_group.items():
+            if len(values) != len(curves.grid):
+                raise DataError(
+                    f"the {kind} curve of group {name!r} {where} has {len(values)} values, its "
+                    f"grid {len(curves.grid)}; give one value per score of the grid"
+                )
 
 
 def thinned(curves: Curves, most: int) -> Curves:

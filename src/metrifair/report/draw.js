@@ -1,7 +1,12 @@
 // Drawing: SVG elements, axes, plots. Nothing here knows what is drawn.
 
+function byId(id) { return document.getElementById(id); }
+
+/** The values of a part of the page, from its JSON block. */
+function dataOf(id) { return JSON.parse(byId(id).textContent); }
+
 // Read off an element, so that the file holds no address at all.
-const SVG = document.getElementById("blank").namespaceURI;
+const SVG = byId("blank").namespaceURI;
 
 /** An HTML element with attributes and text; text is never parsed as markup. */
 function html(tag, attributes = {}, text = "") {
@@ -118,4 +123,34 @@ function drawn(host, draw) {
 /** Class names of a group: seven colours, and dashes so that colour is never the only difference. */
 function groupClass(index) {
   return `group c${index % 7} d${((index % 7) + Math.floor(index / 7)) % 4}`;
+}
+
+/** An entry of a legend: a small drawing and what it stands for. */
+function keyEntry(shape, text) {
+  const entry = html("li");
+  const sample = svg("svg", { viewBox: "0 0 28 14", width: 28, height: 14, "aria-hidden": "true" });
+  sample.append(...[shape].flat());
+  entry.append(sample, html("span", {}, text));
+  return entry;
+}
+
+/** Legend of groups, in the colours of their lines. */
+function groupEntries(names, colours = [...names.keys()]) {
+  const line = (colour) => svg("line", { class: groupClass(colour), x1: 1, x2: 27, y1: 7, y2: 7 });
+  return names.map((name, index) => keyEntry(line(colours[index]), name));
+}
+
+/** A card with two figures and a sentence; pressing it goes where the figures are shown. */
+function highlightCard({ heading, figures, sentence, where }, onPress) {
+  const card = html("button", { type: "button", class: "highlight" });
+  const row = html("span", { class: "figures" });
+  for (const [name, text] of figures) {
+    const figure = html("span", { class: "figure" });
+    figure.append(html("b", {}, text), html("span", {}, name));
+    row.append(figure);
+  }
+  card.append(html("span", { class: "heading" }, heading), row, html("span", { class: "sentence" }, sentence), html("span", { class: "where" }, where));
+  if (onPress) card.addEventListener("click", onPress);
+  else card.disabled = true;
+  return card;
 }

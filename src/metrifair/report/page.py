@@ -1,28 +1,22 @@
-"""The report as one HTML file: nothing is loaded from elsewhere, and text of the data is never markup."""
+"""The report on a frontier as one HTML file, and how any report is written."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
-from importlib import resources
 from pathlib import Path
-from string import Template
 
-from metrifair.report.content import Json, page_content
+from metrifair.report.content import page_content
+from metrifair.report.document import Part, document, part_of
+from metrifair.report.markup import Markup, element, joined
 from metrifair.report.saving import save
 from metrifair.report.view import FrontierView
+from metrifair.report.words import glossary, notes, summary
 
-# In JSON these are legal unescaped; in HTML < and & could end the element that holds it.
-_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 
 
 def frontier_html(view: FrontierView) -> str:
-    r"""The report on a frontier: a page with a slider over the strength.
-
-    It needs nothing but a browser. What comes from the data stands in one JSON block, from where the page's script
-    takes it as text; the page's policy allows no other script, no style and no request.
+    r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
 
     Examples
     --------
@@ -31,14 +25,28 @@ def frontier_html(view: FrontierView) -> str:
     >>> "alert(1)" in page, "<script>alert(1)" in page
     (True, False)
     """
-    style, script = _part("page.css"), "".join(_part(name) for name in ("draw.js", "page.js", "panels.js"))
-    policy = (
-        f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+    return document(
+        title=view.title,
+        about="accuracy and fairness",
+        head=frontier_head(view),
+        unscripted=_UNSCRIPTED,
+        parts=[frontier_part(view)],
+        words=glossary(view),
     )
-    return Template(_part("page.html")).substitute(
-        policy=policy, style=style, data=embedded_json(page_content(view)), script=script
+
+
+def frontier_head(view: FrontierView) -> Markup:
+    """What was found, in words: the summary and the notes."""
+    return joined(
+        element("p", " ".join(summary(view)), id="summary", class_="summary"),
+        element("ul", *(element("li", note) for note in notes(view)), id="notes", class_="notes"),
     )
+
+
+def frontier_part(view: FrontierView, *, most_numbers: int = 120_000) -> Part:
+    """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
+    content = page_content(view, most_numbers=most_numbers)
+    return Part(Markup(part_of("frontier.html")), "data", content, ("frontier.js", "panels.js"))
 
 
 def write_html(path: str | os.PathLike[str], text: str) -> Path:
@@ -56,23 +64,4 @@ def write_html(path: str | os.PathLike[str], text: str) -> Path:
     ...     write_html(Path(folder, "report.html"), "<!doctype html>").name
     'report.html'
     """
-    return save(path, text.encode())
-
-
-def embedded_json(content: Json) -> str:
-    """JSON that may stand inside a script element: no sign in it can end the element or begin markup.
-
-    >>> print(embedded_json({"name": "</script>"}))
-    {"name":"\\u003c/script\\u003e"}
-    """
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
-
-
-def _part(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _allowed(text: str) -> str:
-    """How a policy names one inline element: by the hash of its text."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    return save(path, text.encode(errors="replace"))  # names read from a file of another encoding may hold half signs

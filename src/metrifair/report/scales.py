@@ -40,6 +40,36 @@ def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -
     return text.replace("-", _MINUS)
 
 
+def number_text(value: float | None) -> str:
+    """A number of any size, in three decimals or four digits where that will do; an en dash where there is none.
+
+    >>> number_text(0.8419), number_text(21.456), number_text(48123.4), number_text(0.0), number_text(None)
+    ('0.842', '21.46', '48123', '0.000', '–')
+    >>> number_text(0.00042), number_text(0.000042), number_text(-7.25e12)
+    ('0.0004', '4.20e−5', '−7.25e12')
+    """
+    if value is None or not math.isfinite(float(f"{value:.2e}")):  # the largest numbers there are round to infinity
+        return MISSING
+    # By the digits that are shown, so that the text of the shown number is the same text.
+    if value and not 1e-4 <= abs(float(f"{value:.3g}")) < 1e5:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", _MINUS)
+    size = abs(float(f"{value:.4g}"))
+    decimals = 3 if size < 10 else max(0, 3 - math.floor(math.log10(size)))
+    decimals += bool(0 < abs(float(f"{value:.4f}")) < 0.001)
+    return f"{value + 0.0:.{decimals}f}".replace("-", _MINUS)
+
+
+def shown_number(value: float | None) -> float | None:
+    """The number that is shown, as a number: the page's script then cannot round it otherwise.
+
+    >>> shown_number(0.0625), number_text(0.0625), shown_number(float("inf"))
+    (0.062, '0.062', None)
+    """
+    text = number_text(value)
+    return None if text == MISSING else float(text.replace(_MINUS, "-"))
+
+
 def percent_text(share: float) -> str:
     """A share in percent.
 
@@ -78,10 +108,17 @@ def _significant(value: float, digits: int) -> str:
     return f"{shown}e{int(exponent)}".replace("-", _MINUS)
 
 
-def axis(values: Sequence[float], *, from_zero: bool = False, top: float = math.inf, count: int = 6) -> Axis:
+def axis(
+    values: Sequence[float],
+    *,
+    from_zero: bool = False,
+    top: float = math.inf,
+    count: int = 6,
+    least_span: float = 0.01,
+) -> Axis:
     """An axis that holds all values with a little air around them, and about ``count`` round ticks inside.
 
-    ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond.
+    ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond; ``least_span`` is its least width.
 
     >>> axis([0.1, 0.31], from_zero=True).ticks
     ((0.0, '0.0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
@@ -89,7 +126,8 @@ def axis(values: Sequence[float], *, from_zero: bool = False, top: float = math.
     1.0
     """
     least, most = (0.0 if from_zero else min(values)), max(values)
-    span = max(most - least, 0.01, 1e-6 * abs(most))  # one value, or equal ones, still need a width
+    # One value, or equal ones, still need a width.
+    span = max(most - least, least_span, 1e-6 * abs(most)) or 1.0
     air = 0.06 * span + (span - (most - least)) / (1 if from_zero else 2)
     low, high = (least if from_zero else least - air), max(min(most + air, top), most)
     step = _round_step((high - low) / count)
@@ -102,8 +140,11 @@ def _round_step(rough: float) -> float:
 
 
 def _ticks(low: float, high: float, step: float) -> Iterable[tuple[float, str]]:
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     slack = 1e-9 * step
-    for number in range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1):
-        value = round(number * step, decimals + 3)
-        yield value, (f"{value:.3g}" if step >= 1e5 else f"{value:.{decimals}f}").replace("-", _MINUS)
+    numbers = range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1)
+    if not 1e-6 < step < 1e5:
+        values = [number * step for number in numbers]
+        return zip(values, strength_texts(values), strict=True)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    values = [round(number * step, decimals + 3) for number in numbers]
+    return ((value, f"{value:.{decimals}f}".replace("-", _MINUS)) for value in values)

@@ -125,6 +125,15 @@ differences between models are noise.'
     )
 
 
+def notes(view: FrontierView) -> tuple[str, ...]:
+    """The view's own notes, and what of its figures is noise.
+
+    >>> notes(FrontierView([Point(0, 0, 0.9, 0.4)], notes=["Tested on 497 rows."]))
+    ('Tested on 497 rows.',)
+    """
+    return tuple(note for note in (*view.notes, floor_note(view)) if note)
+
+
 def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     """The words of the report and what they mean.
 

@@ -1,40 +1,15 @@
-// The page: takes the numbers and texts of the JSON block and places them. One state: the row the slider stands on.
+// The frontier: takes the numbers and texts of its JSON block and places them. One state: the row the slider stands on.
 
-const data = JSON.parse(byId("data").textContent);
-const state = { row: data.start, sort: { column: 0, descending: false } };
+const data = dataOf("data");
+const state = { row: data.start };
 const REACH = 28; // pixels from which a dot still catches the pointer
 
-function byId(id) { return document.getElementById(id); }
-
-// ---- head -------------------------------------------------------------------------------------------------------
-
-function fillHead() {
-  document.title = `${data.title} \u2013 metrifair`;
-  byId("title").textContent = data.title;
-  byId("summary").textContent = data.summary.join(" ");
-  byId("notes").append(...data.notes.map((note) => html("li", {}, note)));
-  byId("highlights").append(...data.highlights.map(highlightCard));
-  byId("words").append(...data.words.flatMap(([word, meaning]) => [html("dt", {}, word), html("dd", {}, meaning)]));
-}
-
-function highlightCard(found) {
-  const card = html("button", { type: "button", class: "highlight" });
-  const [accuracy, gap, strength] = found.figures;
-  const figures = html("span", { class: "figures" });
-  for (const [name, text] of [accuracy, gap]) {
-    const figure = html("span", { class: "figure" });
-    figure.append(html("b", {}, text), html("span", {}, name));
-    figures.append(figure);
-  }
-  card.append(
-    html("span", { class: "heading" }, found.heading),
-    figures,
-    html("span", { class: "sentence" }, found.sentence),
-    html("span", { class: "where" }, `${strength[0]} ${strength[1]}`),
-  );
-  if (found.row === null) card.disabled = true;
-  else card.addEventListener("click", () => go(found.row));
-  return card;
+function fillHighlights() {
+  byId("highlights").append(...data.highlights.map((found) => {
+    const [accuracy, gap, strength] = found.figures;
+    const card = { heading: found.heading, figures: [accuracy, gap], sentence: found.sentence, where: strength.join(" ") };
+    return highlightCard(card, found.row === null ? null : () => go(found.row));
+  }));
 }
 
 // ---- slider -----------------------------------------------------------------------------------------------------

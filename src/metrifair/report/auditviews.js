@@ -1,0 +1,221 @@
+// What the audit draws: the groups' distributions, bars of what is certain, the witness, decisions.
+
+const scored = distributionPlots(byId("scored-density"), byId("scored-cumulative"));
+const witness = linePlot(byId("witness"));
+const FEW = 8; // bars shown before one asks for all
+
+function showScored() {
+  const row = now();
+  const found = data.distributions[data.places[row.place].distribution];
+  byId("scored").hidden = !data.distributions.length;
+  if (!found) {
+    byId("scored-gap").textContent = "The score distributions of this set are not in this file.";
+    byId("scored-groups").replaceChildren();
+    scored.show(null, {});
+    return;
+  }
+  const names = found.members.map((group) => data.attributes[row.attribute].groups[group]);
+  const pair = [row.left, row.right].map((group) => found.members.indexOf(group));
+  const gap = found.gaps[row.pair] ?? found.gap;
+  const rest = found.left_out ? ` Only ${found.members.length} of ${found.members.length + found.left_out} groups are drawn.` : "";
+  byId("scored-gap").textContent = (gap?.text ?? "") + rest;
+  byId("scored-groups").replaceChildren(...groupEntries(names, found.members));
+  const strong = names.length > 3 && found.gaps[row.pair] ? pair : null;
+  scored.show({ ...found, gap }, { groups: names, x: found.x, strong, colours: found.members });
+}
+
+// ---- what is certain --------------------------------------------------------------------------------------------
+
+const MARKS = {
+  value: { text: "measured", draw: (x) => svg("circle", { class: "measured", cx: x, cy: 14, r: 5.5 }) },
+  low: { text: () => `${data.confidence} interval (bootstrap)`, span: ["low", "high"], draw: (x, end) => svg("line", { class: "between", x1: x, x2: end, y1: 14, y2: 14 }) },
+  certified: { text: () => `at most, with ${data.confidence} confidence`, draw: (x) => svg("line", { class: "bound", x1: x, x2: x, y1: 5, y2: 23 }) },
+  jointly: { text: "the same for all findings at once", draw: (x) => svg("line", { class: "bound jointly", x1: x, x2: x, y1: 1, y2: 27 }) },
+  paper: { text: "the paper's bound", draw: (x) => inset(x, svg("path", { class: "paper", d: "M-5 4H5L0 12Z" })) },
+  least: { text: "proven bracket of the value", span: ["least", "most"], draw: (x, end) => joinedMarks(inset(x, svg("path", { class: "proven", d: "M3 4H0V24H3" })), inset(end, svg("path", { class: "proven", d: "M-3 4H0V24H-3" }))) },
+};
+
+/** A drawing at a place that is given in percent. */
+function inset(x, shape) {
+  const frame = svg("svg", { x, overflow: "visible" });
+  frame.append(shape);
+  return frame;
+}
+
+function joinedMarks(...marks) {
+  const group = svg("g");
+  group.append(...marks);
+  return group;
+}
+
+function percentOn(axis) {
+  return (value) => `${Math.min(100, Math.max(0, (100 * (value - axis.low)) / (axis.high - axis.low))).toFixed(2)}%`;
+}
+
+function showCertain() {
+  const shown = now();
+  const metric = data.metrics[shown.metric];
+  const alike = rows.filter((row) => row.place === shown.place && row.metric === shown.metric);
+  byId("certain-hint").textContent = `${metric.name} between groups by ${whereText(shown)}. ${metric.meaning}`;
+  byId("certain-said").textContent = (data.texts[shown.index] ?? []).filter(Boolean).join(" ");
+  const all = byId("certain-more").getAttribute("aria-expanded") === "true";
+  const first = all ? alike : alike.slice(0, FEW);
+  const listed = first.includes(shown) ? first : [...first, shown];
+  byId("certain").replaceChildren(...listed.map((row) => bar(row, metric.axis)));
+  byId("certain-more").hidden = alike.length <= FEW;
+  byId("certain-more").textContent = all ? "Show fewer" : `Show all ${alike.length} comparisons`;
+  drawBarAxis(metric.axis);
+  fillCertainKey(alike);
+}
+
+function bar(row, axis) {
+  const at = percentOn(axis);
+  const item = html("li", row.index === state.row ? { "aria-current": "true" } : {});
+  const name = html("button", { type: "button" }, pairName(row));
+  name.addEventListener("click", () => { go(row.index); byId("certain").querySelector("[aria-current] button").focus(); });
+  const drawing = svg("svg", { class: "bar", height: 28, width: "100%", "aria-hidden": "true" });
+  const end = row.jointly ?? row.certified;
+  if (end !== null) drawing.append(svg("rect", { class: "possible", y: 7, height: 14, width: at(end) }));
+  for (const [key, { span, draw }] of Object.entries(MARKS).reverse()) {
+    if (row[key] === null) continue;
+    if (row[key] > axis.high) drawing.append(inset("100%", svg("path", { class: "paper", d: "M2 9L9 14L2 19Z" })));
+    else drawing.append(draw(at(row[key]), span && at(row[span[1]])));
+  }
+  item.append(name, html("span", { class: "numbers" }, barText(row)), drawing);
+  return item;
+}
+
+function barText(row) {
+  const bound = row.jointly ?? row.certified;
+  return [
+    numberText(row.value),
+    row.low === null ? "" : ` (${intervalText(row)})`,
+    bound === null ? "" : `, at most ${numberText(bound)}`,
+  ].join("");
+}
+
+function drawBarAxis(axis) {
+  const at = percentOn(axis);
+  const drawing = svg("svg", { height: 22, width: "100%", overflow: "visible" });
+  axis.ticks.forEach(([value, text], index) => {
+    const anchor = index === 0 ? "start" : value > axis.low + 0.95 * (axis.high - axis.low) ? "end" : "middle";
+    drawing.append(svg("line", { class: "axis", x1: at(value), x2: at(value), y1: 0, y2: 5 }), svg("text", { class: "tick", x: at(value), y: 18, "text-anchor": anchor }, text));
+  });
+  byId("certain-axis").replaceChildren(drawing);
+}
+
+function fillCertainKey(alike) {
+  const known = Object.entries(MARKS).filter(([key]) => alike.some((row) => row[key] !== null));
+  const beyond = (key) => (alike.some((row) => row[key] > data.metrics[row.metric].axis.high) ? " (beyond the axis)" : "");
+  byId("certain-key").replaceChildren(...known.map(([key, { text, draw, span }]) => {
+    const sample = keyEntry(draw(span ? "5" : "14", "23"), (typeof text === "function" ? text() : text) + beyond(key));
+    sample.firstChild.setAttribute("viewBox", "0 0 28 28");
+    sample.firstChild.setAttribute("height", 18);
+    return sample;
+  }));
+}
+
+// ---- witness ----------------------------------------------------------------------------------------------------
+
+function showWitness() {
+  const row = now();
+  const found = data.witnesses[row.index];
+  const kept = Object.keys(data.witnesses).length;
+  byId("told").hidden = !kept;
+  byId("witness-hint").textContent = found
+    ? "Imagine a benefit that depends on the score alone. Of the kinds that this distance considers, this one differs most between the two groups' averages."
+    : `This file holds no curve for this finding, but those of the ${countText(kept)} largest that have one.`;
+  byId("witness-text").textContent = found?.text ?? "";
+  byId("witness-key").hidden = byId("witness").hidden = !found;
+  if (!found) return;
+  const names = [groupName(row, "left"), groupName(row, "right")];
+  const averages = found.expected.map((level, side) => ({ name: `average, ${names[side]}`, kind: groupClass([row.left, row.right][side]), values: found.grid.map(() => level) }));
+  const lines = [{ name: "benefit", kind: "front", values: found.utility }, ...averages];
+  witness.draw({ grid: found.grid, lines, x: found.x, y: found.y, yTitle: "benefit", text: (value) => value.toPrecision(3), height: 250 });
+  byId("witness-key").replaceChildren(
+    keyEntry(svg("path", { class: "front", d: "M1 11L14 4L27 11" }), "benefit by score"),
+    ...groupEntries(names.map((name) => `average of ${name}`), [row.left, row.right]),
+  );
+}
+
+// ---- decisions --------------------------------------------------------------------------------------------------
+
+const UNIT = { low: 0, high: 1, ticks: [[0, "0"], [0.2, "0.2"], [0.4, "0.4"], [0.6, "0.6"], [0.8, "0.8"], [1, "1"]] };
+
+function setUpDecisions() {
+  byId("decided").hidden = !data.decisions.length;
+  const chooser = byId("choose-decisions");
+  chooser.append(...data.decisions.map((found, index) => html("option", { value: index }, `${found.attribute}, ${found.within}`)));
+  byId("decided-choice").hidden = data.decisions.length < 2;
+  chooser.addEventListener("change", () => showDecisions(data.decisions[chooser.value]));
+  if (data.decisions.length) followAttribute();
+}
+
+/** Decisions of the attribute that is shown above, where there are any. */
+function followAttribute() {
+  if (!data.decisions.length) return;
+  const attribute = rows.length ? data.attributes[now().attribute].name : "";
+  chooseDecisions(Math.max(0, data.decisions.findIndex((found) => found.attribute === attribute)));
+}
+
+function chooseDecisions(index) {
+  byId("choose-decisions").value = index;
+  showDecisions(data.decisions[index]);
+}
+
+function lookAtDecisions(index) {
+  chooseDecisions(index);
+  byId("decided").scrollIntoView();
+  byId("decided").focus({ preventScroll: true });
+}
+
+function showDecisions(found) {
+  byId("decided-title").textContent = `Decisions at threshold ${found.threshold}: ${found.attribute}, ${found.within}`;
+  byId("decided-text").textContent = found.ratio.text + (found.left_out ? ` Of ${found.rates.length + found.left_out} groups, those with the lowest and the highest selection rates are listed.` : "");
+  drawRatio(found.ratio);
+  byId("decided-gaps").replaceChildren(...found.gaps.map(([name, text]) => {
+    const entry = html("div");
+    entry.append(html("dt", {}, `${name} differ by`), html("dd", {}, text));
+    return entry;
+  }));
+  showRates(found);
+}
+
+/** The four-fifths ratio on a line from 0 to 1, and where four fifths are. */
+function drawRatio({ value, low, high }) {
+  const host = byId("decided-ratio");
+  host.hidden = value === null;
+  if (value === null) return;
+  const at = percentOn(UNIT);
+  const drawing = svg("svg", { height: 58, width: "100%", overflow: "visible", "aria-hidden": "true" });
+  drawing.append(
+    svg("rect", { class: "enough", x: "80%", y: 16, width: "20%", height: 22 }),
+    svg("line", { class: "fifths", x1: "80%", x2: "80%", y1: 15, y2: 40 }),
+    svg("line", { class: "axis", x1: "0%", x2: "100%", y1: 38, y2: 38 }),
+    svg("text", { x: "80%", y: 10, "text-anchor": "middle" }, "four fifths"),
+  );
+  for (const [tick, text] of UNIT.ticks) drawing.append(svg("text", { class: "tick", x: at(tick), y: 54, "text-anchor": tick === 0 ? "start" : tick === 1 ? "end" : "middle" }, text));
+  if (low !== null) drawing.append(svg("line", { class: "between", x1: at(low), x2: at(high), y1: 27, y2: 27 }));
+  drawing.append(svg("circle", { class: "measured", cx: at(value), cy: 27, r: 6.5 }));
+  host.replaceChildren(drawing);
+}
+
+function showRates(found) {
+  const names = data.attributes.find(({ name }) => name === found.attribute).groups;
+  const head = html("tr");
+  head.append(...found.columns.map((name) => html("th", { scope: "col" }, name)));
+  const thead = html("thead");
+  thead.append(head);
+  const body = html("tbody");
+  body.append(...found.rates.map((rate) => {
+    const row = html("tr");
+    const [selected, ...others] = rate.cells;
+    const cell = html("td", { class: "with-bar" });
+    const drawing = svg("svg", { height: 10, width: "100%", "aria-hidden": "true" });
+    drawing.append(svg("rect", { class: "track", width: "100%", height: 10, rx: 3 }), svg("rect", { class: `fill c${rate.group % 7}`, width: percentOn(UNIT)(rate.selected), height: 10, rx: 3 }));
+    cell.append(html("span", {}, selected), drawing);
+    row.append(html("th", { scope: "row" }, names[rate.group]), html("td", {}, rate.rows), cell, ...others.map((text) => html("td", {}, text)));
+    return row;
+  }));
+  byId("rates").replaceChildren(html("caption", { class: "unseen" }, "Decisions by group"), thead, body);
+}

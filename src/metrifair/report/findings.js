@@ -1,0 +1,163 @@
+// The table of all findings: searched, sorted, one page at a time; then everything starts.
+
+const PAGE = 25;
+const table = { query: "", order: null, page: 0, open: new Set(), found: rows };
+
+const CELLS = {
+  groups: { text: pairName, under: (row) => `${data.attributes[row.attribute].name}, ${data.places[row.place].within}` },
+  attribute: { text: (row) => data.attributes[row.attribute].name },
+  among: { text: (row) => data.places[row.place].within, under: (row) => data.places[row.place].criterion },
+  metric: { text: (row) => data.metrics[row.metric].short },
+  low: { text: intervalText, value: (row) => row.low },
+  samples: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
+};
+for (const key of ["value", "certified", "jointly", "p"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
+
+/** What a search looks through. */
+function wordsOf(row) {
+  return ["groups", "attribute", "among", "metric"].map((key) => `${CELLS[key].text(row)} ${CELLS[key].under?.(row) ?? ""}`).join(" ").toLowerCase();
+}
+
+function setUpTable() {
+  const head = sortingHead(data.columns.map(([, name]) => name), (column, descending) => {
+    const { text, value = text } = CELLS[data.columns[column][0]];
+    table.order = (a, b) => inOrder(value(a), value(b), descending) || a.index - b.index;
+    listFindings();
+  });
+  const thead = html("thead");
+  thead.append(head.row);
+  byId("findings").replaceChildren(html("caption", { class: "unseen" }, "All findings"), thead, html("tbody"));
+  byId("search-choice").hidden = false;
+  byId("search").addEventListener("input", () => { table.query = byId("search").value; listFindings(); });
+  byId("previous").addEventListener("click", () => turn(-1));
+  byId("next").addEventListener("click", () => turn(1));
+  listFindings();
+}
+
+function listFindings() {
+  const words = table.query.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = rows.filter((row) => { const text = words.length ? wordsOf(row) : ""; return words.every((word) => text.includes(word)); });
+  table.found = table.order ? found.sort(table.order) : found;
+  table.page = 0;
+  showPage();
+}
+
+function turn(step) {
+  table.page += step;
+  showPage();
+}
+
+function showPage() {
+  const { found, page } = table;
+  const start = page * PAGE;
+  const part = found.slice(start, start + PAGE);
+  byId("findings").tBodies[0].replaceChildren(...part.flatMap((row) => (table.open.has(row.index) ? [findingRow(row), detailRow(row)] : [findingRow(row)])));
+  byId("findings-hint").textContent = countLine(found.length, start, part.length);
+  byId("pager").hidden = found.length <= PAGE;
+  byId("page").textContent = `Page ${page + 1} of ${Math.max(1, Math.ceil(found.length / PAGE))}`;
+  byId("previous").disabled = page === 0;
+  byId("next").disabled = start + PAGE >= found.length;
+}
+
+function countLine(count, start, shown) {
+  if (!rows.length) return "There was nothing to compare.";
+  if (!count) return "No finding matches.";
+  const all = count === 1 ? "1 finding." : `${countText(count)} findings.`;
+  const listed = count > PAGE ? `${countText(start + 1)} to ${countText(start + shown)} of ${all}` : all;
+  const order = table.order || count === 1 ? "" : " The largest of each distance come first.";
+  const kept = data.total > rows.length ? ` The file lists the ${countText(rows.length)} largest of ${countText(data.total)}; Audit.to_json holds all.` : "";
+  return `${listed}${order} Open a row for what it means.${kept}`;
+}
+
+function findingRow(row) {
+  const line = html("tr", { "data-row": row.index });
+  if (row.index === state.row) line.setAttribute("aria-current", "true");
+  data.columns.forEach(([key], column) => {
+    const { text, under } = CELLS[key];
+    if (column) {
+      const cell = html("td");
+      cell.append(html("span", {}, text(row)), ...(under ? [html("small", {}, under(row))] : []));
+      line.append(cell);
+      return;
+    }
+    const head = html("th", { scope: "row" });
+    const button = html("button", { type: "button", class: "opener", "aria-expanded": table.open.has(row.index) }, text(row));
+    button.addEventListener("click", () => toggle(row, button, line));
+    head.append(button, html("small", { class: "narrow" }, under(row)));
+    line.append(head);
+  });
+  return line;
+}
+
+function toggle(row, button, line) {
+  const open = !table.open.has(row.index);
+  button.setAttribute("aria-expanded", open);
+  if (open) { table.open.add(row.index); line.after(detailRow(row)); }
+  else { table.open.delete(row.index); line.nextElementSibling.remove(); }
+}
+
+function detailRow(row) {
+  const [sentence, meaning] = data.texts[row.index] ?? ["", ""];
+  const inside = html("div");
+  const unsaid = row.index >= data.texts.length ? "To stay small this file keeps the sentences of the largest findings only." : "";
+  inside.append(...[sentence, meaning, unsaid, `By ${whereText(row)}.`].filter(Boolean).map((text) => html("p", {}, text)));
+  const list = html("dl", { class: "facts" });
+  for (const [name, text] of figuresOf(row)) {
+    const entry = html("div");
+    entry.append(html("dt", {}, name), html("dd", {}, text));
+    list.append(entry);
+  }
+  const show = html("button", { type: "button", class: "link" }, "Show in the drawings");
+  show.addEventListener("click", () => goAndLook(row.index));
+  inside.append(list, show);
+  const cell = html("td", { colspan: data.columns.length });
+  cell.append(inside);
+  const line = html("tr", { class: "details" });
+  line.append(cell);
+  return line;
+}
+
+function figuresOf(row) {
+  const bracket = row.least === null ? null : `${numberText(row.least)} to ${numberText(row.most)}`;
+  const known = [
+    [data.metrics[row.metric].name, numberText(row.value)],
+    ["Proven bracket", bracket],
+    ["Unbiased value", row.unbiased === null ? null : numberText(row.unbiased)],
+    [`${data.confidence} interval`, row.low === null ? null : intervalText(row)],
+    ["Certified, at most", row.certified === null ? null : numberText(row.certified)],
+    ["Certified, all at once", row.jointly === null ? null : numberText(row.jointly)],
+    ["The paper's bound", row.paper === null ? null : numberText(row.paper)],
+    ["p-value", row.p === null ? null : numberText(row.p)],
+    [`Rows of ${groupName(row, "left")}`, countText(row.leftSize)],
+    [`Rows of ${groupName(row, "right")}`, countText(row.rightSize)],
+  ];
+  return known.filter(([, text]) => text !== null);
+}
+
+function markFinding() {
+  for (const line of byId("findings").tBodies[0].querySelectorAll("[data-row]")) {
+    if (Number(line.dataset.row) === state.row) line.setAttribute("aria-current", "true");
+    else line.removeAttribute("aria-current");
+  }
+}
+
+function start() {
+  byId("drawings").hidden = !rows.length && !data.decisions.length;
+  setUpTable();
+  setUpDecisions();
+  fillHighlights();
+  for (const id of ["choosers", "scored", "sure", "told"]) byId(id).hidden = !rows.length;
+  if (!rows.length) return;
+  setUpChoosers();
+  byId("certain-more").setAttribute("aria-expanded", "false");
+  byId("certain-more").addEventListener("click", () => {
+    const button = byId("certain-more");
+    button.setAttribute("aria-expanded", button.getAttribute("aria-expanded") !== "true");
+    showCertain();
+  });
+  go(data.highlights[0]?.row ?? 0);
+  drawn(byId("scored-density"), showScored);
+  drawn(byId("witness"), showWitness);
+}
+
+start();

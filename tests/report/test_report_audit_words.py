@@ -1,0 +1,102 @@
+"""An audit in words: order, facts, remarks, highlights, glossary."""
+
+from dataclasses import replace
+
+import pytest
+from audits import bare_finding, demo_record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metrifair.findings import Decisions, GroupRates, Note
+from metrifair.metrics.catalog import METRICS
+from metrifair.report.auditglossary import METRIC_WORDS, audit_glossary
+from metrifair.report.auditwords import facts, highlights, remarks, worst_first
+
+
+@given(st.lists(st.tuples(st.sampled_from(["kolmogorov", "energy", "own"]), st.floats(0, 9)), max_size=30))
+def test_the_worst_of_each_metric_come_first_and_none_is_lost(drawn):
+    findings = [replace(bare_finding(0, metric=metric), value=value) for metric, value in drawn]
+    ordered = worst_first(findings)
+    assert sorted(map(id, ordered)) == sorted(map(id, findings))
+    metrics = {metric for metric, _ in drawn}
+    assert {finding.metric for finding in ordered[: len(metrics)]} == metrics
+    for metric in metrics:
+        values = [finding.value for finding in ordered if finding.metric == metric]
+        assert values == sorted(values, reverse=True)
+
+
+def test_every_metric_has_words_that_fit_its_facts():
+    assert set(METRIC_WORDS) == set(METRICS)
+    for name, words in METRIC_WORDS.items():
+        assert (words.squared, words.most) == (METRICS[name].squared, METRICS[name].most), name
+        assert words.meaning.endswith(".")
+
+
+def test_facts_are_counts_of_the_record():
+    assert dict(facts(demo_record(rows=1234567, score_range=(-3.5, 250000.0), confidence=0.999))) == {
+        "Rows": "1,234,567",
+        "Left out": "12",
+        "Scores": "−3.500 to 2.50e5",
+        "Findings": "24",
+        "Confidence": "99.9%",
+    }
+
+
+def test_highlights_are_the_extremes_of_the_record():
+    record = demo_record()
+    largest, certain, decided = highlights(record)
+    gaps = [finding for finding in record.findings if finding.metric == "kolmogorov"]
+    assert largest.about.value == max(finding.value for finding in gaps)
+    assert largest.sentence == largest.about.sentence
+    assert certain.about.certified_jointly == max(finding.certified_jointly for finding in gaps)
+    assert certain.sentence.startswith(f"All {len(gaps)} Kolmogorov distances are at most this")
+    assert decided.about is min(record.decisions, key=lambda found: found.selection_ratio)
+    assert decided.heading == "Decisions below four fifths"
+
+
+def test_the_largest_gap_is_kolmogorovs_even_where_another_metric_has_larger_numbers():
+    findings = [replace(bare_finding(1, metric="wasserstein"), value=250000.0), bare_finding(0)]
+    (largest,) = highlights(demo_record(findings=findings, decisions=[]))
+    assert largest.about.metric == "kolmogorov"
+    (only,) = highlights(demo_record(findings=findings[:1], decisions=[]))
+    assert only.about.metric == "wasserstein"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "headings"),
+    [(0.8, ["Decisions within four fifths"]), (0.79, ["Decisions below four fifths"]), (None, [])],
+)
+def test_decisions_are_highlighted_by_their_ratio(ratio, headings):
+    rates = [GroupRates("a", 10, 0.4), GroupRates("b", 10, 0.5)]
+    decisions = [Decisions("sex", "everyone", 0.5, rates, 0.1, ratio)]
+    found = highlights(demo_record(findings=[], decisions=decisions))
+    assert [highlight.heading for highlight in found] == headings
+
+
+def test_remarks_are_grouped_and_the_ones_to_heed_come_first():
+    notes = [
+        Note("weights", "w"),
+        Note("small", "s1"),
+        Note("exactness", "e"),
+        Note("parity", "p"),
+        Note("small", "s2"),
+    ]
+    found = remarks(demo_record(notes=notes))
+    assert [(kind, texts) for kind, _, texts in found] == [
+        ("parity", ("p",)),
+        ("small", ("s1", "s2")),
+        ("exactness", ("e",)),
+        ("weights", ("w",)),
+    ]
+
+
+def test_the_glossary_explains_what_occurs_and_only_that():
+    words = dict(audit_glossary(demo_record()))
+    assert {"Kolmogorov distance", "Equal opportunity", "Certified upper bound", "p-value", "Selection rate"} <= set(
+        words
+    )
+    assert "Proven bracket" not in words
+    assert "Total variation distance" not in words
+    assert "95% confidence" in words["Certified upper bound"]
+    bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
+    assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}
