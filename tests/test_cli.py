@@ -25,13 +25,15 @@ needs_data = pytest.mark.skipif(
 FILES = ["demo-frontier.png", "demo-model.metrifair", "demo-report.html"]
 
 
-def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def command(
+    *arguments: str, env_more: dict[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | (env_more or {}),
         **options,
     )
 
@@ -67,22 +69,39 @@ try:
     from metrifair.__main__ import main
     main()
 finally:
-    print("HEAVY", sorted({{"torch", "numpy", "polars", "pandas", "sklearn", "rich"}} & set(sys.modules)))
+    print("HEAVY", sorted({{"torch", "numpy", "polars", "pandas", "sklearn", "narwhals", "rich"}} & set(sys.modules)))
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["demo", "--help"], ["--version"], ["demo", "--seeds", "0"]])
+COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reproduce")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["-h"],
+        ["--version"],
+        *([command, "--help"] for command in COMMANDS),
+        ["demo", "--seeds", "0"],
+        ["audit", "x.csv", "--score", "p", "--group", "g", "--fail-above", "0"],
+        ["reproduce", "0"],
+    ],
+)
 def test_help_and_refusals_import_nothing_heavy(arguments: list[str]) -> None:
     done = command("-c", LIGHT.format(arguments=arguments))
     assert done.stdout.splitlines()[-1] == "HEAVY []", done.stderr
     assert done.returncode == (2 if "0" in arguments else 0)
+    if "--help" in arguments:
+        assert done.stdout.startswith(f"Usage: metrifair {arguments[0] if len(arguments) > 1 else ''}")
 
 
 def test_the_module_is_the_command() -> None:
     done = command("-X", "importtime", "-m", "metrifair", "--help")
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: metrifair ")
-    assert "demo" in done.stdout
+    assert all(f"\n  {command} " in done.stdout for command in COMMANDS)
+    assert "..." not in done.stdout.split("Commands:")[1]  # every line says what it wants to say
     imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "metrifair.cli" in imported
     assert not imported & {"torch", "numpy", "polars"}
@@ -134,7 +153,7 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
         (["demo", "--seeds", "0"], "'--seeds': 0 is not in the range 1<=x<=20"),
         (["demo", "--seeds", "21"], "'--seeds': 21 is not in the range 1<=x<=20"),
         (["demo", "--seeds", "many"], "'--seeds': 'many' is not a valid integer range"),
-        (["demo", "--max-unfairness", "little"], "'--max-unfairness': 'little' is not a valid float"),
+        (["demo", "--max-unfairness", "little"], "'--max-unfairness': 'little' is not a valid number"),
         (["demo", "--max-unfairness", "-0.1"], "'--max-unfairness'"),
         (["demo", "--max-unfairness", "nan"], "'--max-unfairness'"),
         (["demo", "--output"], "Option '--output' requires an argument"),
@@ -195,7 +214,7 @@ main()
 @pytest.mark.parametrize("arguments", [["--help"], ["demo"]])
 def test_without_click_the_command_says_what_to_install(arguments: list[str]) -> None:
     done = command("-c", WITHOUT_CLICK.format(arguments=arguments))
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert done.stderr == 'the command line needs click: pip install "metrifair[cli]"\n'
 
 
@@ -213,6 +232,49 @@ def test_without_what_the_demo_needs_it_says_what_to_install(
     monkeypatch.setattr(sys, "argv", ["metrifair", *arguments])
     with pytest.raises(SystemExit) as stop:
         module_main()
-    said = f"{stop.value.code}\n{capsys.readouterr().err}"
-    assert f'pip install "metrifair[{extra}]"' in said
-    assert stop.value.code != 0
+    assert f'pip install "metrifair[{extra}]"' in capsys.readouterr().err
+    assert stop.value.code == 2
+
+
+# --- what is nobody's input -------------------------------------------------------------------------------------
+
+
+def test_a_fault_of_ours_is_told_apart_from_a_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("metrifair.cli.terminal.console", fails)
+    monkeypatch.setattr(sys, "argv", ["metrifair", "datasets"])
+    with pytest.raises(SystemExit) as stop:
+        module_main()
+    assert stop.value.code == 3
+    assert "ZeroDivisionError: ours" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_told_apart_from_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("metrifair.cli.terminal.console", interrupted)
+    done = CliRunner().invoke(main, ["datasets"])
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_standard_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "metrifair", "datasets"], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_commands(shell: str) -> None:
+    script = command("-m", "metrifair", env_more={"_METRIFAIR_COMPLETE": f"{shell}_source"})
+    assert script.returncode == 0
+    assert "_METRIFAIR_COMPLETE" in script.stdout

@@ -40,10 +40,8 @@ def plain(name: str, value: object) -> Json:
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, list):
-        return [plain(name, item) for item in value]
-    if isinstance(value, tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
-        return {"tuple": [plain(name, item) for item in value]}
+    if isinstance(value, (list, tuple, dict)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return _several(name, value)
     if isinstance(value, Criterion):
         parts = [part.name for part in fields(Criterion)]
         return {"criterion": {part: plain(f"{name}.{part}", getattr(value, part)) for part in parts}}
@@ -53,6 +51,13 @@ def plain(name: str, value: object) -> Json:
     raise DataError(
         f"{name} holds a {type(value).__name__}, which no model file can; use numbers, strings or truth values"
     )
+
+
+def _several(name: str, value: list[Any] | tuple[Any, ...] | dict[Any, Any] | NDArray[Any]) -> Json:
+    if isinstance(value, dict):
+        return {"dict": [[plain(name, key), plain(name, item)] for key, item in value.items()]}
+    items = [plain(name, item) for item in value]
+    return items if isinstance(value, list) else {"tuple": items}
 
 
 def value_of(where: str, json: Json) -> object:
@@ -72,9 +77,20 @@ def value_of(where: str, json: Json) -> object:
         return tuple(value_of(where, item) for item in content)
     if len(json) == 1 and tag == "float" and content in ("nan", "inf", "-inf"):
         return float(str(content))
+    if len(json) == 1 and tag == "dict" and isinstance(content, list):
+        return _dict(where, content)
     if len(json) == 1 and tag == "criterion":
         return _criterion(Fields.of(where, content))
     raise ModelFileError(f"{where} holds {reprlib.repr(json)}, which stands for no value")
+
+
+def _dict(where: str, pairs: list[Json]) -> dict[Scalar, object]:
+    found: dict[Scalar, object] = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ModelFileError(f"{where} holds {reprlib.repr(pair)}, which is no key with its value")
+        found[scalar_of(where, pair[0])] = value_of(where, pair[1])
+    return found
 
 
 def scalar_of(where: str, json: Json) -> Scalar:

@@ -1,0 +1,61 @@
+"""Files of raw columns -> tables in memory, with types where the file has none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import polars as pl
+
+from metrifair.auditing.reading import opened, reading
+from metrifair.errors import DataError
+
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # what stands between numbers where one is missing
+_CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
+
+
+def read(
+    path: str,
+    *,
+    texts: Collection[str],
+    roles: Mapping[str, Sequence[str]],
+    separator: str | None = None,
+    format: str | None = None,  # noqa: A002
+) -> pl.DataFrame:
+    """The whole table; ``roles`` are columns that it must have, ``texts`` those that are text, whatever they look like.
+
+    In csv, tsv and ndjson, a column of which every value is a number holds numbers, one of true and false truth values,
+    and any other one text.
+    """
+    with opened(path, separator=separator, format=format) as source:
+        for role, names in roles.items():
+            for name in names:
+                source.check(**{role: name})
+        with reading(source.name):
+            frame = pl.concat([part.collect() for part in source.frames], how="diagonal_relaxed")
+    if not len(frame):
+        raise DataError(f"{source.name} has no rows below its header")
+    if not source.is_text:
+        return frame
+    return pl.DataFrame([_typed(column, as_text=column.name in texts) for column in frame])
+
+
+def _typed(column: pl.Series, *, as_text: bool) -> pl.Series:
+    """A column of text as what it means.
+
+    >>> _typed(pl.Series(["1", " 2.5", "NA"]), as_text=False).to_list()
+    [1.0, 2.5, None]
+    >>> _typed(pl.Series(["01", "02"]), as_text=False).to_list()
+    ['01', '02']
+    """
+    text = column.cast(pl.String).str.strip_chars()
+    text = text.set(text == "", None)
+    if as_text:
+        return text
+    lowered = text.str.to_lowercase()
+    if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
+        return (lowered == "true").alias(column.name)
+    known = text.set(lowered.is_in(_MISSING), None)
+    numbers = known.cast(pl.Float64, strict=False)
+    if numbers.null_count() > known.null_count() or known.str.contains(_CODE).any():
+        return text
+    return numbers

@@ -1,0 +1,122 @@
+"""What the columns of a table hold: numbers, dates, text or truth values, whatever library they come from."""
+
+from __future__ import annotations
+
+import datetime as dt
+import reprlib
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from metrifair.errors import DataError
+from metrifair.tables import Column, Table, columns, is_missing
+
+Floats = NDArray[np.float64]
+Kind: TypeAlias = Literal["number", "date", "text", "truth"]
+
+_LARGEST = 1e150  # squares of larger numbers are beyond all floats
+_NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "truth": "truth values"}
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def named_columns(table: Table) -> dict[str, Column] | None:
+    """Columns of what has names for them."""
+    if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
+        return columns("X", table)
+    native = nw.from_native(table, pass_through=True)
+    if isinstance(native, nw.LazyFrame):
+        raise DataError("X is a lazy table; collect it first")
+    if not isinstance(native, nw.DataFrame):
+        return None
+    found = columns("X", table)
+    # A category is a name, even where the name is a number.
+    for name, kind in native.schema.items():
+        if isinstance(kind, (nw.Categorical, nw.Enum)):
+            column = found[str(name)]
+            levels = np.full(len(column), None, dtype=object)
+            levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
+            found[str(name)] = levels
+    return found
+
+
+def unnamed_columns(table: Table) -> dict[str, Column]:
+    """Columns of an array or of a list of rows, named x0, x1 and so on."""
+    whole = np.array(table, dtype=object) if isinstance(table, list) else table  # or numbers beside text become text
+    array = check_array(whole, dtype=None, ensure_all_finite=False, estimator="TableEncoder")
+    return {f"x{place}": array[:, place] for place in range(array.shape[1])}
+
+
+def level_name(value: object) -> str:
+    """A category's name; pandas makes floats of whole numbers where values are missing."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def as_kind(name: str, column: Column, kind: Kind) -> Column:
+    """The values of a column, which must be of this kind."""
+    found, values = typed(name, column)
+    if found is None:
+        return np.full(len(column), np.nan) if kind in ("number", "date") else values
+    if found != kind:
+        example = next(value for value, gone in zip(column.tolist(), is_missing(column), strict=True) if not gone)
+        raise DataError(
+            f"column {name!r} held {_NAMES[kind]} at fit, and holds {_NAMES[found]} now: "
+            f"{reprlib.repr(example)}; pass {_NAMES[kind]}"
+        )
+    return values
+
+
+_OF_DTYPE: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text", "M": "date"}
+_OF_TYPE: tuple[tuple[type | tuple[type, ...], Kind], ...] = (  # in this order: a bool is an int too
+    ((bool, np.bool_), "truth"),
+    ((int, float, Decimal, np.integer, np.floating), "number"),
+    (str, "text"),
+    (dt.date, "date"),
+)
+
+
+def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
+    """What a column holds, with NaN or None where a value is missing; no kind where all are."""
+    missing = is_missing(column)
+    if missing.all():
+        return None, np.full(len(column), None, dtype=object)
+    kind = _OF_DTYPE.get(column.dtype.kind) or _kind_of_objects(name, column[~missing])
+    if kind in ("number", "date"):
+        values = np.full(len(column), np.nan)
+        values[~missing] = _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
+        strange = values[np.abs(values) > _LARGEST]
+        if len(strange):
+            raise DataError(f"column {name!r} holds {strange[0]:g}, which is too large; leave the row out, or scale it")
+        return kind, values
+    levels = np.full(len(column), None, dtype=object)
+    levels[~missing] = [str(value) for value in column[~missing].tolist()]
+    return kind, levels
+
+
+def _kind_of_objects(name: str, present: Column) -> Kind:
+    types = {type(value) for value in present.tolist()}
+    kinds = {next((kind for known, kind in _OF_TYPE if issubclass(own, known)), None) for own in types}
+    called = ", ".join(sorted(own.__name__ for own in types))
+    if None in kinds:
+        raise DataError(f"column {name!r} holds values of type {called}; use numbers, text, truth values or dates")
+    if len(kinds) > 1:
+        raise DataError(f"column {name!r} mixes values of several types ({called}); make them one type")
+    (kind,) = kinds
+    return kind  # type: ignore[return-value]
+
+
+def _days(column: Column) -> Floats:
+    """Days since 1970, in Greenwich where a time zone is known."""
+    if column.dtype.kind == "M":
+        return (column - np.datetime64(0, "s")) / np.timedelta64(1, "D")
+    return np.array([_days_of(value) for value in column.tolist()], dtype=np.float64)
+
+
+def _days_of(value: dt.date) -> float:
+    if not isinstance(value, dt.datetime):
+        return float((value - _EPOCH.date()).days)
+    naive = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+    return float((naive - _EPOCH) / dt.timedelta(days=1))

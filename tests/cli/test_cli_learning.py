@@ -1,0 +1,350 @@
+"""train, frontier and predict on raw files: what they write, what they say, what they refuse."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from refusals import left_behind, refusal
+
+import metrifair
+from metrifair import TableEncoder, load
+from metrifair.cli.learning import CRITERIA as CRITERIA_TOLD
+from metrifair.cli.learning import METRICS as METRICS_TOLD
+from metrifair.criteria import CRITERIA, STATISTICAL_PARITY
+from metrifair.metrics.catalog import METRICS
+from metrifair.tabular import TableModel
+from metrifair.tradeoff.holdout import data_set
+
+TRAIN = ("--target", "hired", "--sensitive", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "csv": lambda frame, path: frame.write_csv(path),
+    "tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
+    "parquet": lambda frame, path: frame.write_parquet(path),
+    "arrow": lambda frame, path: frame.write_ipc(path),
+    "ndjson": lambda frame, path: frame.write_ndjson(path),
+}
+
+
+def shortened(whole: Any) -> Any:
+    @functools.wraps(whole)
+    def short(self: Any, *args: Any, epochs: Any = 30, **named: Any) -> None:
+        whole(self, *args, epochs=epochs, **named)
+
+    return short
+
+
+@pytest.fixture(autouse=True)
+def _few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough to learn something, no more."""
+    for kind in (metrifair.FairClassifier, metrifair.FairRegressor):
+        monkeypatch.setattr(kind, "__init__", shortened(kind.__init__))
+
+
+# --- the way from a raw file to predictions ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_file_of_any_format_trains_a_model_that_predicts_it(
+    people: pl.DataFrame, tmp_path: Path, call: Any, kind: str
+) -> None:
+    source, model, predictions = tmp_path / f"people.{kind}", tmp_path / "m.metrifair", tmp_path / f"p.{kind}"
+    WRITERS[kind](people, source)
+    done = call("train", source, *TRAIN, "--strength", "0.1", "--output", model)
+    assert done.exit_code == 0, done.output
+    assert "Learned 'hired': no, yes (groups: sex: men, women)." in done.stdout
+    assert "Trained on 180 rows with strength 0.1, measured on 60 others." in done.stdout
+    done = call("predict", model, source, "--output", predictions)
+    assert done.exit_code == 0, done.output
+    assert "240 predictions of 'hired', with the probability of yes:" in done.stderr
+    readers = {
+        "csv": pl.read_csv,
+        "tsv": lambda path: pl.read_csv(path, separator="\t"),
+        "parquet": pl.read_parquet,
+        "arrow": pl.read_ipc,
+        "ndjson": pl.read_ndjson,
+    }
+    found = readers[kind](predictions)
+    assert found.columns == ["number", "prediction", "probability"]
+    assert found["number"].to_list() == people["number"].to_list()
+    loaded = load(model)
+    assert isinstance(loaded, TableModel)
+    np.testing.assert_allclose(found["probability"], loaded.predict_proba(people)[:, 1], rtol=1e-12)
+    assert ((found["probability"] > 0.5) == (found["prediction"] == "yes")).all()
+    assert (found["prediction"] == people["hired"]).mean() > 0.7
+
+
+def test_the_sensitive_column_is_a_feature_only_where_asked(csv: Path, tmp_path: Path, call: Any) -> None:
+    for flag, used in ((), False), (("--use-sensitive",), True):
+        done = call("train", csv, *TRAIN, *flag, "--output", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        model = load(tmp_path / "m")
+        assert ("sex" in model.encoder.coders_) is used
+        assert not {"hired", "number", "wage"} & {*model.encoder.coders_, *model.encoder.dropped_}
+
+
+def test_codes_with_a_leading_zero_and_towns_with_odd_names_are_text(csv: Path, tmp_path: Path, call: Any) -> None:
+    assert call("train", csv, *TRAIN, "--output", tmp_path / "m").exit_code == 0
+    coders = load(tmp_path / "m").encoder.coders_
+    assert coders["code"].levels == ("00", "01", "02", "03")
+    assert coders["town"].levels == ("<b>west</b>", "=east", "north", "south")
+    assert (coders["income"].kind, coders["income"].flagged, coders["member"].kind) == ("number", True, "truth")
+    # a file in which the codes look like numbers is read as the model needs it
+    later = tmp_path / "later.csv"
+    pl.read_csv(csv, infer_schema=False).with_columns(code=pl.lit("7"), income=pl.lit("?")).head(3).write_csv(later)
+    done = call("predict", tmp_path / "m", later, "--output", tmp_path / "p.csv")
+    assert done.exit_code == 0, done.output
+
+
+def test_a_number_is_regressed(csv: Path, tmp_path: Path, call: Any) -> None:
+    arguments = ["--target", "wage", "--sensitive", "sex", "--ignore", "hired", "--ignore", "number"]
+    done = call("train", csv, *arguments, "--strength", "0", "--output", tmp_path / "m", "--json", "-")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    assert figures["accuracy"] > 0.2
+    assert figures["rows"] == {"train": 180, "test": 60}
+    assert "Learned the number 'wage'" in done.stderr
+    done = call("predict", tmp_path / "m", csv, "--output", "-")
+    assert done.exit_code == 0, done.output
+    header, first, *_ = done.stdout.splitlines()
+    assert header == "row,prediction"
+    assert first.startswith("1,")
+    assert "240 predictions of 'wage': standard output" in done.stderr
+
+
+def test_several_attributes_controls_and_classes(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    source = tmp_path / "people.parquet"
+    ranks = np.array(["low", "middle", "top"])[np.digitize(people["wage"], people["wage"].quantile([1 / 3, 2 / 3]))]
+    people.with_columns(rank=pl.Series(ranks, dtype=pl.Categorical)).write_parquet(source)
+    arguments = ["--target", "rank", "--sensitive", "sex", "--sensitive", "member", "--ignore", "wage"]
+    done = call("train", source, *arguments, "--control", "hired", "--output", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    assert "(groups: sex: men, women; member: False, True)" in done.stdout
+    assert "Left out: column 'number' holds a value of its own in every row, none of them 10 times." in done.stdout
+    done = call("predict", tmp_path / "m", source, "--id", "number", "--id", "sex", "--output", tmp_path / "p.ndjson")
+    assert done.exit_code == 0, done.output
+    found = pl.read_ndjson(tmp_path / "p.ndjson")
+    classes = ["probability of low", "probability of middle", "probability of top"]
+    assert found.columns == ["number", "sex", "prediction", *classes]
+    np.testing.assert_allclose(found.select(pl.sum_horizontal(classes)).to_series(), 1.0)
+
+
+def test_rows_without_a_target_are_left_out_and_said(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    source = tmp_path / "people.csv"
+    people.with_columns(hired=pl.when(pl.int_range(len(people)) < 20).then(None).otherwise("hired")).write_csv(source)
+    done = call("train", source, *TRAIN)
+    assert done.exit_code == 0, done.output
+    assert "Left out: 20 rows without a target." in done.stdout
+
+
+def test_the_same_seed_writes_the_same_bytes(csv: Path, tmp_path: Path, call: Any) -> None:
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        assert call("train", csv, *TRAIN, "--seed", seed, "--output", tmp_path / name).exit_code == 0
+    a, b, c = (((tmp_path / name).read_bytes()) for name in "abc")
+    assert a == b != c
+
+
+@pytest.mark.parametrize(("model", "module"), [("lightgbm", "lightgbm"), ("xgboost", "xgboost")])
+def test_boosted_trees_are_trained_saved_and_applied(
+    people: pl.DataFrame, tmp_path: Path, call: Any, model: str, module: str
+) -> None:
+    pytest.importorskip(module)
+    source = tmp_path / "people.csv"
+    people.with_columns(hired=(pl.col("hired") == "yes").cast(pl.Int8)).write_csv(source)
+    done = call(
+        "train", source, *TRAIN, "--model", model, "--strength", "0.5", "--output", tmp_path / "m", "--json", "-"
+    )
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["accuracy"] > 0.5
+    done = call("predict", tmp_path / "m", source, "--output", tmp_path / "p.parquet")
+    assert done.exit_code == 0, done.output
+    found = pl.read_parquet(tmp_path / "p.parquet")
+    assert ((found["probability"] > 0.5) == (found["prediction"] == 1)).all()
+
+
+def test_what_a_booster_refuses_is_one_line(csv: Path, tmp_path: Path, call: Any) -> None:
+    pytest.importorskip("xgboost")
+    words = refusal(call("train", csv, *TRAIN, "--model", "xgboost", "--output", tmp_path / "m"))
+    assert "Expected: [0 1], got ['no' 'yes']" in words
+
+
+def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: Any) -> None:
+    arguments = ["--strengths", "10,0,1", "--seeds", "2", "--max-unfairness", "1", "--html", tmp_path / "r.html"]
+    done = call("frontier", csv, *TRAIN, *arguments, "--json", "-", "--output", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    assert [(point["strength"], point["seed"]) for point in figures["points"]] == [
+        (strength, seed) for seed in (0, 1) for strength in (0.0, 1.0, 10.0)
+    ]
+    assert figures["chosen"] in figures["points"]
+    assert "120 rows for training, 60 for choosing, 60 for these figures." in done.stderr
+    assert f"Chosen: strength {figures['chosen']['strength']:g}, the" in done.stderr
+    page = (tmp_path / "r.html").read_text()
+    assert "hired by sex" in page
+    done = call("predict", tmp_path / "m", csv, "--output", tmp_path / "p.csv")
+    assert done.exit_code == 0, done.output
+
+
+def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
+    people: pl.DataFrame, csv: Path, tmp_path: Path, call: Any
+) -> None:
+    """The split is found again: the encoder knows the training rows only, the figures are those of the test rows."""
+    data = data_set(
+        people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
+    )
+    asked = {"train": (), "frontier": ("--strengths", "0.5", "--max-unfairness", "1")}
+    parts = {"train": data.split(0.75, 0.25, 0, train=False)[1:], "frontier": data.split(0.25, 0.25, 0)[::2]}
+    for command, more in asked.items():
+        done = call(command, csv, *TRAIN, *more, "--json", tmp_path / "f.json", "--output", tmp_path / "m")
+        assert done.exit_code == 0, done.output
+        model, figures = load(tmp_path / "m"), json.loads((tmp_path / "f.json").read_text())
+        trained, test = parts[command]
+        alone = TableEncoder().fit(people[trained].drop("number", "sex", "hired", "wage"))
+        assert model.encoder.coders_ == alone.coders_
+        right = model.predict(people[test]) == people["hired"].to_numpy()[test]
+        assert figures.get("chosen", figures)["accuracy"] == right.mean()
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--target", "hird", "--sensitive", "sex"],
+            "has no column 'hird' (given as target); its columns are 'number',",
+        ),
+        (["--target", "hired", "--sensitive", "gender"], "has no column 'gender' (given as sensitive)"),
+        (["--target", "hired", "--sensitive", "sex", "--ignore", "x"], "has no column 'x' (given as ignore)"),
+        (["--target", "hired", "--sensitive", "hired"], "--target and --sensitive both name 'hired'"),
+        (["--target", "hired", "--sensitive", "wage"], "--sensitive 'wage' takes 240 values, more than 50; cut it"),
+        (["--target", "hired", "--sensitive", "sex", "--regression"], "--target 'hired' is no number, but such as"),
+        (["--target", "wage", "--sensitive", "sex", "--classification"], "--target 'wage' takes 240 values, too many"),
+        (["--target", "hired", "--sensitive", "sex", "--positive", "si"], "--positive must be one of 'no', 'yes'"),
+        (["--target", "hired", "--sensitive", "sex", "--metric", "enery"], "did you mean 'energy'?"),
+        (["--target", "hired", "--sensitive", "sex", "--criterion", "parity"], "criterion must be one of"),
+        (["--target", "hired", "--sensitive", "sex", "--strength", "-1"], "'--strength': -1.0 is not in the range"),
+        (
+            ["--target", "hired", "--sensitive", "sex", "--strength", "nan"],
+            "'--strength': 'nan' is not a finite number",
+        ),
+        (["--target", "hired", "--sensitive", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
+        (["--target", "hired"], "Missing option '--sensitive'"),
+        (
+            [
+                "--target",
+                "hired",
+                "--sensitive",
+                "sex",
+                *(
+                    part
+                    for name in ("number", "income", "town", "code", "member", "wage")
+                    for part in ("--ignore", name)
+                ),
+            ],
+            "no column is left to learn from",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any, arguments: Any, words: str) -> None:
+    done = call("train", csv, *arguments, "--output", tmp_path / "m")
+    assert words in refusal(done)
+    assert left_behind(tmp_path) == ["people.csv"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "people.csv is empty"),
+        (b"number,sex,hired\n", "has no rows below its header"),
+        (b"\x00\x01\x02\xff" * 50, "is no text"),
+        (b"number;income;sex;hired\n1;2;f;yes\n", "are the columns separated by ';'? use --separator ';'"),
+        ("number,sex,hired\n1,f\xfcr,yes\n".encode("latin-1") * 3, "is not UTF-8 text"),
+        (b"number,sex,hired\n1,f,yes,more\n", "more fields than its header"),
+        (b"number,sex,hired\n1,f,yes\n2,f,no\n3,f,yes\n4,f,no\n", "sex"),
+    ],
+)
+def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, call: Any, content: bytes, words: str) -> None:
+    (tmp_path / "people.csv").write_bytes(content)
+    done = call("train", tmp_path / "people.csv", "--target", "hired", "--sensitive", "sex", "--output", tmp_path / "m")
+    assert words in refusal(done)
+    assert left_behind(tmp_path) == ["people.csv"]
+
+
+def test_another_separator_can_be_named(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    people.write_csv(tmp_path / "people.csv", separator=";")
+    assert call("train", tmp_path / "people.csv", *TRAIN, "--separator", ";").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda frame: frame.drop("town"), "the table lacks the column 'town', which was there at fit; add it"),
+        (
+            lambda frame: frame.with_columns(income=pl.lit("much")),
+            "column 'income' held numbers at fit, and holds text now: 'much'; pass numbers",
+        ),
+        (lambda frame: frame.with_columns(member=pl.lit(3)), "column 'member' held truth values at fit, and holds"),
+        (lambda frame: frame.head(0), "has no rows below its header"),
+        (lambda frame: frame.with_columns(income=pl.lit("inf")), "column 'income' holds inf, which is too large"),
+    ],
+)
+def test_a_file_that_lacks_or_retypes_a_column_is_refused_by_name(
+    people: pl.DataFrame, csv: Path, tmp_path: Path, call: Any, change: Any, words: str
+) -> None:
+    assert call("train", csv, *TRAIN, "--output", tmp_path / "m").exit_code == 0
+    change(people).write_csv(tmp_path / "later.csv")
+    done = call("predict", tmp_path / "m", tmp_path / "later.csv", "--output", tmp_path / "p.csv")
+    assert words in refusal(done)
+    assert left_behind(tmp_path) == ["later.csv", "m", "people.csv"]
+
+
+def test_what_is_no_model_for_raw_tables_is_refused(csv: Path, tmp_path: Path, call: Any) -> None:
+    (tmp_path / "junk").write_bytes(b"\x80\x04junk" * 9)
+    assert "this is not a model file of metrifair" in refusal(
+        call("predict", tmp_path / "junk", csv, "--output", tmp_path / "p.csv")
+    )
+    assert "No such file" in refusal(call("predict", tmp_path / "none", csv, "--output", tmp_path / "p.csv"))
+    metrifair.FairRegressor(0.0).fit([[0.0], [1.0]], [0.0, 1.0]).save(tmp_path / "numbers")
+    words = refusal(call("predict", tmp_path / "numbers", csv, "--output", tmp_path / "p.csv"))
+    assert "holds a FairRegressor, which takes numbers, not raw columns" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--strengths", "0,-1"], "'0,-1' is not a list of numbers from 0 upwards"),
+        (["--strengths", "0,nan"], "'0,nan' is not a list of numbers"),
+        (["--strengths", "many"], "'many' is not a list of numbers"),
+        (["--output", "m"], "--output needs --max-unfairness"),
+        (["--html", "report.pdf"], "'report.pdf' must end in .html, .htm"),
+        (["--html", "-"], "standard output is not possible here"),
+        (["--json", "no/such/folder/f.json"], "the folder 'no/such/folder' does not exist"),
+    ],
+)
+def test_options_of_a_frontier_that_mean_nothing_are_refused_before_any_work(
+    csv: Path, call: Any, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("it went on"))
+    assert words in refusal(call("frontier", csv, *TRAIN, *arguments))
+
+
+def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(csv: Path, tmp_path: Path, call: Any) -> None:
+    arguments = ["--strengths", "0", "--max-unfairness", "0", "--html", tmp_path / "r.html", "--output", tmp_path / "m"]
+    assert "no model has unfairness at most 0 on validation data" in refusal(call("frontier", csv, *TRAIN, *arguments))
+    assert left_behind(tmp_path) == ["people.csv", "r.html"]
+
+
+# --- help -------------------------------------------------------------------------------------------------------
+
+
+def test_the_help_names_every_criterion_and_metric() -> None:
+    assert all(name in CRITERIA_TOLD for name in CRITERIA)
+    assert all(name in METRICS_TOLD for name in METRICS)

@@ -1,0 +1,147 @@
+"""Encoder and estimator as one model: raw tables in, one file, nothing in it taken on trust."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from forging import described, lies
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair import FairClassifier, FairRegressor, TableEncoder, load
+from metrifair.errors import DataError, ModelFileError
+from metrifair.saving.modelfile import from_bytes
+from metrifair.tabular import TABLE_MODEL, TableModel
+
+N = 80
+GENERATOR = np.random.default_rng(1)
+TABLE = pl.DataFrame(
+    {
+        "income": [None if k % 9 == 0 else float(value) for k, value in enumerate(GENERATOR.lognormal(size=N))],
+        "town": np.array(["north", "south", "east"])[GENERATOR.integers(3, size=N)],
+        "sex": np.array(["f", "m"])[GENERATOR.integers(2, size=N)],
+    }
+)
+SCORE = TABLE["income"].fill_null(1).to_numpy() + (TABLE["sex"] == "m").to_numpy()
+LABELS: dict[str, Any] = {
+    "two classes": np.where(SCORE > 1.5, "yes", "no"),
+    "three classes": np.array(["low", "middle", "top"])[np.digitize(SCORE, [1, 2])],
+    "a number": SCORE,
+}
+
+
+def fitted(kind: str = "two classes", **options: Any) -> TableModel:
+    encoder = TableEncoder().fit(TABLE)
+    estimator = (FairRegressor if kind == "a number" else FairClassifier)(epochs=3, random_state=0, **options)
+    estimator.fit(encoder.transform(TABLE), LABELS[kind], sensitive_features=TABLE["sex"])
+    return TableModel(encoder, estimator, "outcome", ("sex",), ("number",))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_a_saved_model_predicts_the_same_to_the_last_bit(tmp_path: Path, kind: str) -> None:
+    model = fitted(kind)
+    model.save(tmp_path / "model.metrifair")
+    again = load(tmp_path / "model.metrifair")
+    assert isinstance(again, TableModel)
+    assert (again.target, again.sensitive, again.ids) == ("outcome", ("sex",), ("number",))
+    later = TABLE.with_columns(town=pl.lit("west"), income=pl.lit(None, pl.Float64)).head(5).vstack(TABLE.head(5))
+    np.testing.assert_array_equal(again.predict(later), model.predict(later))
+    if kind == "a number":
+        assert again.classes is None
+        with pytest.raises(DataError, match="the model predicts the number 'outcome', which has no probability"):
+            again.predict_proba(later)
+    else:
+        np.testing.assert_array_equal(again.predict_proba(later), model.predict_proba(later))
+        assert again.classes.tolist() == sorted(set(LABELS[kind]))
+
+
+def test_what_the_model_does_not_know_is_refused_by_name() -> None:
+    model = fitted()
+    with pytest.raises(DataError, match="the table lacks the column 'town', which was there at fit; add it"):
+        model.predict(TABLE.drop("town"))
+    with pytest.raises(DataError, match="column 'income' held numbers at fit, and holds text now: 'much'"):
+        model.predict(TABLE.with_columns(income=pl.lit("much")))
+
+
+def test_parts_that_do_not_fit_together_are_refused() -> None:
+    model = fitted()
+    with pytest.raises(DataError, match="the encoder makes 6 columns, and the estimator takes 7; fit them together"):
+        TableModel(TableEncoder().fit(TABLE.drop_nulls()), model.estimator)
+    with pytest.raises(DataError, match=r"the estimator must be a fitted one, got FairClassifier\(\)"):
+        TableModel(model.encoder, FairClassifier())
+
+
+def test_a_path_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot write"):
+        fitted().save(tmp_path / "no" / "folder" / "model")
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("model") / "model.metrifair"
+    fitted().save(path)
+    return from_bytes(path.read_bytes())
+
+
+def loaded(path: Path, meta: Any, arrays: Any) -> Any:
+    path.write_bytes(described(meta, arrays, TABLE_MODEL))
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("encoder", "coders", "income", "spread"), -1.0, "spread must not be negative, got -1.0"),
+        (("encoder", "coders", "income", "median"), "high", "median must be a number, got 'high'"),
+        (("encoder", "coders", "income", "kind"), "text", "kind must be one of 'number', 'date', got 'text'"),
+        (("encoder", "coders", "town", "levels"), ["a", "a", "b"], "names a level twice"),
+        (("encoder", "coders", "town", "levels"), ["a"], "the encoder makes 5 columns, and the estimator takes 7"),
+        (("encoder", "coders", "town"), {}, "model file.encoder.coders.town must have the fields kind, median"),
+        (("encoder", "names"), ["income", "town"], "describes other columns than it names"),
+        (("encoder", "parameters", "max_levels"), 0, "max_levels must be a whole number from 1 upwards, got 0"),
+        (("estimator", "meta", "kind"), "Oracle", "kind must be"),
+        (("estimator", "kind"), "oracle", "it holds a 'oracle', which this metrifair does not know"),
+        (("estimator", "kind"), "frontier", "the file describes no frontier"),
+        (("target",), 7, "target must be a string, got 7"),
+        (("ids",), "number", "ids must be a list, got 'number'"),
+    ],
+)
+def test_a_file_that_lies_is_refused(tmp_path: Path, content: Any, place: Any, value: Any, message: str) -> None:
+    meta = copy.deepcopy(content.meta)
+    node = meta
+    for key in place[:-1]:
+        node = node[key]
+    node[place[-1]] = value
+    with pytest.raises(ModelFileError, match="cannot read") as caught:
+        loaded(tmp_path / "model", meta, content.arrays)
+    assert message in str(caught.value)
+
+
+def test_a_model_within_a_model_is_refused(tmp_path: Path, content: Any) -> None:
+    meta = content.meta | {"estimator": {"kind": TABLE_MODEL, "meta": content.meta}}
+    with pytest.raises(ModelFileError, match="the estimator must be a fitted one, got "):
+        loaded(tmp_path / "model", meta, {f"estimator/{name}": array for name, array in content.arrays.items()})
+
+
+def test_arrays_of_nothing_are_refused(tmp_path: Path, content: Any) -> None:
+    with pytest.raises(ModelFileError, match="arrays that belong to no part"):
+        loaded(tmp_path / "model", content.meta, content.arrays | {"more": np.zeros(1)})
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_lie_is_refused_or_gives_a_model_that_predicts(
+    tmp_path_factory: pytest.TempPathFactory, content: Any, data: st.DataObject
+) -> None:
+    meta = data.draw(lies(content.meta))
+    path = tmp_path_factory.getbasetemp() / "lie.metrifair"
+    try:
+        model = loaded(path, meta, content.arrays)
+    except ModelFileError:
+        return
+    assert len(model.predict({name: [None] for name in model.encoder.coders_})) == 1
