@@ -1,4 +1,4 @@
-"""The radius around empirical distribution functions, as the formula says, and as it holds."""
+"""Radii around empirical distribution functions and the bounds they prove, as the formulas say, and as they hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from metrifair.certificates import dkw_radius
+from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.errors import DataError
 
 
@@ -57,3 +57,52 @@ def test_what_has_no_radius_is_refused(arguments: dict[str, float], message: str
     with pytest.raises(DataError) as refusal:
         dkw_radius(**arguments)
     assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize("dimension", [1, 4])
+@pytest.mark.parametrize("samples", [30, 1000])
+def test_the_papers_radius_is_its_formula(samples: int, dimension: int) -> None:
+    delta = 0.05 / 3
+    bound = 4 / samples * (dimension * (math.log(2 * samples / dimension) + 1) - math.log(delta / 4))
+    assert vc_radius(samples, dimension=dimension) == pytest.approx(math.sqrt(bound) / 2, rel=1e-14)
+
+
+def test_the_papers_radius_is_wider_and_needs_more_samples_than_its_dimension() -> None:
+    for samples in (2, 50, 10_000):
+        radius = vc_radius(samples)
+        assert radius is not None
+        assert radius > dkw_radius(samples)
+    assert vc_radius(1) is None
+    assert vc_radius(5, dimension=5) is None
+
+
+METRIC_BOUNDS = {
+    "kolmogorov": lambda gap, width: gap,
+    "wasserstein": lambda gap, width: gap * width,
+    "lp": lambda gap, width: gap * math.sqrt(width),
+    "cramer": lambda gap, width: gap**2 * width,
+    "energy": lambda gap, width: 2 * gap**2 * width,
+}
+
+
+@pytest.mark.parametrize("width", [0.5, 1.0, 20.0])
+@pytest.mark.parametrize("metric", METRIC_BOUNDS)
+def test_bounds_are_attained_by_functions_that_differ_evenly_everywhere(metric: str, width: float) -> None:
+    """Distribution functions 0.3 apart on the whole interval, each known to within 0.1: at most 0.5 apart."""
+    value, worst = (METRIC_BOUNDS[metric](gap, width) for gap in (0.3, 0.5))
+    assert certified_distance(metric, value, 0.2, width=width) == pytest.approx(worst)
+    assert certified_distance(metric, value, 5.0, width=width) == pytest.approx(METRIC_BOUNDS[metric](1.0, width))
+
+
+def test_without_a_range_only_kolmogorov_is_bounded_and_some_metrics_never() -> None:
+    for metric in METRIC_BOUNDS:
+        assert (certified_distance(metric, 0.1, 0.1) is None) == (metric != "kolmogorov")
+    assert certified_distance("mmd", 0.1, 0.1, width=1.0) is None
+    assert certified_distance("total_variation", 0.1, 0.1, width=1.0) is None
+
+
+def test_what_has_no_papers_radius_is_refused() -> None:
+    with pytest.raises(DataError, match="samples and dimension must be at least 1, got 0 and 1"):
+        vc_radius(0)
+    with pytest.raises(DataError, match="confidence must lie between 0 and 1"):
+        vc_radius(9, confidence=1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from metrifair.points import Curves, Interval
@@ -39,7 +39,7 @@ class Finding:
     certified_jointly: float | None = None  # the same, for all findings of the audit at once
     paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
     p_value: float | None = None  # of "the groups have one distribution", by permutation
-    witness: WitnessCurve | None = None
+    witness: WitnessCurve | None = field(default=None, repr=False)
     sentence: str = ""  # where and for whom the gap is largest
     meaning: str = ""  # what the number says
 

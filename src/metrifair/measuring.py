@@ -51,8 +51,8 @@ def unfairness(
     """
     kind = criterion_named(criterion)
     check_known("reduce", reduce, ("max", "sum"))
-    prediction = _predictions(y_pred)
-    labels, classes = _labels(y_true, kind, loss)
+    prediction = predictions_of(y_pred)
+    labels, classes = labels_of(y_true, kind, loss)
     groups = group_codes(sensitive_features, intersectional=intersectional)
     strata, sets = (None, None) if control_features is None else stratum_codes(control_features)
     same_length(
@@ -62,19 +62,15 @@ def unfairness(
         control_features=strata,
         sample_weight=sample_weight,
     )
-    positive = _positive(classes, pos_label)
+    positive = positive_of(classes, pos_label)
     cells = compiled(kind, groups.attributes, classes=classes, positive=positive, strata=sets, contrast=contrast)
     cell = torch.as_tensor(cells.of(groups.codes, labels=labels, strata=strata))
-    task = _task(kind, prediction, loss)
-    y = torch.zeros(len(cell)) if labels is None else torch.as_tensor(labels)
-    if loss == "log_loss" and classes:
-        y = _log_loss_labels(y, classes, positive, prediction)
-    score = scores(kind, task, task.output(prediction), y)
+    score = scores_of(kind, prediction, labels, classes=classes, positive=positive, loss=loss)
     vector = score.ndim == 2 and acts_on_vectors(metric)
     found = between(
         measured(metric, vector=vector),
         score if vector or score.ndim == 1 else score.T,
-        _sides(cells, cell, _weights(sample_weight)),
+        _sides(cells, cell, weights_of(sample_weight)),
         names=cells.comparisons,
         reduce="all",
         vector=vector,
@@ -82,7 +78,25 @@ def unfairness(
     return float(found.max() if reduce == "max" else found.sum())
 
 
-def _predictions(y_pred: Table) -> Tensor:
+def scores_of(
+    criterion: Criterion,
+    prediction: Tensor,
+    labels: NDArray[Any] | None,
+    *,
+    classes: tuple[object, ...],
+    positive: int,
+    loss: str | None,
+) -> Tensor:
+    """What the criterion compares: (n,), or (n, classes)."""
+    task = _task(criterion, prediction, loss)
+    y = torch.zeros(len(prediction)) if labels is None else torch.as_tensor(labels)
+    if loss == "log_loss" and classes:
+        y = _log_loss_labels(y, classes, positive, prediction)
+    return scores(criterion, task, task.output(prediction), y)
+
+
+def predictions_of(y_pred: Table) -> Tensor:
+    """Predictions (n,), or class probabilities (n, classes); finite, at least one."""
     table = columns("y_pred", y_pred)
     parts = [array_of("y_pred", column) for column in table.values()]
     prediction = torch.as_tensor(np.stack(parts, -1), dtype=torch.float64)
@@ -93,7 +107,7 @@ def _predictions(y_pred: Table) -> Tensor:
     return prediction[:, 0] if prediction.shape[1] == 1 else prediction
 
 
-def _labels(
+def labels_of(
     y_true: Table | None, criterion: Criterion, loss: str | None
 ) -> tuple[NDArray[Any] | None, tuple[object, ...]]:
     """Label codes and their classes; for a regression target, the target and no classes."""
@@ -131,7 +145,8 @@ def _log_loss_labels(y: Tensor, classes: tuple[object, ...], positive: int, pred
     return y if prediction.ndim == 2 else (y == positive).to(y.dtype)
 
 
-def _positive(classes: tuple[object, ...], pos_label: object) -> int:
+def positive_of(classes: tuple[object, ...], pos_label: object) -> int:
+    """The code of the positive label: the last class unless told."""
     if pos_label is None or not classes:
         return len(classes) - 1 if classes else 1
     if pos_label not in classes:
@@ -150,7 +165,8 @@ def _task(criterion: Criterion, prediction: Tensor, loss: str | None) -> Task:
     return regression(loss or "squared_error")
 
 
-def _weights(sample_weight: Table | None) -> Tensor | None:
+def weights_of(sample_weight: Table | None) -> Tensor | None:
+    """Weights (n,), finite and not negative."""
     if sample_weight is None:
         return None
     weight = torch.as_tensor(np.array(array_of("sample_weight", sample_weight), dtype=np.float64))

@@ -1,0 +1,167 @@
+"""Two score distributions as atoms: distinct scores in ascending order, with the weight of either side.
+
+That is all a distance on the line needs; resampling changes the weights and leaves the order alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metrifair.metrics.catalog import facts
+from metrifair.metrics.cdf import Merged
+from metrifair.metrics.kernel import kernel_function
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_BLOCK = 2**22  # kernel values held in memory at once
+
+
+class Atoms(NamedTuple):
+    """Distinct scores, and how much each side has at them: counts, or sums of weights."""
+
+    values: Floats  # (k,), ascending
+    left: Floats  # (k,)
+    right: Floats  # (k,)
+
+
+def atoms(values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None) -> Atoms:
+    """The atoms of some scores, those of the left side marked.
+
+    >>> atoms(np.array([0.5, 0.1, 0.5]), np.array([True, False, False]))
+    Atoms(values=array([0.1, 0.5]), left=array([0., 1.]), right=array([1., 1.]))
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    return atoms_at(distinct, place, on_left, weights)[0]
+
+
+def atoms_at(
+    distinct: Floats, place: Integers, on_left: NDArray[np.bool_], weights: Floats | None = None
+) -> tuple[Atoms, Integers]:
+    """The same from distinct scores and each sample's place among them, with each sample's place among the atoms.
+
+    Scores that nobody has are no atoms.
+    """
+    left, right = (
+        np.bincount(place[side], None if weights is None else weights[side], len(distinct)).astype(np.float64)
+        for side in (on_left, ~on_left)
+    )
+    used = (left > 0) | (right > 0)
+    if used.all():
+        return Atoms(distinct, left, right), place
+    return Atoms(distinct[used], left[used], right[used]), (np.cumsum(used) - 1)[place]
+
+
+def bins(found: Atoms, most: int) -> Integers:
+    """A bin for each atom: at most ``most`` bins, about equal in the even mixture of both sides, in ascending order.
+
+    >>> bins(Atoms(np.arange(4.0), np.array([3.0, 1, 0, 0]), np.array([0.0, 0, 2, 2])), 2)
+    array([0, 0, 1, 1])
+    """
+    if len(found.values) <= most:
+        return np.arange(len(found.values))
+    mixture = found.left / found.left.sum() + found.right / found.right.sum()
+    middle = np.cumsum(mixture) - mixture / 2
+    number = np.minimum((middle * (most / 2)).astype(np.int64), most - 1)
+    return np.cumsum(np.diff(number, prepend=number[0]) > 0).astype(np.int64)
+
+
+def coarsened(found: Atoms, bin_of: Integers) -> Atoms:
+    """The atoms of each bin taken together, at the largest: distribution functions are still exact there.
+
+    >>> coarsened(Atoms(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
+    Atoms(values=array([1., 2.]), left=array([2., 0.]), right=array([1., 1.]))
+    """
+    last = np.append(np.flatnonzero(np.diff(bin_of)), len(bin_of) - 1)
+    left, right = (np.bincount(bin_of, side).astype(np.float64) for side in found[1:])
+    return Atoms(found.values[last], left, right)
+
+
+def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metrics: Sequence[str]) -> dict[str, Floats]:
+    """Plug-in distances, by metric, between sides of weights (..., k) at ``values`` (k,): one for each leading index.
+
+    >>> distances_of(np.array([0.0, 1, 3]), np.array([1, 1, 0]), np.array([[0, 1, 1], [1, 1, 0]]), ["wasserstein"])
+    {'wasserstein': array([1.5, 0. ])}
+    """
+    return distances_between(values, shares(left) - shares(right), metrics)
+
+
+def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
+    """The same from the left side's shares less the right side's, (..., k): no distance needs to know more."""
+    if len(values) == 1:  # all scores are equal
+        return {metric: np.zeros(signed.shape[:-1]) for metric in metrics}
+    difference = torch.from_numpy(signed)
+    points = torch.from_numpy(values).expand(difference.shape)
+    both = Merged(points, difference.cumsum(-1), torch.zeros(()))
+    return {metric: _distance(metric, both, difference).numpy() for metric in metrics}
+
+
+def shares(weights: NDArray[Any]) -> Floats:
+    """Weights (..., k) as shares of their sum."""
+    found: Floats = weights / weights.sum(-1, keepdims=True)
+    return found
+
+
+def _distance(metric: str, both: Merged, signed: Tensor) -> Tensor:
+    of_merged = facts(metric).of_merged
+    return _mean_kernel(both.points, signed) if of_merged is None else of_merged(both)
+
+
+def _mean_kernel(points: Tensor, signed: Tensor) -> Tensor:
+    """Sum of signed_i signed_j K(z_i, z_j), in blocks of columns; the kernel is the default one of mmd_squared."""
+    line = points[(0,) * (points.ndim - 1)]
+    kernel = kernel_function("gaussian", 1.0, line)
+    width = max(1, _BLOCK // len(line))
+    parts = [
+        ((signed @ kernel(line.unsqueeze(-1), line[start : start + width])) * signed[..., start : start + width]).sum(
+            -1
+        )
+        for start in range(0, len(line), width)
+    ]
+    return torch.stack(parts).sum(0)
+
+
+def unbiased_distance(metric: str, found: Atoms, value: float) -> float | None:
+    """The U-statistic of unweighted samples, from its plug-in value; None where there is none.
+
+    >>> unbiased_distance("energy", atoms(np.array([0.0, 1, 1, 3]), np.arange(4) < 2), 1.5)
+    0.0
+    """
+    sizes = found.left.sum(), found.right.sum()
+    if facts(metric).unbiased is None or min(sizes) < 2:
+        return None
+    spreads = (_spread(metric, found.values, side / size) for side, size in zip(found[1:], sizes, strict=True))
+    return float(value - sum(spread / (size - 1) for spread, size in zip(spreads, sizes, strict=True)))
+
+
+def _spread(metric: str, values: Floats, shares: Floats) -> float:
+    """Mean distance (1 - kernel, for MMD) between two independent samples of one side."""
+    if metric == "energy":
+        below = np.cumsum(shares)[:-1]
+        return float(2 * (below * (1 - below) * np.diff(values)).sum())
+    return 1.0 - float(_mean_kernel(torch.from_numpy(values), torch.from_numpy(shares)))
+
+
+class Gap(NamedTuple):
+    """Where two distribution functions are furthest apart, and the share of either side at or below it."""
+
+    score: float
+    shares: tuple[float, float]
+
+
+def largest_gap(found: Atoms) -> Gap:
+    """The score at which the shares at or below it differ most.
+
+    >>> largest_gap(atoms(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True])))
+    Gap(score=0.2, shares=(0.6666666666666666, 0.0))
+    """
+    below = [np.cumsum(side) / side.sum() for side in found[1:]]
+    height = np.abs(below[0] - below[1])
+    at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, whatever the rounding
+    return Gap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))

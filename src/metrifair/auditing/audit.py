@@ -1,0 +1,196 @@
+"""``audit(...)``: how unfair any scores are, for whom, in which sense, and how sure one can be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from metrifair.auditing.asking import requested
+from metrifair.auditing.conducting import conducted
+from metrifair.auditing.frames import Backend, frame_of, json_of, table_of
+from metrifair.auditing.inputs import given
+from metrifair.auditing.remarks import worst_of
+from metrifair.cells import Contrast
+from metrifair.choices import check_switches
+from metrifair.criteria import Criterion
+from metrifair.errors import DataError
+from metrifair.findings import AuditRecord, Decisions, Finding, Note
+from metrifair.fitting import seed_of
+from metrifair.report.auditpage import audit_html
+from metrifair.report.page import write_html
+from metrifair.report.saving import save
+from metrifair.report.scales import figure_text
+from metrifair.report.view import FrontierView
+from metrifair.tables import Table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What an audit found: findings, decisions, notes and a summary, and ways to hand them on.
+
+    >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+    >>> found.worst().value, found.worst("wasserstein").groups
+    (0.5, ('a', 'b'))
+    >>> found
+    Audit of 4 samples: 3 findings, 1 table of decisions, 1 note
+    largest kolmogorov distance 0.500: sensitive_features 'a' against 'b', everyone (statistical_parity)
+    """
+
+    record: AuditRecord
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Distances between groups, by attribute, criterion, set and metric."""
+        return self.record.findings
+
+    @property
+    def decisions(self) -> Sequence[Decisions]:
+        """Rates at the threshold, by attribute and stratum."""
+        return self.record.decisions
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """What to know before acting on the figures."""
+        return self.record.notes
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """The audit in plain sentences, the most important first."""
+        return self.record.summary
+
+    def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
+        """The finding with the largest value: by this metric, or else by Kolmogorov or the first one audited."""
+        found = worst_of(self.findings, metric, criterion)
+        if found is None:
+            asked = ", ".join(
+                f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value
+            )
+            metrics = sorted({finding.metric for finding in self.findings})
+            criteria = sorted({finding.criterion for finding in self.findings})
+            raise DataError(
+                f"no finding with {asked}; this audit has the metrics {metrics} and the criteria {criteria}"
+            )
+        return found
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The findings as a data frame, one row each: polars where it is installed, else pandas, or as told."""
+        return frame_of(self.record, backend)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The whole audit as strict JSON text, also written to ``path`` if given.
+
+        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
+        ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
+        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` and
+        ``summary``. What is not known is null; there is no NaN.
+        """
+        text = json_of(self.record)
+        if path is not None:
+            save(path, text.encode())
+        return text
+
+    def to_html(
+        self, path: str | os.PathLike[str], *, title: str = "Fairness audit", frontier: FrontierView | None = None
+    ) -> None:
+        """Write the audit as one HTML page that needs nothing but a browser.
+
+        ``frontier`` adds what fairer models would cost: ``front.view()`` of a ``Frontier``.
+        """
+        write_html(path, audit_html(self.record, title=title, frontier=frontier))
+
+    def __repr__(self) -> str:
+        counts = (
+            (len(self.findings), "finding", ""),
+            (len(self.decisions), "table", " of decisions"),
+            (len(self.notes), "note", ""),
+        )
+        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in counts)
+        first = f"Audit of {self.record.rows:,} samples: {listed}"
+        worst = worst_of(self.findings)
+        if worst is None:
+            return first
+        who = f"{worst.attribute} {worst.groups[0]!r} against {worst.groups[1]!r}, {worst.within} ({worst.criterion})"
+        return f"{first}\nlargest {worst.metric} distance {figure_text(worst.value)}: {who}"
+
+    def _repr_html_(self) -> str:
+        return table_of(self.record)
+
+
+def audit(
+    y_pred: Table,
+    *,
+    sensitive_features: Table,
+    y_true: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    criteria: Sequence[str | Criterion] | str | Criterion | None = None,
+    metrics: Sequence[str] | str | None = None,
+    threshold: float | None = 0.5,
+    confidence: float = 0.95,
+    random_state: Any = None,
+    contrast: Contrast = "pairs",
+    intersectional: bool = False,
+    pos_label: object = None,
+    loss: str | None = None,
+    score_range: tuple[float, float] | None = None,
+    resamples: int = 500,
+    permutations: int = 999,
+) -> Audit:
+    """How unfair scores are, for whom, in which sense, and how sure one can be of it.
+
+    For every attribute, criterion, set and pair of groups (each against the rest, where there are more than 30), and
+    for every metric: the distance of the samples, an unbiased value where there is one, a bootstrap interval, upper
+    bounds certified for scores that were not trained on, a permutation p-value, the utility that shows the gap (in
+    audits of up to 1,000 comparisons), and words. Further, rates of decisions at the threshold.
+
+    Parameters
+    ----------
+    y_pred : predictions (n,): probabilities, or scores of any scale; or class probabilities (n, classes): of two
+        classes the positive one's counts, of more each class is audited by itself
+    sensitive_features : a column, or a table of several attributes; missing values are unknown groups, left out
+    y_true : outcomes: labels, or a regression target
+    control_features : strata; every comparison is made within each of them
+    criteria : names or Criterion values; by default statistical parity (within the strata, if given), with two labels
+        also equal opportunity and predictive equality (together they are equalized odds), with more labels equalized
+        odds. Risk parity needs to know its ``loss``
+    metrics : names; kolmogorov, wasserstein and energy by default
+    threshold : scores from here on are decisions for; None: no decisions. Scores 0 and 1 are decisions themselves
+    score_range : lowest and highest score that can occur; [0, 1] for probabilities. Without it only the Kolmogorov
+        distance is certified
+    resamples, permutations : how many, for intervals and p-values; 0: none
+
+    Examples
+    --------
+    >>> found = audit([0.1, 0.4, 0.6, 0.7, 0.5, 0.8], sensitive_features=["a", "a", "a", "b", "b", "b"], random_state=0)
+    >>> print(found.worst().sentence)
+    At score 0.4 the gap is largest: 66.7% of “a” but 0.0% of “b” have this score or less.
+    >>> found.decisions[0].selection_ratio
+    0.3333333333333333
+    """
+    check_switches(intersectional=intersectional)
+    data = given(
+        y_pred,
+        sensitive_features=sensitive_features,
+        y_true=y_true,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        intersectional=intersectional,
+        pos_label=pos_label,
+        loss=loss,
+    )
+    request = requested(
+        data,
+        criteria=criteria,
+        metrics=metrics,
+        threshold=threshold,
+        confidence=confidence,
+        contrast=contrast,
+        score_range=score_range,
+        resamples=resamples,
+        permutations=permutations,
+    )
+    return Audit(conducted(data, request, np.random.default_rng(seed_of(random_state))))

@@ -1,0 +1,148 @@
+"""Columns of a file as numbers and codes; levels are learned as they are met, so that one pass tells all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.auditing.grids import Floats
+from metrifair.choices import require
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MISSING = ("", "na", "n/a", "nan", "null", "none")  # in a column of numbers or labels
+_FEW = 8  # levels told apart one by one: faster than looking them up
+MOST_GROUPS = 10_000
+
+
+class Roles(NamedTuple):
+    """Which columns of a file play which part."""
+
+    score: str
+    groups: tuple[str, ...]
+    label: str | None = None
+    controls: tuple[str, ...] = ()
+    weight: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns whose combinations are cells: groups, then controls, then the label."""
+        return *self.groups, *self.controls, *([] if self.label is None else [self.label])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        return *self.keys, self.score, *([] if self.weight is None else [self.weight])
+
+
+def numbers(role: str, name: str, column: pl.Series) -> Floats:
+    """A column as numbers, NaN where a value is missing; anything else is an error that shows it."""
+    pl = _polars()
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        column = text.cast(pl.Float64, strict=False)
+        strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(_MISSING))
+        if len(strange):
+            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers")
+    column = column.cast(pl.Float64)
+    values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
+    return values
+
+
+def natural(values: Sequence[object]) -> list[Any]:
+    """Values read as text, as what they look like: all whole numbers, all numbers, all true or false; else text.
+
+    >>> natural(["1", "0"]), natural(["a", "1"]), natural(["007", "7"]), natural(["True", "false"])
+    ([1, 0], ['a', '1'], ['007', '7'], [True, False])
+    """
+    text = [str(value) for value in values]
+    if {value.lower() for value in text} <= {"true", "false"}:
+        return [value.lower() == "true" for value in text]
+    for kind in (int, float):
+        try:
+            found = [kind(value) for value in text]
+        except ValueError:
+            continue
+        if kind is float and all(map(np.isfinite, found)) and len(set(found)) == len(text):
+            return found
+        if kind is int and [str(value) for value in found] == text:
+            return found
+    return text
+
+
+@dataclass
+class Levels:
+    """The values of one column, in the order in which they were met."""
+
+    role: str
+    name: str
+    most: int = MOST_GROUPS
+    values: list[Any] = field(default_factory=list)
+
+    def codes(self, column: pl.Series) -> NDArray[Any]:
+        """1 + the place of each value, 0 where it is missing."""
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
+        found = self._known(column)
+        if int(np.count_nonzero(found)) < len(column) - column.null_count() and self._learn(column, found):
+            found = self._known(column)
+        return found
+
+    def _learn(self, column: pl.Series, found: NDArray[Any]) -> bool:
+        """Take in the values that are not known yet; whether there are any."""
+        other = column.filter(_polars().Series(found == 0)).drop_nulls().unique().sort().to_list()
+        # Text without a value is missing; so is, in labels, what stands for it.
+        missing = _MISSING if self.role == "label" else ("",)
+        new = [value for value in other if str(value).strip().lower() not in missing]
+        self.values += new
+        if len(self.values) > self.most:
+            raise DataError(
+                f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
+                f"most {self.most:,} can be told apart; make them coarser"
+            )
+        return bool(new)
+
+    def _known(self, column: pl.Series) -> NDArray[Any]:
+        pl = _polars()
+        if len(self.values) <= _FEW:
+            codes = np.zeros(len(column), np.uint8)
+            for place, value in enumerate(self.values, 1):
+                equal = column == value
+                equal = equal.fill_null(value=False) if column.null_count() else equal
+                codes += equal.to_numpy().view(np.uint8) * np.uint8(place)
+            return codes
+        names = pl.Series(self.values, dtype=column.dtype).cast(pl.String)
+        places = column.cast(pl.String).cast(pl.Enum(names), strict=False).to_physical()
+        return (places.cast(pl.Int64) + 1).fill_null(0).to_numpy()
+
+
+def levels_for(roles: Roles, most: int = MOST_GROUPS) -> list[Levels]:
+    """Levels of the key columns, none of them met yet."""
+    groups, controls = len(roles.groups), len(roles.controls)
+    kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
+    return [Levels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
+
+
+def decoded(roles: Roles, levels: Sequence[Levels], codes: Sequence[NDArray[Any]], *, is_text: bool) -> dict[str, Any]:
+    """Groups, strata and labels as arguments of an audit, from codes of the key columns; None where one is missing."""
+    found: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
+    for level, code in zip(levels, codes, strict=True):
+        values = natural(level.values) if is_text else level.values
+        place = np.asarray(code, dtype=np.int64)
+        array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
+        found[level.role][level.name] = array
+    return {
+        "sensitive_features": found["group"],
+        "control_features": found["control"] or None,
+        "y_true": found["label"][roles.label] if roles.label is not None else None,
+    }
+
+
+def _polars() -> Any:
+    return require("polars", extra="cli", purpose="auditing files")

@@ -1,0 +1,239 @@
+"""Scores of any number, counted into bins in bounded memory: exact at both ends of every bin.
+
+A pass gives blocks of rows. Every bin keeps its smallest and largest score, so that ties show as bins without width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.auditing.grids import PIECES, Floats, Grid, Integers, Scale, ordered_keys, scores_of
+
+Booleans: TypeAlias = NDArray[np.bool_]
+
+_SLICE = 2**16  # rows worked on at once: they stay in the processor's cache
+
+
+class Block(NamedTuple):
+    """Some rows of a file: finite scores, the cell of each, and weights where the file has them."""
+
+    scores: Floats
+    cell: Integers
+    weight: Floats | None = None
+
+
+Pass: TypeAlias = Callable[[], Iterator[Block]]
+"""Reads all rows once; every call begins anew."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Counts (or sums of weights) of every cell in disjoint bins, in ascending order.
+
+    ``gap`` is the empty stretch up to the next bin; ``before`` what lies below a bin; ``moments`` are sums of
+    (weight x position). Positions, and so ``gap`` and ``moments``, are on the grid's scale.
+    """
+
+    low: Floats  # (k,) the smallest and largest score in each bin
+    high: Floats
+    gap: Floats
+    rows: Integers
+    before: NDArray[Any]  # (k, cells)
+    counts: NDArray[Any]
+    moments: Floats
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def total(self, field: str, cells: Integers) -> Floats:
+        """The sum of ``before``, ``counts`` or ``moments`` over some cells, by bin."""
+        values: NDArray[Any] = getattr(self, field)
+        if 2 * len(cells) <= values.shape[1]:
+            return values[:, cells].sum(1)
+        # Many comparisons are with all the rest: the sum over everyone is taken once.
+        others = np.delete(np.arange(values.shape[1]), cells)
+        return self._everyone[field] - values[:, others].sum(1)
+
+    @cached_property
+    def _everyone(self) -> dict[str, Floats]:
+        return {field: getattr(self, field).sum(1) for field in ("before", "counts", "moments")}
+
+    def __getitem__(self, chosen: Any) -> Bins:
+        return Bins(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    @property
+    def weighted(self) -> bool:
+        """True where counts are sums of weights."""
+        return bool(self.counts.dtype == np.float64)
+
+    @property
+    def single(self) -> Booleans:
+        """True where a bin holds one distinct score."""
+        return np.equal(self.low, self.high)
+
+
+def joined(first: Bins, second: Bins) -> Bins:
+    """The bins of both, in ascending order."""
+    together = [np.concatenate([getattr(first, field.name), getattr(second, field.name)]) for field in fields(Bins)]
+    return Bins(*together)[np.argsort(together[0], kind="stable")]
+
+
+class Counter:
+    """Counts blocks of rows into numbered bins."""
+
+    def __init__(self, bins: int, cells: int, *, weighted: bool) -> None:
+        self.cells = cells
+        self.low, self.high = np.full(bins, np.inf), np.full(bins, -np.inf)
+        self.rows = np.zeros(bins, np.int64)
+        self.counts = np.zeros(bins * cells, np.float64 if weighted else np.int64)
+        self.moments = np.zeros(bins * cells)
+
+    def add(self, number: Integers, positions: Floats, block: Block) -> None:
+        """Count rows, given the bin and position of each."""
+        place = number * self.cells + block.cell
+        np.minimum.at(self.low, number, block.scores)
+        np.maximum.at(self.high, number, block.scores)
+        if block.weight is None:
+            np.add.at(self.counts, place, 1)
+            np.add.at(self.moments, place, positions)
+        else:
+            np.add.at(self.rows, number, 1)
+            np.add.at(self.counts, place, block.weight)
+            np.add.at(self.moments, place, block.weight * positions)
+
+    def bins(self, scale: Scale, parents: Bins | None = None, parent: Integers | None = None) -> Bins:
+        """The bins that hold rows; ``parents`` are the same rows in fewer bins, ``parent`` tells which."""
+        counts = self.counts.reshape(-1, self.cells)
+        rows = self.rows if self.counts.dtype == np.float64 else counts.sum(1)
+        used = np.flatnonzero(rows)
+        low, high, counts = self.low[used], self.high[used], counts[used]
+        before = np.cumsum(counts, axis=0) - counts
+        if parents is None or parent is None:
+            gap = _gaps(low, high, scale)
+        else:
+            gap = _gaps(low, high, scale, parents, parent[used])
+            before += _offsets(parents)[parent[used]]
+        return Bins(low, high, gap, rows[used], before, counts, self.moments.reshape(-1, self.cells)[used])
+
+
+def _gaps(
+    low: Floats, high: Floats, scale: Scale, parents: Bins | None = None, parent: Integers | None = None
+) -> Floats:
+    """The stretch after each bin: after the last one in a parent, that of the parent."""
+    gap = np.append(scale.positions(low[1:]) - scale.positions(high[:-1]), 0.0)
+    if parents is not None and parent is not None:
+        last = np.append(parent[1:] != parent[:-1], True)
+        gap[last] = parents.gap[parent[last]]
+    return gap
+
+
+def _offsets(parents: Bins) -> NDArray[Any]:
+    """What lies below each bin but in none of the bins before it."""
+    offsets: NDArray[Any] = parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts)
+    return offsets
+
+
+def slices(block: Block) -> Iterator[Block]:
+    """A block in pieces that fit the processor's cache."""
+    for start in range(0, len(block.scores), _SLICE):
+        part = slice(start, start + _SLICE)
+        yield Block(block.scores[part], block.cell[part], None if block.weight is None else block.weight[part])
+
+
+def counted(read: Pass, grid: Grid, cells: int, *, weighted: bool) -> Bins:
+    """All rows in the bins of a grid: one pass."""
+    counter = Counter(int(grid.bin_of[-1]) + 1, cells, weighted=weighted)
+    for block in read():
+        for part in slices(block):
+            positions = grid.scale.positions(part.scores)
+            number = grid.bin_of.take(grid.pieces(part.scores, positions), mode="clip")
+            counter.add(number, positions, part)
+    return counter.bins(grid.scale)
+
+
+def _chosen(block: Block, which: Booleans) -> Block:
+    return Block(block.scores[which], block.cell[which], None if block.weight is None else block.weight[which])
+
+
+def _near(read: Pass, grid: Grid, tops: Floats, bottoms: Floats) -> Iterator[Block]:
+    """The rows in the same pieces of the grid as some stretches: found faster than those in the stretches."""
+    opened = np.zeros(PIECES + 1, np.int64)
+    for ends, sign, after in ((bottoms, 1, 0), (tops, -1, 1)):
+        np.add.at(opened, grid.pieces(ends, grid.scale.positions(ends)) + after, sign)
+    inside = np.cumsum(opened) > 0
+    for block in read():
+        for part in slices(block):
+            place = grid.pieces(part.scores, grid.scale.positions(part.scores))
+            near = inside.take(place, mode="clip")
+            if near.any():
+                yield _chosen(part, near)
+
+
+def recounted(read: Pass, grid: Grid, parents: Bins, most: int) -> Bins:
+    """The rows of some bins in about ``most`` finer ones: one pass.
+
+    Heavier bins are cut into more parts, equal on the scale of the keys: cutting bit patterns comes to single scores
+    after few passes, whatever their scale.
+    """
+    tops, parent = _cuts(parents, most)
+    counter = Counter(len(tops), parents.counts.shape[1], weighted=parents.weighted)
+    for block, number in _rows_under(read, grid, tops, parents.low[parent]):
+        counter.add(number, grid.scale.positions(block.scores), block)
+    return counter.bins(grid.scale, parents, parent)
+
+
+def singled(read: Pass, grid: Grid, parents: Bins, most: int) -> Iterator[Bins]:
+    """The rows of some bins, held in memory, as bins of one distinct score; at most ``most`` at a time: one pass."""
+    kept = [block for block, _ in _rows_under(read, grid, parents.high, parents.low)]
+    scores, cell = np.concatenate([part.scores for part in kept]), np.concatenate([part.cell for part in kept])
+    weights = [part.weight for part in kept if part.weight is not None]
+    weight = np.concatenate(weights) if weights else None
+    kept.clear()
+    order = np.argsort(scores)
+    scores, cell, weight = scores[order], cell[order], None if weight is None else weight[order]
+    starts = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
+    ends = np.append(starts[1:], len(scores))
+    distinct = scores[starts]
+    parent = np.searchsorted(parents.high, distinct)
+    gap, offsets = _gaps(distinct, distinct, grid.scale, parents, parent), _offsets(parents)
+    for first in range(0, len(starts), most):
+        some = slice(first, first + most)
+        rows = slice(starts[first], ends[some][-1])
+        number = np.repeat(np.arange(len(starts[some])), (ends - starts)[some])
+        counts = np.zeros((len(starts[some]), parents.counts.shape[1]), parents.counts.dtype)
+        np.add.at(counts, (number, cell[rows]), 1 if weight is None else weight[rows])
+        before = np.cumsum(counts, axis=0) - counts + offsets[parent[some]]
+        moments = counts * grid.scale.positions(distinct[some])[:, None]
+        yield Bins(distinct[some], distinct[some], gap[some], (ends - starts)[some], before, counts, moments)
+        offsets = offsets + counts.sum(0)  # these rows lie below all that follow
+
+
+def _rows_under(read: Pass, grid: Grid, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:
+    """The rows that lie between a bottom and its top, with the number of that pair: disjoint, in ascending order."""
+    for block in _near(read, grid, tops, bottoms):
+        number = np.searchsorted(tops, block.scores)
+        inside = (number < len(tops)) & (block.scores >= bottoms.take(number, mode="clip"))
+        yield _chosen(block, inside), number[inside]
+
+
+def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
+    """The largest score that each part of each bin may hold, ascending, and the bin that it is a part of."""
+    first, last = ordered_keys(parents.low), ordered_keys(parents.high)
+    width = (last - first).astype(np.float64)
+    share = parents.rows / parents.rows.sum()
+    parts = np.minimum(np.maximum(2, share * most), width + 1).astype(np.uint64)
+    parent = np.repeat(np.arange(len(parents)), parts.astype(np.int64))
+    place = (np.arange(len(parent)) - np.repeat(np.cumsum(parts) - parts, parts.astype(np.int64))).astype(np.uint64)
+    # Rounded down, so that the steps never pass the end; the last part takes what is left.
+    one = np.uint64(1)
+    step = np.maximum((last - first) // parts, one)
+    tops = scores_of(first[parent] + step[parent] * (place + one) - one)
+    ends = np.append(parent[1:] != parent[:-1], True)
+    tops[ends] = parents.high[parent[ends]]
+    return tops, parent

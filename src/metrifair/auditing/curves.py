@@ -1,0 +1,47 @@
+"""Score distributions of groups, ready to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from metrifair.auditing.atoms import Floats
+from metrifair.points import Curves
+
+_GRID = 101
+_MOST_ATOMS = 2_000
+
+
+def curves_of(
+    values: Floats, weights: Mapping[str, Floats], sizes: Mapping[str, int], score_range: tuple[float, float]
+) -> Curves:
+    """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
+
+    >>> curves = curves_of(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
+    >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
+    (0.25, 1.0, 101)
+    """
+    low, high = score_range
+    grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
+    density, cumulative = {}, {}
+    for name, weight in weights.items():
+        own = weight > 0
+        points, share = values[own], weight[own] / weight.sum()
+        below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
+        cumulative[name] = np.minimum(below, 1.0).round(5).tolist()
+        density[name] = _density(points, share, sizes[name], grid)
+    return Curves([float(f"{score:.9g}") for score in grid], density, cumulative)
+
+
+def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:
+    """Bumps of the width of Scott's rule; many points are thinned to their quantiles."""
+    length = float(grid[-1] - grid[0])
+    away = (points - float(share @ points)) / length  # squares of huge scores would overflow
+    width = max(length * float(np.sqrt(share @ away**2)) * size**-0.2, float(grid[1] - grid[0]) / 2)
+    if len(points) > _MOST_ATOMS:
+        levels = (np.arange(_MOST_ATOMS) + 0.5) / _MOST_ATOMS
+        points = points[np.minimum(np.searchsorted(np.cumsum(share), levels), len(points) - 1)]
+        share = np.full(_MOST_ATOMS, 1.0 / _MOST_ATOMS)
+    bumps = np.exp(-(((grid[:, None] - points) / width) ** 2) / 2) @ share
+    return [float(f"{height:.5g}") for height in bumps / (width * np.sqrt(2 * np.pi))]

@@ -1,0 +1,99 @@
+"""Findings in words: where and for whom the gap is largest, and what the number says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from metrifair.auditing.atoms import Atoms, Gap, largest_gap
+from metrifair.findings import WitnessCurve
+from metrifair.metrics.witness import witness
+from metrifair.report.scales import percent_text
+
+_GRID = 100
+
+
+def score_text(score: float) -> str:
+    """A score with three digits.
+
+    >>> score_text(0.43217), score_text(-12345.6)
+    ('0.432', '-1.23e+04')
+    """
+    return f"{score:.3g}"
+
+
+def quoted(name: str) -> str:
+    """A group's name, set apart from the sentence around it."""
+    return f"“{name}”"
+
+
+def witness_curve(metric: str, found: Atoms) -> WitnessCurve:
+    """The utility that shows the gap, on at most 101 scores that include the one of the largest gap."""
+    utility = witness(found.values, found.values, metric=metric, u_weights=found.left, v_weights=found.right)
+    grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
+    return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
+
+
+def gap_sentence(groups: tuple[str, str], gap: Gap) -> str:
+    """Where the shares differ most, and whose are larger.
+
+    >>> gap_sentence(("men", "women"), Gap(0.43, (0.41, 0.62)))
+    'At score 0.43 the gap is largest: 62.0% of “women” but 41.0% of “men” have this score or less.'
+    >>> gap_sentence(("men", "women"), Gap(0.43, (0.5, 0.5)))
+    'No score tells “men” from “women”: their distributions agree.'
+    """
+    (less, many), (more, few) = sorted(zip(gap.shares, groups, strict=True))
+    if less == more:
+        return f"No score tells {quoted(groups[0])} from {quoted(groups[1])}: their distributions agree."
+    return (
+        f"At score {score_text(gap.score)} the gap is largest: {percent_text(more)} of {quoted(few)} but "
+        f"{percent_text(less)} of {quoted(many)} have this score or less."
+    )
+
+
+def mean_sentence(groups: tuple[str, str], found: Atoms) -> str:
+    """Whose scores are higher on average.
+
+    >>> mean_sentence(("a", "b"), Atoms(np.array([0.0, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 3.0])))
+    'The mean score is 0.75 for “b” and 0.5 for “a”.'
+    """
+    means = [float(np.average(found.values, weights=side)) for side in (found.left, found.right)]
+    (low, lower), (high, higher) = sorted(zip(means, groups, strict=True))
+    return f"The mean score is {score_text(high)} for {quoted(higher)} and {score_text(low)} for {quoted(lower)}."
+
+
+def sentence_of(metric: str, groups: tuple[str, str], found: Atoms) -> str:
+    """Where and for whom the gap shows, for one metric."""
+    gap = gap_sentence(groups, largest_gap(found))
+    return f"{mean_sentence(groups, found)} {gap}" if metric == "wasserstein" else gap
+
+
+def meaning_of(metric: str, value: float, groups: tuple[str, str], gap: Gap) -> str:
+    """What the number says.
+
+    >>> meaning_of("kolmogorov", 0.21, ("men", "women"), Gap(0.43, (0.41, 0.62)))
+    'However a threshold is chosen, the shares of “men” and “women” above it differ by at most 21.0 percentage points; \
+at 0.43 they do.'
+    """
+    first, second = map(quoted, groups)
+    points = f"{100 * value:.1f} percentage points"
+    number = score_text(value)
+    half = score_text(value / 2)
+    apart = (
+        f"Take two people at random: if one is of {first} and one of {second}, their scores lie {{}} further apart, on "
+        "average, than if both are of one group (the mean over the two groups)."
+    )
+    texts = {
+        "kolmogorov": f"However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
+        f"{points}; at {score_text(gap.score)} they do.",
+        "wasserstein": f"To give {first} and {second} the same distribution, scores would have to move by {number} on "
+        "average.",
+        "energy": apart.format(half),
+        "cramer": apart.format(number),
+        "lp": f"The gap between the shares of {first} and {second} below a score, over all scores: the root of its "
+        f"summed square is {number}.",
+        "mmd": f"The mean of some smooth utility of the score differs by {score_text(max(0.0, value) ** 0.5)} between "
+        f"{first} and {second}, of no smooth utility of norm 1 by more.",
+        "total_variation": f"However a set of scores is chosen, the shares of {first} and {second} in it differ by at "
+        f"most {points}.",
+    }
+    return texts[metric]

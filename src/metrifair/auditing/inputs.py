@@ -1,0 +1,185 @@
+"""What an audit was given, checked once: predictions, groups, outcomes, weights, and the parts to compare within."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metrifair.auditing.atoms import Floats, Integers
+from metrifair.cells import Attribute, Strata, compiled
+from metrifair.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.errors import DataError
+from metrifair.measuring import labels_of, positive_of, predictions_of, scores_of, weights_of
+from metrifair.tables import Groups, Table, columns, group_codes, is_missing, levels, same_length, stratum_codes
+
+MOST_GROUPS = 10_000
+_MOST_CLASSES = 20  # whole numbers with more values than this are measurements, not classes
+_NOBODY = Attribute("nobody", ("one", "other"))
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The arguments of an audit as arrays."""
+
+    prediction: Tensor  # (n,), or (n, classes)
+    groups: Groups
+    y_true: Table | None
+    classes: tuple[object, ...]  # of the outcome; empty without one and for a regression target
+    positive: int
+    strata: tuple[Integers, Strata] | None
+    weights: Floats | None
+    loss: str | None
+
+    def __len__(self) -> int:
+        return len(self.prediction)
+
+    @property
+    def has_target(self) -> bool:
+        """True where the outcome is a measurement."""
+        return self.y_true is not None and not self.classes
+
+    @property
+    def score(self) -> Floats | None:
+        """The one prediction of each sample: of the positive class, where there are two; None for more classes."""
+        if self.prediction.ndim == 1:
+            return self.prediction.numpy()
+        return self.prediction[:, self.positive].numpy() if self.prediction.shape[1] == 2 else None
+
+    @property
+    def outcome(self) -> Floats | None:
+        """The outcome as a number: the target, or 1 at the positive one of two labels; None for several classes."""
+        if self.y_true is None or len(self.classes) > 2:
+            return None
+        column = next(iter(columns("y_true", self.y_true).values()))
+        if self.has_target:
+            return np.asarray(column, dtype=np.float64)
+        return np.asarray(column == self.classes[self.positive], dtype=np.float64)
+
+    @property
+    def probabilities(self) -> bool:
+        """True where all predictions lie in [0, 1] and nothing says that they are measurements."""
+        return not self.has_target and float(self.prediction.min()) >= 0 and float(self.prediction.max()) <= 1
+
+
+def given(
+    y_pred: Table,
+    *,
+    sensitive_features: Table,
+    y_true: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    intersectional: bool = False,
+    pos_label: object = None,
+    loss: str | None = None,
+) -> Given:
+    """The arguments, checked."""
+    prediction = predictions_of(y_pred)
+    if not np.isfinite(float(prediction.max()) - float(prediction.min())):
+        raise DataError("y_pred spans more than floating-point numbers can; scale the scores down")
+    groups = group_codes(sensitive_features, intersectional=intersectional)
+    strata = None if control_features is None else stratum_codes(control_features)
+    same_length(
+        y_pred=prediction,
+        y_true=y_true,
+        sensitive_features=groups.codes,
+        control_features=None if strata is None else strata[0],
+        sample_weight=sample_weight,
+    )
+    for attribute in groups.attributes:
+        check_groups(attribute.name, len(attribute.groups))
+    weights = weights_of(sample_weight)
+    classes = () if y_true is None else _classes(y_true)
+    positive = positive_of(classes, pos_label)
+    return Given(
+        prediction,
+        groups,
+        y_true,
+        classes,
+        positive,
+        strata,
+        None if weights is None else weights.numpy(),
+        loss,
+    )
+
+
+def check_groups(attribute: str, groups: int) -> None:
+    """Raise a DataError unless there are two groups to compare, and not more than an audit can list."""
+    if groups < 2:
+        raise DataError(f"{attribute} must hold at least two groups, got {groups}; there is nobody to compare with")
+    if groups > MOST_GROUPS:
+        raise DataError(
+            f"{attribute} holds {groups:,} groups, an audit compares at most {MOST_GROUPS:,}; merge groups, or cut "
+            "numbers such as ages into ranges"
+        )
+
+
+def _classes(y_true: Table) -> tuple[object, ...]:
+    """The labels in ascending order; none where the outcome is a measurement."""
+    (name, column), *others = columns("y_true", y_true).items()
+    if others:
+        raise DataError(f"y_true must be one column, got {len(others) + 1}")
+    missing = int(is_missing(column).sum())
+    if missing:
+        raise DataError(f"{name} misses {missing} of {len(column)} values; leave those samples out")
+    found = levels(name, column)
+    whole = all(isinstance(level, str | bool) or level == int(level) for level in found[: _MOST_CLASSES + 1])  # type: ignore[call-overload]
+    return found if len(found) <= 2 or (whole and len(found) <= _MOST_CLASSES) else ()
+
+
+class Part(NamedTuple):
+    """The scores that one criterion compares within one of its sets."""
+
+    criterion: str
+    within: str
+    rows: Integers  # of the samples in the set
+    distinct: Floats  # scores of those samples, ascending
+    place: Integers  # of each sample's score among them
+    of_predictions: bool = True  # False: of losses or another score, whose range is not that of the predictions
+
+
+def parts(data: Given, criteria: Sequence[Criterion]) -> Iterator[Part]:
+    """Every criterion x set; class probabilities of three or more classes one class at a time."""
+    for criterion in criteria:
+        labels, classes = labels_of(data.y_true, criterion, data.loss if criterion.score == "loss" else None)
+        positive = data.positive if classes == data.classes else positive_of(classes, None)
+        scores = _scores(data, criterion, labels, classes, positive)
+        for name, inside in _sets(data, criterion, labels, classes, positive):
+            rows = np.flatnonzero(inside)
+            for of_class, score in scores.items():
+                within = ", ".join(text for text in (name, of_class) if text)
+                distinct, place = np.unique(score[rows], return_inverse=True)
+                yield Part(criterion.name, within, rows, distinct, place, criterion.score == "prediction")
+
+
+def _scores(
+    data: Given, criterion: Criterion, labels: NDArray[Any] | None, classes: tuple[object, ...], positive: int
+) -> dict[str, Floats]:
+    """Scores (n,) by the class whose probability they are; by "" where there is one score."""
+    if criterion.score == "prediction" and data.score is not None:
+        return {"": data.score}
+    loss = data.loss if criterion.score == "loss" else None
+    found = scores_of(criterion, data.prediction, labels, classes=classes, positive=positive, loss=loss).numpy()
+    if found.ndim == 1:
+        return {"": found}
+    names = data.classes if len(data.classes) == found.shape[1] else range(found.shape[1])
+    return {f"probability of {name}": np.ascontiguousarray(found[:, place]) for place, name in enumerate(names)}
+
+
+def strata_of(data: Given) -> list[tuple[str, NDArray[np.bool_]]]:
+    """The strata by name, or everyone."""
+    return _sets(data, STATISTICAL_PARITY, None, (), 1)
+
+
+def _sets(
+    data: Given, criterion: Criterion, labels: NDArray[Any] | None, classes: tuple[object, ...], positive: int
+) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Who is in which set: as in training, by cells, of an attribute that tells nobody apart."""
+    strata, names = (None, None) if data.strata is None else data.strata
+    cells = compiled(criterion, [_NOBODY], classes=classes, positive=positive, strata=names)
+    cell = cells.of(np.zeros((len(data), 1), dtype=np.int64), labels=labels, strata=strata)
+    return [(comparison.within, np.isin(cell, comparison.left)) for comparison in cells.comparisons]

@@ -1,0 +1,186 @@
+"""How sure one can be of a distance: bootstrap intervals and permutation p-values, from atoms.
+
+Scores are sorted once; a resample is another set of weights on the same atoms. Above ``resolution`` atoms, neighbours
+are taken together: what moves within such a bin is a share 1/sqrt(resolution) of what moves at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.auditing.atoms import Atoms, Floats, Integers, bins, coarsened, distances_between, distances_of, shares
+from metrifair.metrics.catalog import facts
+from metrifair.metrics.witness import witness
+from metrifair.points import Interval
+
+RESOLUTION = 2048
+_BLOCK = 2**20  # numbers of one resampled side held in memory at once
+_MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
+_MANY_ROWS = 2**15
+_MAXIMA = ("kolmogorov", "total_variation")
+_STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
+
+
+class Rows(NamedTuple):
+    """Samples of one side that count differently, and so are resampled one by one."""
+
+    place: Integers  # (n,): which atom
+    weights: Floats  # (n,)
+
+
+def thinned(found: Atoms, rows: Sequence[Rows], most: int) -> tuple[Atoms, tuple[Rows, ...]]:
+    """At most ``most`` atoms, and the rows with them."""
+    bin_of = bins(found, most)
+    return coarsened(found, bin_of), tuple(Rows(bin_of[side.place], side.weights) for side in rows)
+
+
+def bootstrap(
+    found: Atoms,
+    metrics: Sequence[str],
+    *,
+    confidence: float,
+    resamples: int,
+    generator: np.random.Generator,
+    rows: Sequence[Rows] = (),
+) -> dict[str, Interval]:
+    """An interval of each distance, by resampling either side on its own.
+
+    Distances of samples overstate those of the populations, and percentiles of the bootstrap do so twice. Instead: the
+    distance is, to first order, the gap in the mean of its witness utility, whose spread over the resamples gives the
+    width; what the resamples exceed the sample by is the bias, and is taken off. For a maximum (Kolmogorov, total
+    variation) resamples show too little of it: they are magnified before the maximum is taken. Squares are handled as
+    their roots. The interval always holds the plug-in value. Near a distance of 0 this theory fails: where resamples,
+    centred, are as far from 0 as the sample, the interval begins at 0 and no bias is taken off; it is then too wide.
+    """
+    observed = shares(found.left) - shares(found.right)
+    utilities = np.stack([_utility(found, metric) for metric in metrics])
+    gaps, replicates = [], []
+    for count in _blocks(resamples, len(found.values)):
+        drawn = _resampled(found, rows, count, generator)
+        gaps.append(drawn @ utilities.T)
+        replicates.append(_replicates(found.values, observed, drawn, metrics))
+    values = distances_between(found.values, observed, metrics)
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    return {
+        metric: _interval(
+            metric,
+            float(values[metric]),
+            np.concatenate([block[metric] for block in replicates]),
+            confidence,
+            quantile * spread_of(np.concatenate([block[:, place] for block in gaps])),
+        )
+        for place, metric in enumerate(metrics)
+    }
+
+
+def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
+    """Distances (resamples, 2) by metric: of the resamples, those of maxima magnified; and of what they differ by."""
+    moved = drawn - observed
+    plain, magnified = ([name for name in metrics if (name in _MAXIMA) == chosen] for chosen in (False, True))
+    found = distances_between(values, drawn, plain)
+    if magnified:
+        found |= distances_between(values, observed + _STEEP * moved, magnified)
+    centred = distances_between(values, moved, metrics)
+    return {metric: np.stack([found[metric], centred[metric]], 1) for metric in metrics}
+
+
+def _interval(metric: str, value: float, replicates: Floats, confidence: float, half: float) -> Interval:
+    root, most = facts(metric).squared, facts(metric).most
+    if root:
+        value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
+    bias = float((replicates[:, 0] - value).mean()) / (_STEEP if metric in _MAXIMA else 1.0)
+    low, high = value - bias - half, value - bias + half
+    if value <= np.quantile(replicates[:, 1], confidence):
+        low, high = 0.0, value + half
+    low, high = max(0.0, min(value, low)), max(value, high)
+    return Interval(float(low**2), float(min(most, high**2))) if root else Interval(float(low), float(min(most, high)))
+
+
+def spread_of(values: Floats) -> float:
+    """Standard deviation, of numbers of any scale.
+
+    >>> spread_of(np.array([1e300, -1e300]))
+    1e+300
+    """
+    largest = float(np.abs(values).max())
+    return largest * float((values / largest).std()) if largest > 0 else 0.0
+
+
+def _utility(found: Atoms, metric: str) -> Floats:
+    utility = witness(found.values, found.values, metric=metric, u_weights=found.left, v_weights=found.right)
+    values: Floats = utility(found.values)
+    return values
+
+
+def _blocks(count: int, width: int) -> Iterator[int]:
+    size = max(1, _BLOCK // width)
+    for start in range(0, count, size):
+        yield min(size, count - start)
+
+
+def _resampled(found: Atoms, rows: Sequence[Rows], count: int, generator: np.random.Generator) -> Floats:
+    """Shares on the left less those on the right in ``count`` resamples, (count, k)."""
+    if rows:
+        left, right = (shares(resampled_rows(side, len(found.values), count, generator)) for side in rows)
+    else:
+        left, right = (shares(resampled_counts(side, count, generator)) for side in found[1:])
+    return left - right
+
+
+def resampled_counts(counts: NDArray[Any], resamples: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Counts (k,) of as many samples drawn with replacement: (resamples, k)."""
+    total, atoms = int(counts.sum()), len(counts)
+    if total > 4 * atoms:
+        return generator.multinomial(total, counts / total, size=resamples)
+    # Few samples are faster drawn one by one.
+    place = np.repeat(np.arange(atoms), counts.astype(np.int64))[generator.integers(total, size=(resamples, total))]
+    place += atoms * np.arange(resamples)[:, None]
+    return np.bincount(place.ravel(), minlength=resamples * atoms).reshape(resamples, atoms).astype(np.int64)
+
+
+def resampled_rows(rows: Rows, atoms: int, resamples: int, generator: np.random.Generator) -> Floats:
+    """Sums of weights at each atom, of as many rows drawn with replacement: (resamples, atoms).
+
+    Of many rows at each atom the sums are drawn, not the rows: each row counts a Poisson number of times, and their
+    sum is as good as normal.
+    """
+    if len(rows.place) > max(_MANY_ROWS, 16 * atoms):
+        mean, variance = (np.bincount(rows.place, part, atoms) for part in (rows.weights, rows.weights**2))
+        drawn = generator.standard_normal((resamples, atoms))
+        drawn *= np.sqrt(variance)
+        drawn += mean
+        return np.maximum(drawn, 0.0, out=drawn)
+    drawn = np.empty((resamples, atoms))
+    for resample in drawn:
+        chosen = generator.integers(len(rows.place), size=len(rows.place))
+        resample[:] = np.bincount(rows.place[chosen], rows.weights[chosen], atoms)
+    return drawn
+
+
+def permutation_p_values(
+    found: Atoms, metrics: Sequence[str], *, permutations: int, generator: np.random.Generator
+) -> dict[str, float | None]:
+    """How often groups dealt anew to the same scores are at least as far apart: (1 + times) / (1 + permutations).
+
+    Uniform where both sides have one distribution. For counts, not for weights.
+    """
+    pooled = (found.left + found.right).astype(np.int64)
+    if pooled.sum() >= _MOST_PERMUTED:
+        return dict.fromkeys(metrics)
+    observed = distances_of(found.values, found.left, found.right, metrics)
+    at_least = dict.fromkeys(metrics, 0)
+    dealt = int(found.left.sum())
+    # Shuffling is the faster way to deal few samples; many share atoms, which are dealt as a whole.
+    method: Literal["count", "marginals"] = "count" if pooled.sum() <= 16 * len(pooled) else "marginals"
+    for count in _blocks(permutations, len(pooled)):
+        left = generator.multivariate_hypergeometric(pooled, dealt, size=count, method=method)
+        drawn = distances_of(found.values, left, pooled - left, metrics)
+        for metric in metrics:
+            # Equal values may differ in their last digits, being sums in another order.
+            at_least[metric] += int((drawn[metric] >= observed[metric] * (1 - 1e-12)).sum())
+    return {metric: (1 + times) / (1 + permutations) for metric, times in at_least.items()}

@@ -1,0 +1,215 @@
+"""Distances between the groups of a file of any size: bins, proven brackets, and passes that narrow them.
+
+A first pass has surveyed the file. The second counts all rows in bins of about equal weight, the base. Each further
+pass cuts up only the bins that matter: those which may hold a larger gap than any attained so far (until none is left:
+the Kolmogorov distance is exact), and those that contribute most to a bracket wider than the tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from metrifair.auditing.atoms import Gap
+from metrifair.auditing.brackets import SUMS, Bounds, Sides, bounds
+from metrifair.auditing.counting import Bins, Booleans, Pass, counted, joined, recounted, singled
+from metrifair.auditing.grids import Floats, Scale, grid_of
+from metrifair.choices import check_known
+from metrifair.points import Interval
+
+METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
+"""Metrics that counts in bins bound; MMD needs all pairs of scores."""
+
+_MOST_COUNTS = 2**21  # bins x cells
+_MOST_BINS, _FEWEST_BINS = 2**16, 64
+_MOST_PASSES = 16
+_EXACT_ROWS = 2**20  # that are held in memory at the end
+_ROUNDING = 1e-13
+
+
+@dataclass
+class Survey:
+    """What the first pass learned: the range of the scores, and a sample of them spread over the whole file."""
+
+    low: float = inf
+    high: float = -inf
+    rows: int = 0
+    most: int = 2**17
+    _step: int = 1
+    _skip: int = 0
+    _parts: list[Floats] = field(default_factory=list)
+
+    def add(self, scores: Floats) -> None:
+        """Take in the scores of some rows."""
+        if len(scores) == 0:
+            return
+        self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
+        self.rows += len(scores)
+        self._parts.append(scores[self._skip :: self._step].copy())
+        self._skip = (self._skip - len(scores)) % self._step
+        while sum(map(len, self._parts)) > self.most:
+            self._halve()
+
+    def _halve(self) -> None:
+        """Keep every second score of the sample, and take half as many from now on."""
+        together = np.concatenate(self._parts)
+        self._parts = [together[::2]]
+        self._skip += self._step * (len(together) % 2)
+        self._step *= 2
+
+    @property
+    def sample(self) -> Floats:
+        """Scores at equal steps through the file."""
+        return np.concatenate(self._parts)
+
+
+@dataclass
+class Measured:
+    """What is known of one comparison, once bins need not be looked into any more."""
+
+    sides: Sides
+    gap: Gap = field(default=Gap(0.0, (0.0, 0.0)))
+    reachable: float = 0.0
+    low: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0.0))
+    high: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0.0))
+
+    @property
+    def attained(self) -> float:
+        """The largest difference seen."""
+        return abs(self.gap.shares[0] - self.gap.shares[1])
+
+    def bracket(self, metric: str, scale: Scale) -> Interval:
+        """Bounds between which the distance of the two empirical distributions lies."""
+        if metric == "kolmogorov":
+            return Interval(self.attained, max(self.attained, self.reachable))
+        if metric == "total_variation":
+            return Interval(self.low[metric], self.high[metric])
+        base = "wasserstein" if metric == "wasserstein" else "cramer"
+        factor = 2.0 if metric == "energy" else 1.0
+        ends = (factor * side[base] / scale.inverse for side in (self.low, self.high))
+        return Interval(*(sqrt(end) if metric == "lp" else end for end in ends))
+
+    def look(self, bins: Bins, found: Bounds) -> None:
+        """Remember the largest gap."""
+        at = int(found.attained.argmax())
+        if found.attained[at] > self.attained or self.reachable == 0.0:
+            upto = bins.before[at] + bins.counts[at]
+            shares = (upto[self.sides.left].sum() / self.sides.totals[0], upto[self.sides.right].sum())
+            self.gap = Gap(float(bins.high[at]), (float(shares[0]), float(shares[1] / self.sides.totals[1])))
+
+    def settle(self, found: Bounds, done: Booleans) -> None:
+        """Add up the bins that will not be cut."""
+        self.reachable = max(self.reachable, float(found.reachable[done].max(initial=0.0)))
+        for name in SUMS:
+            self.low[name] += float(found.low[name][done].sum())
+            self.high[name] += float(found.high[name][done].sum())
+
+    def urgency(self, found: Bounds, tolerances: dict[str, float]) -> Floats:
+        """How much every bin matters; 0 for bins that need not be cut."""
+        excess = found.reachable - self.attained
+        urgent = np.where(excess > _ROUNDING, excess, 0.0)
+        for name, tolerance in tolerances.items():
+            width = found.high[name] - found.low[name]
+            left = max((tolerance - (self.high[name] - self.low[name])) / 2, _ROUNDING)
+            order = np.argsort(width)
+            # The widest are cut, so that all others together stay within half of what is left of the tolerance.
+            cut = order[np.cumsum(width[order]) > left]
+            urgent[cut] = np.maximum(urgent[cut], width[cut] / left)
+        return urgent
+
+
+class Result(NamedTuple):
+    """The base bins, their scale, what was found for each comparison, and whether every bracket is narrow enough."""
+
+    base: Bins
+    scale: Scale
+    found: tuple[Measured, ...]
+    complete: bool
+
+
+def measured(
+    read: Pass,
+    survey: Survey,
+    sides: Sequence[Sides],
+    metrics: Sequence[str],
+    *,
+    cells: int,
+    weighted: bool = False,
+    tolerance: float = 1e-5,
+    most_bins: int | None = None,
+    exact_rows: int | None = None,
+) -> Result:
+    """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores."""
+    for metric in metrics:
+        check_known("metric", metric, METRICS)
+    most = most_bins or max(_FEWEST_BINS, min(_MOST_BINS, _MOST_COUNTS // cells))
+    grid = grid_of(survey.sample, survey.low, survey.high, most)
+    found = tuple(Measured(one) for one in sides)
+    goal = _Goal(tuple(metrics), tolerance, float(np.ptp(grid.scale.positions(np.array([survey.low, survey.high])))))
+    base = counted(read, grid, cells, weighted=weighted)
+    bins, urgent = _still_urgent(base, found, grid.scale, goal)
+    for _ in range(_MOST_PASSES):
+        if len(bins) == 0:
+            break
+        few = _worst_rows(bins, urgent, _EXACT_ROWS if exact_rows is None else exact_rows)
+        if few.all() or (few.any() and len(bins) > most):
+            for block in singled(read, grid, bins[few], most):
+                _still_urgent(block, found, grid.scale, goal)
+            bins = bins[~few]
+        else:
+            worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, most // 4)])
+            bins = joined(bins[~worst], recounted(read, grid, bins[worst], most))
+        bins, urgent = _still_urgent(bins, found, grid.scale, goal)
+    _settle(bins, found, grid.scale, np.ones(len(bins), dtype=np.bool_))
+    return Result(base, grid.scale, found, len(bins) == 0)
+
+
+def _worst_rows(bins: Bins, urgent: Floats, most: int) -> Booleans:
+    """The most urgent bins, as long as they hold at most so many rows together."""
+    order = np.argsort(-urgent, kind="stable")
+    return np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most])
+
+
+def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
+    """The bins that have to be cut, and how urgently; the others are added up."""
+    urgent = np.zeros(len(bins))
+    if len(bins) == 0:
+        return bins, urgent
+    for one in found:
+        proven = bounds(bins, one.sides, scale)
+        one.look(bins, proven)
+        lowest = one.low["cramer"] + float(proven.low["cramer"].sum())
+        np.maximum(urgent, one.urgency(proven, goal.widths(lowest)), out=urgent)
+    _settle(bins, found, scale, urgent == 0)
+    return bins[urgent > 0], urgent[urgent > 0]
+
+
+def _settle(bins: Bins, found: Sequence[Measured], scale: Scale, done: Booleans) -> None:
+    for one in found:
+        one.settle(bounds(bins, one.sides, scale), done)
+
+
+class _Goal(NamedTuple):
+    """How wide the brackets may be."""
+
+    metrics: tuple[str, ...]
+    tolerance: float
+    length: float  # of the range of the scores, on the scale
+
+    def widths(self, cramer: float) -> dict[str, float]:
+        """By sum; the root of a sum is within t where the sum is within t x (root + t)."""
+        root = self.tolerance * sqrt(self.length)
+        wanted = {
+            "wasserstein": ("wasserstein", self.tolerance * self.length),
+            "energy": ("cramer", self.tolerance * self.length / 2),
+            "cramer": ("cramer", self.tolerance * self.length),
+            "lp": ("cramer", root * max(root, sqrt(cramer))),
+        }
+        widest: dict[str, float] = {}
+        for name, width in (wanted[metric] for metric in self.metrics if metric in wanted):
+            widest[name] = min(widest.get(name, inf), width)
+        return widest

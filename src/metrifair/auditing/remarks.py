@@ -1,0 +1,197 @@
+"""What to know before acting on the figures, and the whole audit in a few plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from metrifair.auditing.atoms import Floats, Integers
+from metrifair.auditing.explaining import quoted, score_text
+from metrifair.auditing.intervals import spread_of
+from metrifair.cells import Attribute
+from metrifair.certificates import dkw_radius
+from metrifair.findings import Decisions, Finding, Note
+from metrifair.report.scales import percent_text
+
+_FEW = 30  # samples: below, no figure says much
+_BLIND = 0.2  # a gap this large should not go unseen
+_TELLING = 0.2  # a correlation of score and outcome that is worth having
+_LISTED = 5
+
+
+def worst_of(findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None) -> Finding | None:
+    """The finding with the largest value; without a metric by Kolmogorov, or else by the first metric there is."""
+    chosen = [finding for finding in findings if criterion in (None, finding.criterion)]
+    if metric is None and chosen:
+        names = [finding.metric for finding in chosen]
+        metric = "kolmogorov" if "kolmogorov" in names else names[0]
+    return max((one for one in chosen if one.metric == metric), key=lambda one: one.value, default=None)
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first few items as text.
+
+    >>> listed(["a", "b"]), listed(list("abcdefg"))
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(items) - _LISTED
+    return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def missing_notes(unknown: Mapping[str, int], rows: int) -> list[Note]:
+    """Samples whose group is not known, by attribute."""
+    return [
+        Note(
+            "missing", f"{attribute} is not known for {count:,} of {rows:,} samples: they are left out of its findings."
+        )
+        for attribute, count in unknown.items()
+        if count
+    ]
+
+
+def absent_note(absent: Sequence[str]) -> list[Note]:
+    """Groups that have no sample in some set."""
+    if not absent:
+        return []
+    return [Note("small", f"Not compared, having no sample there: {listed(absent)}.")]
+
+
+def small_notes(findings: Iterable[Finding], confidence: float) -> list[Note]:
+    """Groups with so few samples that no figure of theirs says much, or that a large gap would go unseen."""
+    few: dict[str, None] = {}
+    blind: dict[str, None] = {}
+    for finding in findings:
+        for group, size in zip(finding.groups, finding.sizes, strict=True):
+            if size < _FEW:
+                few[f"{quoted(group)} of {finding.attribute} ({size} in {finding.within})"] = None
+        radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
+        if finding.metric == "kolmogorov" and min(finding.sizes) >= _FEW and radius > max(finding.value, _BLIND):
+            blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
+    notes = []
+    if few:
+        notes.append(Note("small", f"Fewer than {_FEW} samples say little about a group: {listed(list(few))}."))
+    if blind:
+        text = f"Too few samples to rule out a gap of {100 * _BLIND:.0f} points or more: {listed(list(blind))}."
+        notes.append(Note("small", text))
+    return notes
+
+
+def weight_note() -> Note:
+    """What weights rule out."""
+    return Note(
+        "weights", "Samples have weights: certified bounds and p-values hold for equal weights only, and are left out."
+    )
+
+
+def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Sequence[Attribute]) -> list[Note]:
+    """Groups for whom the score says nothing about the outcome, while for others it does (the paper's Example 1).
+
+    ``codes`` are (n, attributes). There, equal distributions are reached by dealing scores to such a group by lot.
+    """
+    notes = []
+    for attribute, code in zip(attributes, codes.T, strict=True):
+        found = {
+            str(name): _correlation(score[code == place], outcome[code == place])
+            for place, name in enumerate(attribute.groups)
+        }
+        blind = [name for name, (r, n) in found.items() if n > 0 and abs(r) < 2 / np.sqrt(n) < _TELLING]
+        told = [name for name, (r, n) in found.items() if n > 0 and r - 2 / np.sqrt(n) > 0 and r >= _TELLING]
+        if blind and told:
+            notes.append(Note("parity", _lottery(attribute.name, blind, told, found)))
+    return notes
+
+
+def _lottery(attribute: str, blind: list[str], told: list[str], found: Mapping[str, tuple[float, int]]) -> str:
+    nothing = listed([f"{quoted(name)} ({found[name][0]:.2f})" for name in blind])
+    much = listed([f"{quoted(name)} ({found[name][0]:.2f})" for name in told])
+    return (
+        f"By {attribute}, the score says nothing about the outcome within {nothing}, but does within {much} (in "
+        "brackets: correlation of score and outcome). Enforcing equal distributions here would deal out scores by lot "
+        "and help nobody; what the first group lacks is information that bears on its outcome."
+    )
+
+
+def _correlation(score: Floats, outcome: Floats) -> tuple[float, int]:
+    """Correlation, 0 where either does not vary; and the number of samples."""
+    if len(score) < 2:
+        return 0.0, len(score)
+    spreads = spread_of(score), spread_of(outcome)
+    # The spread of a constant is rounding errors.
+    if any(spread <= 1e-12 * float(np.abs(of).max()) for spread, of in zip(spreads, (score, outcome), strict=True)):
+        return 0.0, len(score)
+    product = ((score - score.mean()) / spreads[0] * ((outcome - outcome.mean()) / spreads[1])).mean()
+    return float(product), len(score)
+
+
+def summary_of(
+    findings: Sequence[Finding], decisions: Sequence[Decisions], notes: Sequence[Note], confidence: float
+) -> list[str]:
+    """The audit in two to five plain sentences, the most important first."""
+    worst = worst_of(findings)
+    if worst is None:
+        return ["Nothing could be compared.", *_notes_sentence(notes)]
+    return [
+        _headline(worst),
+        *_sureness(worst, confidence),
+        *_chance(findings, worst.metric, confidence),
+        *_decision_sentence(decisions),
+        *_notes_sentence(notes),
+    ]
+
+
+def _headline(worst: Finding) -> str:
+    where = "" if worst.within == "everyone" else f" (within {worst.within})"
+    who = f"between {quoted(worst.groups[0])} and {quoted(worst.groups[1])} of {worst.attribute}{where}"
+    size = f"{100 * worst.value:.1f} percentage points" if worst.metric == "kolmogorov" else score_text(worst.value)
+    return f"The largest gap is {who}: {size}. {worst.sentence}"
+
+
+def _sureness(worst: Finding, confidence: float) -> list[str]:
+    text = score_text if worst.metric != "kolmogorov" else (lambda share: percent_text(share).replace("%", " points"))
+    parts = []
+    if worst.interval is not None:
+        parts.append(
+            f"with {percent_text(confidence)} confidence the true gap is between {text(worst.interval.low)} and "
+            f"{text(worst.interval.high)}"
+        )
+    if worst.certified_jointly is not None:
+        parts.append(f"a bound that holds for all comparisons at once is {text(worst.certified_jointly)}")
+    joined = "; ".join(parts)
+    return [joined[0].upper() + joined[1:] + "."] if joined else []
+
+
+def _chance(findings: Sequence[Finding], metric: str, confidence: float) -> list[str]:
+    """How many comparisons chance does not explain, all of them considered (Bonferroni)."""
+    tested = [finding for finding in findings if finding.metric == metric and finding.p_value is not None]
+    if not tested:
+        return []
+    level = (1 - confidence) / len(tested)
+    beyond = sum(finding.p_value <= level for finding in tested if finding.p_value is not None)
+    if len(tested) == 1:
+        return ["Chance alone does not explain it." if beyond else "Chance alone could explain it."]
+    return [f"Chance alone does not explain {beyond} of the {len(tested)} gaps compared."]
+
+
+def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
+    rated = [one for one in decisions if one.selection_ratio is not None]
+    if not rated:
+        return []
+    worst = min(rated, key=lambda one: one.selection_ratio or 0.0)
+    rates = sorted(worst.rates, key=lambda rate: rate.selection_rate)
+    least, most, ratio = rates[0], rates[-1], worst.selection_ratio or 0.0
+    verdict = "below" if ratio < 0.8 else "not below"
+    where = "" if worst.within == "everyone" else f" (within {worst.within})"
+    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in (least, most))
+    rates_of = f"At threshold {score_text(worst.threshold)}{where}, {low} and {high} are selected"
+    return [f"{rates_of}: a ratio of {ratio:.2f}, {verdict} four fifths."]
+
+
+def _notes_sentence(notes: Sequence[Note]) -> list[str]:
+    if not notes:
+        return []
+    return [
+        "One note should be read before acting."
+        if len(notes) == 1
+        else f"{len(notes)} notes should be read before acting."
+    ]

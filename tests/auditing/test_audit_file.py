@@ -1,0 +1,328 @@
+"""Audits of files: all formats agree, and counting agrees with holding."""
+
+import io
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair import audit, audit_file
+from metrifair.auditing import outofcore
+from metrifair.criteria import EQUALIZED_ODDS
+
+WRITERS = {
+    "csv": lambda table, path: table.write_csv(path),
+    "tsv": lambda table, path: table.write_csv(path, separator="\t"),
+    "parquet": lambda table, path: table.write_parquet(path),
+    "arrow": lambda table, path: table.write_ipc(path),
+    "ndjson": lambda table, path: table.write_ndjson(path),
+}
+STREAMED = {"in_memory_rows": 10}
+QUICK = {"random_state": 0, "resamples": 20, "permutations": 9}
+
+
+def table(n=1500, seed=0):
+    generator = np.random.default_rng(seed)
+    sex = generator.choice(["f", "m"], n, p=[0.4, 0.6])
+    label = (generator.random(n) < np.where(sex == "m", 0.5, 0.4)).astype(int)
+    return pl.DataFrame(
+        {
+            "p": np.clip(0.3 * label + 0.7 * generator.random(n) + 0.03 * (sex == "m"), 0, 1),
+            "sex": sex,
+            "region": generator.choice(["north", "south", "west"], n),
+            "y": label,
+            "w": generator.integers(1, 4, n).astype(float),
+            "age": generator.integers(20, 23, n),
+        }
+    )
+
+
+@pytest.fixture
+def scores(tmp_path):
+    path = tmp_path / "scores.parquet"
+    table().write_parquet(path)
+    return path
+
+
+def same(first, second):
+    return all(
+        (a is None and b is None)
+        or a == b
+        or (isinstance(a, float) and math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12))
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def check_equal(streamed, held, *, tolerance=1e-5):
+    """Everything that a large file's audit says, against the same rows in memory."""
+    assert (streamed.record.rows, streamed.record.left_out) == (held.record.rows, held.record.left_out)
+    assert len(streamed.findings) == len(held.findings) > 0
+    for ours, exact in zip(streamed.findings, held.findings, strict=True):
+        named = ("attribute", "criterion", "within", "groups", "sizes", "metric")
+        assert [getattr(ours, name) for name in named] == [getattr(exact, name) for name in named]
+        assert ours.bracket.low - 1e-11 <= exact.value <= ours.bracket.high + 1e-11
+        assert ours.bracket.low <= ours.value <= ours.bracket.high
+        if ours.metric == "kolmogorov":
+            assert ours.value == pytest.approx(exact.value, abs=1e-12)
+            assert ours.sentence == exact.sentence
+        wide = 2 * tolerance
+        for name in ("value", "unbiased", "certified", "certified_jointly", "paper_bound"):
+            assert (getattr(ours, name) is None) == (getattr(exact, name) is None), name
+            if getattr(ours, name) is not None:
+                assert getattr(ours, name) == pytest.approx(getattr(exact, name), abs=wide), name
+        assert ours.certified is None or ours.certified >= exact.certified - 1e-12
+        if ours.interval is not None:
+            assert ours.interval.low <= ours.value + wide
+            assert ours.interval.high >= ours.value - wide
+    assert len(streamed.decisions) == len(held.decisions)
+    for ours, exact in zip(streamed.decisions, held.decisions, strict=True):
+        plain = [replace(one, rates=(), selection_ratio_interval=None) for one in (ours, exact)]
+        assert same(*(vars(one).values() for one in plain))
+        for a, b in zip(ours.rates, exact.rates, strict=True):
+            assert same(vars(a).values(), vars(b).values())
+    for ours, exact in zip(streamed.record.distributions, held.record.distributions, strict=True):
+        assert (ours.attribute, ours.within, ours.curves.grid) == (exact.attribute, exact.within, exact.curves.grid)
+        for name, curve in exact.curves.cumulative.items():
+            assert np.allclose(ours.curves.cumulative[name], curve, atol=2e-3)
+
+
+CASES = {
+    "plain": {},
+    "labels": {"label": "y"},
+    "strata": {"label": "y", "control": "region"},
+    "attributes": {"group": ["sex", "region"], "label": "y"},
+    "crossed": {"group": ["sex", "region"], "intersectional": True},
+    "against the rest": {"group": "region", "contrast": "rest", "metrics": ["kolmogorov", "energy", "lp", "cramer"]},
+    "weights": {"label": "y", "weight": "w"},
+    "numbers as groups": {"group": "age", "threshold": 0.3},
+    "margins": {"score_range": (-1.0, 2.0), "metrics": "wasserstein"},
+    "other criteria": {"label": "y", "criteria": [EQUALIZED_ODDS, "statistical_parity"], "pos_label": 0},
+    "bins of a target": {"label": "age", "criteria": replace(EQUALIZED_ODDS, bins=(21.0,))},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_counting_agrees_with_holding(case, scores):
+    options = {"score": "p", "group": "sex", **QUICK, **CASES[case]}
+    check_equal(audit_file(scores, **options, **STREAMED), audit_file(scores, **options))
+
+
+def test_holding_agrees_with_audit(scores):
+    frame = table()
+    found = audit_file(scores, score="p", group="sex", label="y", weight="w", control="region", **QUICK)
+    direct = audit(
+        frame["p"],
+        sensitive_features={"sex": frame["sex"]},
+        y_true=frame["y"],
+        control_features={"region": frame["region"]},
+        sample_weight=frame["w"],
+        **{**QUICK, "random_state": np.random.default_rng(0)},
+    )
+    assert found.to_json() == direct.to_json()
+
+
+@pytest.mark.parametrize("most_bins", [8, 64])
+def test_few_bins_give_the_same_after_more_passes(most_bins, scores, monkeypatch):
+    monkeypatch.setattr(outofcore, "_MOST_BINS", most_bins)
+    monkeypatch.setattr(outofcore, "_FEWEST_BINS", most_bins)
+    options = {"score": "p", "group": ["sex", "region"], "label": "y", **QUICK}
+    counted = audit_file(scores, **options, tolerance=1e-3, **STREAMED)
+    held = audit_file(scores, **options)
+    for ours, exact in zip(counted.findings, held.findings, strict=True):
+        assert ours.bracket.low - 1e-12 <= exact.value <= ours.bracket.high + 1e-12
+        assert ours.bracket.high - ours.bracket.low <= 1e-3
+        if ours.metric == "kolmogorov":
+            assert ours.value == pytest.approx(exact.value, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_formats_agree(kind, how, tmp_path):
+    frame = table(800)
+    WRITERS[kind](frame, tmp_path / f"scores.{kind}")
+    frame.write_parquet(tmp_path / "same.pq")
+    options = {"score": "p", "group": ["sex", "age"], "label": "y", "control": "region", "weight": "w"}
+    found = audit_file(tmp_path / f"scores.{kind}", **options, **QUICK, **how)
+    expected = audit_file(tmp_path / "same.pq", **options, **QUICK, **how)
+    assert found.to_json() == expected.to_json()
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_a_pattern_is_all_its_files(how, tmp_path):
+    frame = table(900)
+    frame.write_csv(tmp_path / "all.csv")
+    for place in range(3):
+        frame[place * 300 : place * 300 + 300].write_csv(tmp_path / f"part-{place}.csv")
+    options = {"score": "p", "group": "sex", "label": "y", **QUICK}
+    pattern, whole = (audit_file(tmp_path / name, **options, **how) for name in ("part-*.csv", "all.csv"))
+    assert pattern.to_json() == whole.to_json()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_standard_input(kind, tmp_path, monkeypatch):
+    frame, buffer = table(500), io.BytesIO()
+    WRITERS[kind](frame, buffer)
+    buffer.seek(0)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=buffer))
+    frame.write_parquet(tmp_path / "same.parquet")
+    options = {"score": "p", "group": "sex", **QUICK}
+    found = audit_file("-", **options, format=None if kind == "csv" else kind, **STREAMED)
+    assert found.to_json() == audit_file(tmp_path / "same.parquet", **options, **STREAMED).to_json()
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    table(400).write_csv(tmp_path / "scores.csv")
+    code = "import sys; from metrifair import audit_file; "
+    code += "print(audit_file(sys.argv[1], score='p', group='sex', format='csv', in_memory_rows=5).record.rows)"
+    command = f'{sys.executable} -c "{code}" <(cat {tmp_path / "scores.csv"})'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "400"
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_rows_that_miss_something_are_left_out_and_counted(how, tmp_path):
+    frame = table(300)
+    holes = pl.DataFrame(
+        {
+            "p": [None, float("nan"), 0.5, 0.5, 0.5, 0.25],
+            "sex": ["f", "m", None, "m", "f", "f"],
+            "region": ["north"] * 6,
+            "y": [1, 1, 1, None, 1, 0],
+            "w": [1.0, 1.0, 1.0, 1.0, None, 1.0],
+            "age": [20] * 6,
+        },
+        schema=frame.schema,
+    )
+    pl.concat([holes, frame, holes]).write_parquet(tmp_path / "holes.parquet")
+    pl.concat([holes, frame, holes]).write_csv(tmp_path / "holes.csv")
+    pl.concat([frame, holes[-1:], holes[-1:]]).write_parquet(tmp_path / "whole.parquet")
+    options = {"score": "p", "group": "sex", "label": "y", "weight": "w", **QUICK}
+    whole = audit_file(tmp_path / "whole.parquet", **options, **how)
+    for name in ("holes.parquet", "holes.csv"):
+        found = audit_file(tmp_path / name, **options, **how)
+        assert (found.record.rows, found.record.left_out) == (302, 10)
+        assert [one.value for one in found.findings] == pytest.approx([one.value for one in whole.findings], abs=1e-9)
+        assert any("10 rows" in note.text for note in found.notes)
+
+
+def test_one_unknown_attribute_of_two_leaves_a_row_in(tmp_path):
+    frame = table(600).with_columns(sex=pl.when(pl.int_range(600) % 10 == 0).then(None).otherwise(pl.col("sex")))
+    frame.write_parquet(tmp_path / "some.parquet")
+    options = {"score": "p", "group": ["sex", "region"], **QUICK}
+    counted = audit_file(tmp_path / "some.parquet", **options, **STREAMED)
+    assert counted.record.left_out == 0
+    check_equal(counted, audit_file(tmp_path / "some.parquet", **options))
+
+
+def test_decisions_in_the_file_are_decisions(tmp_path):
+    generator = np.random.default_rng(0)
+    frame = pl.DataFrame({"d": generator.integers(0, 2, 500), "g": generator.choice(["a", "b", "c"], 500)})
+    frame.write_parquet(tmp_path / "decisions.parquet")
+    options = {"score": "d", "group": "g", **QUICK, "threshold": 7.0, "metrics": ["kolmogorov", "total_variation"]}
+    held = audit_file(tmp_path / "decisions.parquet", **options)
+    counted = audit_file(tmp_path / "decisions.parquet", **options, **STREAMED)
+    check_equal(counted, held)
+    assert counted.decisions[0].rates[0].selection_rate > 0
+
+
+def test_many_groups_are_compared_with_the_rest(tmp_path):
+    generator = np.random.default_rng(0)
+    frame = pl.DataFrame({"p": generator.random(4000), "g": generator.integers(0, 40, 4000)})
+    frame.write_parquet(tmp_path / "many.parquet")
+    options = {"score": "p", "group": "g", **QUICK}
+    counted = audit_file(tmp_path / "many.parquet", **options, **STREAMED)
+    assert {one.groups[1] for one in counted.findings} == {"the rest"}
+    check_equal(counted, audit_file(tmp_path / "many.parquet", **options))
+
+
+def test_text_that_looks_like_numbers(tmp_path):
+    """Labels and groups that are whole numbers in a csv are whole numbers; codes with leading zeros stay text."""
+    (tmp_path / "codes.csv").write_text("p,g,y\n0.1,007,1\n0.2,7,0\n0.3,007,1\n0.4,7,NA\n0.5,7,1\nNA,7,1\n 0.6 ,,1\n")
+    found = audit_file(tmp_path / "codes.csv", score="p", group="g", label="y", pos_label="1", **QUICK)
+    assert (found.record.rows, found.record.left_out) == (4, 3)
+    assert {one.groups for one in found.findings} == {("007", "7")}
+    assert {one.within for one in found.findings} == {"everyone", "y = 1"}
+
+
+def test_the_same_seed_gives_the_same_audit(scores):
+    options = {"score": "p", "group": "sex", "label": "y", **QUICK}
+    for how in ({}, STREAMED):
+        first, second = (audit_file(scores, **options, **how).to_json() for _ in range(2))
+        assert first == second
+
+
+def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
+    options = {"score": "p", "group": "sex", **QUICK}
+    assert not [note for note in audit_file(scores, **options).notes if note.kind == "exactness"]
+    counted = audit_file(scores, **options, **STREAMED)
+    assert ["proven bracket" in note.text for note in counted.notes if note.kind == "exactness"] == [True]
+    monkeypatch.setattr(outofcore, "_MOST_BINS", 4)
+    monkeypatch.setattr(outofcore, "_FEWEST_BINS", 4)
+    monkeypatch.setattr(outofcore, "_MOST_PASSES", 1)
+    monkeypatch.setattr(outofcore, "_EXACT_ROWS", 1)
+    coarse = audit_file(scores, **options, **STREAMED)
+    assert any("wider than the tolerance" in note.text for note in coarse.notes)
+
+
+def test_a_score_that_says_nothing_of_one_groups_outcome_is_noted(tmp_path):
+    generator = np.random.default_rng(1)
+    group, label = generator.integers(0, 2, 5000), generator.integers(0, 2, 5000)
+    score = np.where(group == 1, 0.5 * label, 0.25) + 0.5 * generator.random(5000)
+    pl.DataFrame({"p": score, "g": group, "y": label}).write_parquet(tmp_path / "lot.parquet")
+    found = audit_file(tmp_path / "lot.parquet", score="p", group="g", label="y", **QUICK, **STREAMED)
+    assert [note.kind for note in found.notes].count("parity") == 1
+
+
+values = st.one_of(st.floats(-1e6, 1e6), st.integers(-2, 2).map(float), st.just(None), st.just(float("nan")))
+cells = st.tuples(values, st.sampled_from(["a", "b", None]), st.integers(0, 1), st.floats(0.1, 5))
+
+
+@given(rows=st.lists(cells, max_size=40), weighted=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_any_small_table_gives_the_same_either_way(rows, weighted, tmp_path_factory):
+    anchor = [(0.5, "a", 0, 1.0), (0.25, "b", 0, 1.0), (0.125, "a", 1, 2.0), (1.0, "b", 1, 1.0)]
+    frame = pl.DataFrame([*anchor, *rows], schema=["p", "g", "y", "w"], orient="row", infer_schema_length=None)
+    path = tmp_path_factory.mktemp("any") / "any.parquet"
+    frame.write_parquet(path)
+    options = {"score": "p", "group": "g", "label": "y", "weight": "w" if weighted else None, "random_state": 0}
+    options |= {"resamples": 0, "permutations": 0}
+    held, counted = audit_file(path, **options), audit_file(path, **options, in_memory_rows=1)
+    assert (held.record.rows, held.record.left_out) == (counted.record.rows, counted.record.left_out)
+    for ours, exact in zip(counted.findings, held.findings, strict=True):
+        length = held.record.score_range[1] - held.record.score_range[0]
+        unit = 1 if exact.metric == "kolmogorov" else length
+        assert ours.bracket.low - 1e-11 * unit <= exact.value <= ours.bracket.high + 1e-11 * unit
+        assert ours.bracket.high - ours.bracket.low <= 1e-5 * unit + 1e-12
+
+
+PEAK = """
+import resource, sys
+from metrifair import audit_file
+found = audit_file(sys.argv[1], score="score", group="group", random_state=0, resamples=0, permutations=0)
+print(max(one.bracket.high - one.bracket.low for one in found.findings))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["continuous", "one bin"])
+def test_memory_is_bounded(kind, tmp_path):
+    generator, path = np.random.default_rng(0), tmp_path / "large.parquet"
+    for place in range(10):
+        scores = generator.random(2_000_000)
+        scores = scores if kind == "continuous" else 1.0 + 1e-13 * np.floor(1e3 * scores)
+        pl.DataFrame({"score": scores, "group": generator.integers(0, 2, 2_000_000)}).write_parquet(
+            tmp_path / f"large-{place}.parquet"
+        )
+    path = tmp_path / "large-*.parquet"
+    done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
+    width, peak = map(float, done.stdout.split())
+    assert width <= 1e-5
+    assert peak < 512e6

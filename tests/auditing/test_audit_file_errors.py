@@ -1,0 +1,200 @@
+"""Files that cannot be audited: one sentence that names what is wrong, and nothing of polars' own."""
+
+import gzip
+import io
+import os
+import pathlib
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from metrifair import DataError, audit_file
+
+STREAMED = {"in_memory_rows": 1}
+GOOD = "p,sex,y,w\n0.1,f,0,1\n0.2,m,1,1\n0.3,f,1,2\n0.4,m,0,1\n"
+
+
+def refused(path, match, **options):
+    with pytest.raises(DataError, match=match) as raised:
+        audit_file(path, **{"score": "p", "group": "sex", "random_state": 0, **options})
+    assert "polars" not in str(raised.value)
+    assert raised.value.__cause__ is None
+    return str(raised.value)
+
+
+@pytest.fixture
+def good(tmp_path):
+    path = tmp_path / "good.csv"
+    path.write_text(GOOD)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("role", "options"),
+    [
+        ("score", {"score": "q"}),
+        ("group", {"group": ["sex", "q"]}),
+        ("label", {"label": "q"}),
+        ("control", {"control": "q"}),
+        ("weight", {"weight": "q"}),
+    ],
+)
+def test_a_missing_column_is_named_and_the_others_are_listed(role, options, good):
+    said = refused(good, "has no column 'q'", **options)
+    assert f"given as {role}" in said
+    assert "'p', 'sex', 'y', 'w'" in said
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("", "is empty"),
+        ("p,sex\n", "has no rows"),
+        ("p;sex\n0.1;f\n0.2;m\n", r"separated by ';'\? pass separator=';'"),
+        ("p,sex\n0.1,f\nhigh,m\n0.3,m\n", "score column 'p' holds 'high'; it must hold numbers"),
+        ("p,sex\n0.1,f\n0.2,f\n0.3,f\n", "at least two groups, got 1"),
+        ("p,sex\n0.1,f\ninf,m\n0.3,m\n", "holds an infinite value"),
+        ("p,sex\n0.1,f\n0.2,m,x\n0.3,m\n", "more fields than its header"),
+        ("p,sex\n,f\nNA,m\nnan,m\n", "no row of .* has a score"),
+    ],
+)
+def test_text_that_is_no_table_of_scores(text, match, how, tmp_path):
+    (tmp_path / "bad.csv").write_text(text)
+    refused(tmp_path / "bad.csv", match, **how)
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_bytes_that_are_no_text(how, tmp_path):
+    (tmp_path / "latin.csv").write_bytes(GOOD.replace("f", "é").encode("latin-1"))
+    refused(tmp_path / "latin.csv", "is not UTF-8 text", **how)
+    (tmp_path / "junk.csv").write_bytes(bytes(range(256)) * 20)
+    refused(tmp_path / "junk.csv", "is no text", **how)
+    (tmp_path / "junk.ndjson").write_bytes(bytes(range(1, 256)) * 20)
+    refused(tmp_path / "junk.ndjson", "is not UTF-8 text|cannot be read", **how)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_junk_and_damaged_files(ending, tmp_path):
+    path = tmp_path / f"junk.{ending}"
+    path.write_bytes(np.random.default_rng(0).bytes(5000))
+    refused(path, "cannot be read")
+    frame = pl.DataFrame({"p": np.random.default_rng(0).random(5000), "sex": ["f", "m"] * 2500})
+    (frame.write_parquet if ending == "parquet" else frame.write_ipc)(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(path, "cannot be read")
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+@pytest.mark.parametrize(
+    ("weight", "match"),
+    [("-1", "not negative"), ("inf", "finite"), ("heavy", "weight column 'w' holds 'heavy'")],
+)
+def test_weights_that_are_none(weight, match, how, tmp_path):
+    (tmp_path / "weights.csv").write_text(GOOD.replace("f,1,2", f"f,1,{weight}"))
+    refused(tmp_path / "weights.csv", match, weight="w", **how)
+
+
+def test_columns_that_hold_no_numbers(tmp_path):
+    frame = pl.DataFrame({"p": ["2020-01-01", "2020-01-02"], "sex": ["f", "m"]}).with_columns(pl.col("p").str.to_date())
+    frame.write_parquet(tmp_path / "dates.parquet")
+    refused(tmp_path / "dates.parquet", "score column 'p' holds '2020-01-01'")
+    pl.DataFrame({"p": ["0.1", "much"], "sex": ["f", "m"]}).write_parquet(tmp_path / "text.parquet")
+    refused(tmp_path / "text.parquet", "holds 'much'")
+
+
+def test_too_many_groups(tmp_path):
+    frame = pl.DataFrame({"p": np.linspace(0, 1, 20_002), "sex": np.arange(20_002)})
+    frame.write_parquet(tmp_path / "many.parquet")
+    assert "20,002" in refused(tmp_path / "many.parquet", "sex")
+    assert "10,000" in refused(tmp_path / "many.parquet", "group column 'sex'", **STREAMED)
+
+
+def test_paths_that_lead_nowhere(tmp_path, good):
+    refused(tmp_path / "none.csv", "there is no file")
+    refused(tmp_path / "*.parquet", "no file matches")
+    refused(tmp_path, "is a folder")
+    (tmp_path / "scores.xlsx").write_text(GOOD)
+    refused(tmp_path / "scores.xlsx", "unknown ending '.xlsx'; pass format")
+    (tmp_path / "scores").write_text(GOOD)
+    refused(tmp_path / "scores", "has no ending")
+    refused(good, "format must be one of", format="excel")
+    assert audit_file(tmp_path / "scores", score="p", group="sex", format="csv", random_state=0).record.rows == 4
+
+
+def test_no_permission(good, monkeypatch):
+    real = pathlib.Path.open
+
+    def closed(self, *args, **kwargs):
+        if self == good:
+            raise PermissionError(13, "Permission denied")
+        return real(self, *args, **kwargs)
+
+    monkeypatch.setattr(pathlib.Path, "open", closed)
+    refused(good, "cannot be read: no permission")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_no_permission_of_the_system(good):
+    good.chmod(0)
+    refused(good, "no permission")
+
+
+def test_files_of_a_pattern_that_do_not_go_together(tmp_path, good):
+    (tmp_path / "more.csv").write_text(GOOD.replace("sex", "gender"))
+    refused(tmp_path / "*.csv", "different columns: only one of them has 'gender'")
+    (tmp_path / "more.csv").write_text(GOOD.replace(",", "\t"))
+    (tmp_path / "more.csv").rename(tmp_path / "more.tsv")
+    refused(tmp_path / "*.?sv", "several formats: csv, tsv")
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_a_column_may_change_its_type_between_files(how, tmp_path):
+    pl.DataFrame({"p": [0.5, 0.25, 0.1], "sex": [1, 2, 1]}).write_parquet(tmp_path / "a.parquet")
+    frame = pl.DataFrame({"p": [0.5, 0.75, 0.1], "sex": ["1", "2", "2"]}, schema={"p": pl.Float32, "sex": pl.String})
+    frame.write_parquet(tmp_path / "b.parquet")
+    found = audit_file(tmp_path / "*.parquet", score="p", group="sex", random_state=0, **how)
+    assert found.worst().groups == ("1", "2")
+    assert found.worst().sizes == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"tolerance": -1.0}, "tolerance must be a number from 0 upwards, got -1.0"),
+        ({"group": []}, "group must name at least one column"),
+        ({"group": ["sex", "sex"]}, "group must name different columns"),
+        ({"metrics": "mmd", **STREAMED}, "metrics must be one of .* or a smaller file, got 'mmd'"),
+        (
+            {"label": "y", "criteria": "risk_parity", "loss": "log_loss", **STREAMED},
+            "risk_parity compares other scores",
+        ),
+        ({"threshold": "half", **STREAMED}, "threshold must be a finite number"),
+        ({"contrast": "all", **STREAMED}, "contrast"),
+        ({"pos_label": "maybe", "label": "y", **STREAMED}, "pos_label must be one of the labels"),
+        ({"score_range": (0.2, 1.0), **STREAMED}, "score_range must hold all scores"),
+    ],
+)
+def test_options_that_cannot_be_met(options, match, good):
+    refused(good, match, **options)
+
+
+def test_standard_input_that_is_empty(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
+    refused("-", "standard input is empty")
+
+
+def test_names_with_wildcards_are_names_where_the_file_exists(tmp_path):
+    (tmp_path / "scores[1].csv").write_text(GOOD)
+    (tmp_path / "scores1.csv").write_text("other,columns\n1,2\n")
+    assert audit_file(tmp_path / "scores[1].csv", score="p", group="sex", random_state=0).record.rows == 4
+
+
+def test_compressed_text(tmp_path):
+    with gzip.open(tmp_path / "scores.csv.gz", "wt") as stream:
+        stream.write(GOOD)
+    assert audit_file(tmp_path / "scores.csv.gz", score="p", group="sex", random_state=0).record.rows == 4

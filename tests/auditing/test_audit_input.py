@@ -1,0 +1,66 @@
+"""Input that an audit refuses: one typed error that names the argument, what came, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metrifair import DataError, audit
+
+GOOD: dict[str, Any] = {"y_pred": [0.1, 0.4, 0.6, 0.9], "sensitive_features": list("aabb")}
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"y_pred": [0.1, np.nan, 0.2, 0.3]}, "y_pred holds NaN or infinite values; remove or replace them"),
+    ({"y_pred": [0.1, np.inf, 0.2, 0.3]}, "y_pred holds NaN or infinite values; remove or replace them"),
+    ({"y_pred": []}, "y_pred holds no predictions; pass at least one per group"),
+    ({"y_pred": list("abcd")}, "y_pred must hold numbers"),
+    ({"y_pred": [-1e308, 1e308, 0.0, 1.5e308]}, "y_pred spans more than floating-point numbers can"),
+    ({"y_pred": [0.1, 0.2]}, "arguments must have one length, got y_pred 2, sensitive_features 4"),
+    ({"sensitive_features": list("aaaa")}, "sensitive_features must hold at least two groups, got 1"),
+    ({"sensitive_features": [None] * 4}, "sensitive_features must hold at least two groups, got 0"),
+    ({"sensitive_features": [1, "a", 2, "b"]}, "mixes values that cannot be ordered"),
+    ({"y_true": [0, 1, None, 1]}, "y_true misses 1 of 4 values; leave those samples out"),
+    ({"y_true": np.zeros((4, 2))}, "y_true must be one column, got 2"),
+    ({"y_true": [0, 1]}, "arguments must have one length"),
+    ({"sample_weight": [1, 1, -1, 1]}, "sample_weight must be finite and not negative"),
+    ({"sample_weight": [1, 1, 1]}, "arguments must have one length"),
+    ({"pos_label": 7, "y_true": [0, 1, 0, 1]}, "pos_label must be one of the labels [0, 1], got 7"),
+    ({"criteria": "fairness"}, "criterion must be one of 'statistical_parity'"),
+    ({"criteria": []}, "criteria must name at least one criterion"),
+    ({"criteria": "equal_opportunity"}, "equal_opportunity looks at the true labels; pass y_true, got None"),
+    ({"criteria": "conditional_statistical_parity"}, "needs control_features"),
+    ({"criteria": "risk_parity", "y_true": [0, 1, 0, 1]}, "risk_parity compares losses; say which"),
+    ({"metrics": "kolmogorow"}, "did you mean 'kolmogorov'?"),
+    ({"metrics": []}, "metrics must name at least one metric, got none"),
+    ({"metrics": [abs]}, "metrics must be one of 'energy'"),
+    ({"threshold": np.nan}, "threshold must be a finite number or None, got nan"),
+    ({"threshold": "half"}, "threshold must be a finite number or None, got 'half'"),
+    ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
+    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', got 'all'"),
+    ({"intersectional": "yes"}, "intersectional must be True or False, got 'yes'"),
+    ({"resamples": 5}, "resamples must be 0 or a whole number from 20 upwards, got 5"),
+    ({"permutations": 1.5}, "permutations must be 0 or a whole number from 1 upwards, got 1.5"),
+    ({"random_state": "one"}, "random_state must be None, an integer or a NumPy generator, got 'one'"),
+    ({"score_range": (0.2, 1.0)}, "score_range must hold all scores, got (0.2, 1.0) for scores from 0.1 to 0.9"),
+    ({"score_range": (1.0, 0.0)}, "score_range must be two finite numbers, the lower one first"),
+    ({"score_range": 1.0}, "score_range must be two numbers, lowest and highest, got 1.0"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED, ids=[message[:40] for _, message in REFUSED])
+def test_bad_input_is_refused_with_a_clear_message(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError) as refusal:
+        audit(**{**GOOD, **changed})
+    assert message in str(refusal.value)
+
+
+def test_ten_thousand_groups_are_the_most() -> None:
+    n = 10_001
+    with pytest.raises(DataError, match="holds 10,001 groups, an audit compares at most 10,000; merge groups"):
+        audit(np.zeros(n), sensitive_features=np.arange(n))
+
+
+def test_the_good_input_is_good() -> None:
+    assert audit(**GOOD, random_state=0).worst().value == 1.0

@@ -1,0 +1,133 @@
+"""What an audit hands on: data frames, strict JSON, a page, a notebook table; names are text wherever they go."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from metrifair import Audit, DataError, audit
+from metrifair.findings import AuditRecord
+
+HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]
+RANDOM = np.random.default_rng(5)
+
+
+def audited(**options: Any) -> Audit:
+    group = np.array(HOSTILE, dtype=object)[np.arange(240) % len(HOSTILE)]
+    return audit(
+        RANDOM.random(240),
+        sensitive_features={"<b>attribute</b>": group},
+        **{"resamples": 50, "permutations": 19, "random_state": 0, **options},
+    )
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame), (None, pl.DataFrame)]
+)
+def test_the_frame_has_a_row_for_each_finding(backend: Any, kind: type) -> None:
+    found = audited(metrics=["kolmogorov", "energy", "mmd"])
+    frame = found.to_frame(backend)
+    assert isinstance(frame, kind)
+    assert frame["value"].to_list() == [one.value for one in found.findings]
+    assert frame["group"].to_list() == [one.groups[0] for one in found.findings]
+    assert frame["interval_high"].to_list() == [one.interval.high for one in found.findings if one.interval]
+    missing = frame["unbiased"].isna() if backend == "pandas" else frame["unbiased"].is_null()
+    assert missing.to_list() == [one.unbiased is None for one in found.findings]
+    assert str(frame["certified"].dtype) in ("float64", "Float64")
+
+
+def test_frames_of_columns_without_any_value_keep_their_type() -> None:
+    weighted = audited(sample_weight=np.ones(240), resamples=0)
+    for backend in ("pandas", "polars"):
+        assert str(weighted.to_frame(backend)["p_value"].dtype) in ("float64", "Float64")
+    with pytest.raises(DataError, match="backend must be one of 'pandas', 'polars', got 'arrow'"):
+        weighted.to_frame("arrow")  # type: ignore[arg-type]
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(constant)
+
+
+@pytest.mark.parametrize("options", [{}, {"sample_weight": np.ones(240)}, {"resamples": 0, "permutations": 0}])
+def test_json_is_strict_and_holds_the_whole_record(options: dict[str, Any], tmp_path: Path) -> None:
+    found = audited(**options)
+    path = tmp_path / "audit.json"
+    text = found.to_json(path)
+    assert path.read_text(encoding="utf-8") == text
+    content = json.loads(text, parse_constant=refuse)
+    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 1)
+    assert content == json.loads(json.dumps(asdict(found.record)))
+    assert content["findings"][0]["groups"] == list(found.findings[0].groups)
+
+
+def test_what_is_not_a_number_never_reaches_json() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Audit(AuditRecord(1, 0, (0.0, float("nan")), 0.95, ())).to_json()
+
+
+def test_json_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot write"):
+        audited().to_json(tmp_path / "no" / "audit.json")
+
+
+class Text(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_notebook_table_escapes_names_and_says_what_it_leaves_out() -> None:
+    found = audited()
+    parser = Text()
+    parser.feed(found._repr_html_())
+    assert parser.tags == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert HOSTILE[0] in parser.text
+    assert f"and {len(found.findings) - 20} more" in parser.text
+
+
+def test_the_page_is_written_with_its_title_and_names_are_text(tmp_path: Path) -> None:
+    path = tmp_path / "audit.html"
+    audited().to_html(path, title="Scores & <groups>")
+    page = path.read_text(encoding="utf-8")
+    assert "Scores &amp; &lt;groups&gt;" in page
+    assert "<script>alert(1)" not in page
+
+
+def test_repr_is_short_and_names_the_worst() -> None:
+    found = audited()
+    first, second = repr(found).split("\n")
+    assert (
+        first == f"Audit of 240 samples: {len(found.findings)} findings, 1 table of decisions, {len(found.notes)} note"
+    )
+    assert f"{found.worst().value:.3f}" in second
+    empty = Audit(AuditRecord(0, 0, (0.0, 1.0), 0.95, ()))
+    assert repr(empty) == "Audit of 0 samples: 0 findings, 0 tables of decisions, 0 notes"
+
+
+def test_worst_by_metric_and_criterion() -> None:
+    group, label, score = np.arange(90) % 3, np.arange(90) % 2, RANDOM.random(90)
+    found = audit(score, sensitive_features=group, y_true=label, resamples=0, permutations=0)
+    for metric in ("kolmogorov", "wasserstein", "energy"):
+        for criterion in ("statistical_parity", "equal_opportunity"):
+            values = [one.value for one in found.findings if (one.metric, one.criterion) == (metric, criterion)]
+            assert found.worst(metric, criterion).value == max(values)
+    assert found.worst().metric == "kolmogorov"
+    only = audit(score, sensitive_features=group, metrics=["energy", "lp"], resamples=0, permutations=0)
+    assert only.worst().metric == "energy"
+    with pytest.raises(DataError, match="no finding with metric='mmd'"):
+        found.worst("mmd")

@@ -1,0 +1,112 @@
+"""Sentences, meanings, notes and the summary: what a reader without statistics is told, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metrifair import audit
+from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
+from metrifair.metrics.catalog import METRICS
+
+QUICK: dict[str, Any] = {"resamples": 100, "permutations": 99, "random_state": 0}
+RANDOM = np.random.default_rng(3)
+SEX = RANDOM.choice(["men", "women"], 800)
+SCORE = RANDOM.beta(np.where(SEX == "men", 3, 2), 3)
+
+
+def kinds(found: Any) -> list[str]:
+    return [note.kind for note in found.notes]
+
+
+def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
+    finding = audit([0.1, 0.2, 0.3, 0.9, 0.3, 0.9, 0.9, 0.9], sensitive_features=list("aaaabbbb"), **QUICK).worst()
+    assert finding.sentence == (
+        "At score 0.2 the gap is largest: 50.0% of “a” but 0.0% of “b” have this score or less."
+    )
+    assert finding.meaning == (
+        "However a threshold is chosen, the shares of “a” and “b” above it differ by at most 50.0 percentage points; "
+        "at 0.2 they do."
+    )
+
+
+def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:
+    finding = audit(SCORE, sensitive_features=SEX, metrics="kolmogorov", **QUICK).findings[0]
+    score, women, men = (float(part.strip("%")) for part in finding.sentence.split() if part[0].isdigit())
+    assert women - men == pytest.approx(100 * finding.value, abs=0.11)
+    assert women == pytest.approx(100 * (SCORE[SEX == "women"] <= score).mean(), abs=0.6)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
+    finding = audit(SCORE, sensitive_features=SEX, metrics=metric, **QUICK).findings[0]
+    assert "“men”" in finding.meaning
+    assert "“women”" in finding.meaning
+    assert finding.meaning.endswith(".")
+
+
+def test_what_energy_means_is_true_of_pairs_of_people() -> None:
+    finding = audit(SCORE, sensitive_features=SEX, metrics="energy", **QUICK).findings[0]
+    u, v = SCORE[SEX == "men"], SCORE[SEX == "women"]
+    between = np.abs(u[:, None] - v).mean()
+    within = (np.abs(u[:, None] - u).mean() + np.abs(v[:, None] - v).mean()) / 2
+    assert f"lie {between - within:.3g} further apart" in finding.meaning
+
+
+def test_the_mean_scores_are_told_with_the_wasserstein_distance() -> None:
+    finding = audit(SCORE, sensitive_features=SEX, metrics="wasserstein", **QUICK).findings[0]
+    men, women = (SCORE[name == SEX].mean() for name in ("men", "women"))
+    assert finding.sentence.startswith(f"The mean score is {men:.3g} for “men” and {women:.3g} for “women”.")
+
+
+def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
+    population = HiddenExperience(p1=0.5)
+    X, y, group = population.sample(3000, seed=1)
+    for prediction in (population.optimal_prediction(X), population.fair_prediction(X)):
+        found = audit(prediction, sensitive_features=group, y_true=y, **QUICK)
+        (note,) = [note for note in found.notes if note.kind == "parity"]
+        assert "says nothing about the outcome within “0”" in note.text
+        assert "but does within “1”" in note.text
+    told = OffsetRegression()
+    X, y, group = told.sample(3000, seed=1)
+    assert "parity" not in kinds(audit(told.optimal_prediction(X), sensitive_features=group, y_true=y, **QUICK))
+
+
+def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apart() -> None:
+    label = RANDOM.integers(0, 2, 800)
+    noise = RANDOM.random(800)
+    assert "parity" not in kinds(audit(noise, sensitive_features=SEX, y_true=label, **QUICK))
+    telling = np.where(SEX == "men", 0.3 + 0.4 * label + 0.1 * noise, noise)
+    assert "parity" in kinds(audit(telling, sensitive_features=SEX, y_true=label, **QUICK))
+    few = slice(60)
+    assert "parity" not in kinds(audit(telling[few], sensitive_features=SEX[few], y_true=label[few], **QUICK))
+
+
+def test_small_groups_are_named() -> None:
+    group = np.array(["many"] * 500 + ["few"] * 12 + ["some"] * 100)
+    score = np.random.default_rng(0).random(len(group))
+    texts = [note.text for note in audit(score, sensitive_features=group, **QUICK).notes]
+    assert texts[0] == "Fewer than 30 samples say little about a group: “few” of sensitive_features (12 in everyone)."
+    assert texts[1] == ("Too few samples to rule out a gap of 20 points or more: “many” against “some” in everyone.")
+    large = np.random.default_rng(0).random(4000)
+    assert not audit(large, sensitive_features=np.arange(4000) % 2, **QUICK).notes
+
+
+def test_the_summary_begins_with_the_worst_and_tells_chance_from_more() -> None:
+    unfair = audit(SCORE, sensitive_features=SEX, y_true=np.arange(800) % 2, **QUICK)
+    worst = unfair.worst()
+    assert f"{100 * worst.value:.1f} percentage points" in unfair.summary[0]
+    assert worst.sentence in unfair.summary[0]
+    assert "with 95.0% confidence" in unfair.summary[1].lower()
+    assert 2 <= len(unfair.summary) <= 5
+    fair = audit(np.random.default_rng(0).random(800), sensitive_features=SEX, **QUICK)
+    assert "Chance alone could explain it." in fair.summary
+
+
+def test_the_summary_speaks_of_four_fifths() -> None:
+    score = np.where(SEX == "men", np.arange(800) % 2, np.arange(800) % 4 == 0)
+    (sentence,) = [text for text in audit(score, sensitive_features=SEX, **QUICK).summary if "threshold" in text]
+    rates = [score[name == SEX].mean() for name in ("women", "men")]
+    assert sentence.endswith(f"a ratio of {rates[0] / rates[1]:.2f}, below four fifths.")
