@@ -7,9 +7,9 @@ is recorded once and replayed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from metrifair.progress import Progress
 from metrifair.samples import Batch, Samples, Sides, sides_of
 
 _ROWS_AT_ONCE = 65_536
+
+Step: TypeAlias = Callable[[Tensor, Tensor], None]
+"""One step of all models, on rows (seeds, size) with loss weights of that shape."""
 
 
 @dataclass(frozen=True)
@@ -89,60 +92,88 @@ def train(
     seeds: Sequence[int],
     schedule: Schedule,
     rows: Sequence[Tensor] | None = None,
+    dealer: Dealer | None = None,
+    path: bool = False,
     standardize: bool = True,
     device: torch.device | str = "cpu",
     verbose: bool = False,
 ) -> Trained:
     """Models of every seed (initialisation and batches) and every strength.
 
-    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows.
+    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. ``dealer`` gives
+    other batches than stratified ones. With ``path`` the strengths are trained one after the other, each from where the
+    one before ended.
     """
     device = torch.device(device)
-    if device.type != "cpu":  # projections of vector scores are drawn where they are used
-        drawn = torch.Generator(device).manual_seed(objective.generator.initial_seed())
-        objective = replace(objective, generator=drawn)
+    objective = _drawing_on(device, objective)
     own = list(rows) if rows is not None else [torch.arange(len(data))] * len(seeds)
-    deal = _dealer(data, objective, own, schedule.batch_size)
-    dtype = torch.float64 if deal.whole else torch.float32
+    dealer = dealer or _dealer(data, objective, own, schedule.batch_size)
+    dtype = torch.float64 if dealer.whole else torch.float32
     x, y = data.x.to(device, dtype), data.y.to(device)
     y = y.to(dtype) if y.is_floating_point() else y
     scaling = Scaling(*(part.to(device, dtype) for part in _scaling(data, own, standardize=standardize)))
-    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    rounds = [[value] for value in strengths] if path else [list(strengths)]
+    start = stacked([model.initial(seed) for seed in seeds], len(rounds[0]))
     adam = Adam(
         {name: value.to(device, dtype) for name, value in start.items()},
         learning_rate=schedule.learning_rate,
         weight_decay=schedule.weight_decay,
     )
-    strength = torch.tensor(strengths, dtype=dtype, device=device)
-    weight = deal.weight.to(device, dtype).unsqueeze(1)
-    sides = tuple(_on(device, side) for side in deal.sides) if any(strengths) else ()
+    strength = torch.tensor(rounds[0], dtype=dtype, device=device)
+    sides = tuple(_on(device, side) for side in dealer.sides) if any(strengths) else ()
 
-    def step(chosen: Tensor) -> None:
-        """One step of all models on the rows (seeds, size)."""
+    def step(chosen: Tensor, weight: Tensor) -> None:
+        """One step of all models on the rows (seeds, size), which count so much."""
         features = scaling.apply(x[chosen])
-        batch = Batch(Samples(features, y[chosen].unsqueeze(1), chosen, weight), sides)
+        batch = Batch(Samples(features, y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), sides)
         terms = objective(model(adam.parameters, features, training=True), batch)
         (terms.risk + strength * terms.unfairness).sum().backward()
         adam.step()
 
-    run: Callable[[Tensor], None] = step
+    @torch.no_grad()
+    def outputs() -> Tensor:
+        """What the models, as they are now, return for all rows of the data."""
+        return model(adam.parameters, scaling.apply(x.expand(len(seeds), *x.shape)))
+
+    run: Step = step
     if device.type == "cuda":
-        run = _recorded(step, adam, torch.zeros(len(seeds), deal.size, dtype=torch.long, device=device), objective)
-    failed = torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device)
+        chosen = torch.zeros(len(seeds), dealer.size, dtype=torch.long, device=device)
+        run = _recorded(step, adam, chosen, torch.ones_like(chosen, dtype=dtype), objective)
+    failed = torch.zeros(len(seeds), len(rounds[0]), dtype=torch.bool, device=device)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    with Progress("training", schedule.epochs, shown=verbose) as progress:
-        upcoming = deal.batches(generators)
-        for epoch in range(1, schedule.epochs + 1):
-            for chosen in upcoming.to(device).unbind(1):
-                run(chosen)
+    ends: list[tuple[dict[str, Tensor], Tensor]] = []
+    total = schedule.epochs * len(rounds)
+    with Progress("training", total, shown=verbose) as progress:
+        upcoming = dealer.deal(generators, outputs)
+        for epoch in range(1, total + 1):
+            for chosen, weight in upcoming.steps(device, dtype):
+                run(chosen, weight)
             adam.learning_rate.mul_(schedule.learning_rate_decay)
-            if epoch < schedule.epochs:
-                upcoming = deal.batches(generators)  # before the device is waited for: it is still at work
+            if epoch < total:
+                upcoming = dealer.deal(generators, outputs)  # before the device is waited for: it is still at work
             failed |= _give_up(adam)
+            if epoch % schedule.epochs == 0:
+                ends.append(_end(adam, failed))
+                strength.copy_(torch.tensor(rounds[min(len(ends), len(rounds) - 1)], dtype=dtype))
+                adam.learning_rate.fill_(schedule.learning_rate)
             progress.show(epoch)
-    for value in adam.parameters.values():
-        value.detach()[failed] = 0.0
-    return Trained(model, {name: value.detach() for name, value in adam.parameters.items()}, scaling, failed)
+    parameters = {name: torch.cat([end[name] for end, _ in ends], 1) for name in start}
+    return Trained(model, parameters, scaling, torch.cat([lost for _, lost in ends], 1))
+
+
+def _drawing_on(device: torch.device, objective: Objective) -> Objective:
+    """The objective with projections of vector scores drawn where they are used."""
+    if device.type == "cpu":
+        return objective
+    return replace(objective, generator=torch.Generator(device).manual_seed(objective.generator.initial_seed()))
+
+
+def _end(adam: Adam, failed: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    """Copies of the parameters, all 0 where training failed, and where that was."""
+    parameters = {name: value.detach().clone() for name, value in adam.parameters.items()}
+    for value in parameters.values():
+        value[failed] = 0.0
+    return parameters, failed.clone()
 
 
 @torch.no_grad()
@@ -159,17 +190,32 @@ def _give_up(adam: Adam) -> Tensor:
     return lost
 
 
-class _Dealer(NamedTuple):
+class Deal(NamedTuple):
+    """The batches of one epoch."""
+
+    rows: Tensor  # (seeds, steps, size)
+    weight: Tensor  # (seeds, steps, size), or (seeds, 1, size): loss weights
+
+    def steps(self, device: torch.device, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows and weights of one batch after the other."""
+        rows, weight = self.rows.to(device), self.weight.to(device, dtype)
+        return zip(rows.unbind(1), weight.expand(rows.shape).unbind(1), strict=True)
+
+
+Outputs: TypeAlias = Callable[[], Tensor]
+"""What the models, as they are now, return for all rows of the data: (seeds, strengths, n)."""
+
+
+class Dealer(NamedTuple):
     """Where batches come from: the same layout for all seeds, each with its own rows and weights."""
 
     size: int
-    weight: Tensor  # (seeds, size): loss weights
     sides: tuple[Sides, ...]
-    batches: Callable[[Sequence[torch.Generator]], Tensor]  # one epoch: rows (seeds, steps, size)
-    whole: bool  # every batch is the whole data set
+    deal: Callable[[Sequence[torch.Generator], Outputs], Deal]  # one epoch; it may look at the models
+    whole: bool = False  # every batch is the whole data set: computed in double precision
 
 
-def _dealer(data: Samples, objective: Objective, rows: Sequence[Tensor], batch_size: int) -> _Dealer:
+def _dealer(data: Samples, objective: Objective, rows: Sequence[Tensor], batch_size: int) -> Dealer:
     shared = all(torch.equal(own, rows[0]) for own in rows[1:])
     if shared and len(rows[0]) <= batch_size:
         return _whole_dealer(data.take(rows[0]), rows, objective)
@@ -192,34 +238,25 @@ def _dealer(data: Samples, objective: Objective, rows: Sequence[Tensor], batch_s
     even = bool((weight == weight[0]).all())
     odds = [None if even else [odds_of(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    return _Dealer(
-        plan.size,
-        plan.weights(shares.squeeze(1)),
-        tuple(plan.sides(one, shares) for one in objective.comparisons),
-        lambda generators: torch.stack(
-            [
-                stratified_pass(seed, plan, steps, generator, odds=odd)
-                for seed, generator, odd in zip(own, generators, odds, strict=True)
-            ]
-        ),
-        whole=False,
-    )
+    loss_weight = plan.weights(shares)
+
+    def deal(generators: Sequence[torch.Generator], _: Outputs) -> Deal:
+        seeds = zip(own, generators, odds, strict=True)
+        passes = [stratified_pass(seed, plan, steps, generator, odds=odd) for seed, generator, odd in seeds]
+        return Deal(torch.stack(passes), loss_weight)
+
+    return Dealer(plan.size, tuple(plan.sides(one, shares) for one in objective.comparisons), deal)
 
 
-def _whole_dealer(samples: Samples, rows: Sequence[Tensor], objective: Objective) -> _Dealer:
+def _whole_dealer(samples: Samples, rows: Sequence[Tensor], objective: Objective) -> Dealer:
     """All rows in every batch: weights then act as weights, not as odds of being drawn."""
     weight = samples.weight.double()
     even = bool((weight == weight[0]).all())
     order = samples.cell.argsort(stable=True)
     sides = sides_of(objective.comparisons, samples.cell[order], None if even else weight[order])
     chosen = torch.stack([own[order] for own in rows]).unsqueeze(1)
-    return _Dealer(
-        len(order),
-        (weight / weight.mean())[order].expand(len(rows), -1),
-        sides,
-        lambda _: chosen,
-        whole=True,
-    )
+    everything = Deal(chosen, (weight / weight.mean())[order].expand(len(rows), 1, -1))
+    return Dealer(len(order), sides, lambda *_: everything, whole=True)
 
 
 def _scaling(data: Samples, rows: Sequence[Tensor], *, standardize: bool) -> tuple[Tensor, Tensor]:
@@ -245,25 +282,24 @@ def _on(device: torch.device | str, sides: Sides) -> Sides:
     return Sides(rows, sides.left, sides.right, None if sides.weights is None else sides.weights.to(device))
 
 
-def _recorded(
-    step: Callable[[Tensor], None], adam: Adam, rows: Tensor, objective: Objective
-) -> Callable[[Tensor], None]:
+def _recorded(step: Step, adam: Adam, rows: Tensor, weight: Tensor, objective: Objective) -> Step:
     """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
     saved = adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            step(rows)
+            step(rows, weight)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(objective.generator)
     with torch.cuda.graph(graph):
-        step(rows)
+        step(rows, weight)
     adam.restore(saved)
 
-    def replay(chosen: Tensor) -> None:
+    def replay(chosen: Tensor, counts: Tensor) -> None:
         rows.copy_(chosen)
+        weight.copy_(counts)
         graph.replay()
 
     return replay

@@ -1,0 +1,1 @@
+"""Methods of other authors, one file each, as scikit-learn estimators with ``sensitive_features``."""
