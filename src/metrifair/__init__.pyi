@@ -4,6 +4,7 @@ from .auditing.files import audit_file
 from .boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgb import FairXGBClassifier, FairXGBRegressor
 from .criteria import Criterion
+from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
 from .loading import load
@@ -49,6 +50,7 @@ __all__ = [
     "Objective",
     "ReweighingClassifier",
     "SinkhornClassifier",
+    "TableEncoder",
     "TooFewSamples",
     "Witness",
     "XianPostprocessor",

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import reprlib
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import torch
 from numpy.typing import NDArray
 
+from metrifair.boosting.keeping import KIND as BOOSTER
+from metrifair.boosting.keeping import rebuilt as rebuilt_booster
+from metrifair.boosting.shell import FairBooster
 from metrifair.errors import ModelFileError
 from metrifair.estimators import BY_NAME, Estimator
 from metrifair.saving.keeping import KIND, rebuilt
 from metrifair.saving.modelfile import Content, Json, PathLike, read
+from metrifair.tabular import TABLE_MODEL, TableModel, table_model_of
 from metrifair.tradeoff.frontier import FRONTIER, Frontier, frontier_from
 
+Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
 
-def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator | Frontier:
-    """The estimator or frontier that ``.save(path)`` wrote: bit-equal predictions, ready to learn on.
+
+def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
+    """The estimator, frontier or table model that ``.save(path)`` wrote: bit-equal predictions, ready to learn on.
 
     Loading runs no code from the file. A file that is damaged, hostile or of a later format is a ModelFileError.
 
@@ -49,9 +56,14 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Estimator 
         raise ModelFileError(f"cannot read {os.fspath(path)!r}: {error}") from error
 
 
-def _made_of(content: Content, module: torch.nn.Module | None) -> Estimator | Frontier:
+def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == FRONTIER:
         return frontier_from(content, module)
+    if content.kind == TABLE_MODEL:
+        return table_model_of(content, partial(_made_of, module=module))
+    if content.kind == BOOSTER:
+        booster: FairBooster = rebuilt_booster(content.meta, content.arrays)
+        return booster
     if content.kind != KIND:
         raise ModelFileError(f"it holds a {reprlib.repr(content.kind)}, which this metrifair does not know; upgrade it")
     return from_parts(content.meta, content.arrays, module=module)

@@ -20,18 +20,26 @@ from metrifair.certificates import dkw_radius
 from metrifair.choices import check_known
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators import BY_NAME
 from metrifair.points import Curves, Point, area, pareto
 from metrifair.report.charts import frontier_chart, save_picture
 from metrifair.report.page import frontier_html, write_html
 from metrifair.report.view import FrontierView
-from metrifair.saving.keeping import rebuilt, to_parts
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.tables import Table
 from metrifair.tradeoff.evaluation import curves_of, point_of
 from metrifair.tradeoff.holdout import DataSet, Parts, data_set
 from metrifair.tradeoff.ledger import Ledger, fingerprint
-from metrifair.tradeoff.sweep import Job, Material, Outcome, outcome_from, point_from, record_of, sweep
+from metrifair.tradeoff.sweep import (
+    Job,
+    Material,
+    Outcome,
+    model_of,
+    outcome_from,
+    parts_of,
+    point_from,
+    record_of,
+    sweep,
+)
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
 FRONTIER = "frontier"
@@ -201,7 +209,7 @@ class Frontier:
         for place, outcome in enumerate(self.outcomes):
             kept = None
             if outcome.model is not None:
-                kept, own = to_parts(outcome.model)
+                kept, own = parts_of(outcome.model)
                 arrays |= prefixed(f"{place}/", own)
             outcomes.append({"value": outcome.job.value, "seed": outcome.job.seed, "model": kept, **record_of(outcome)})
         meta: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
@@ -245,7 +253,7 @@ def _kept_model(entry: dict[str, Any], place: int, content: Content, module: tor
     meta = entry["model"]
     if meta is None:
         return None
-    return rebuilt(BY_NAME[meta["kind"]], meta, under(f"{place}/", content.arrays), module)
+    return model_of(meta, under(f"{place}/", content.arrays), module)
 
 
 def frontier(

@@ -14,11 +14,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from metrifair.boosting import keeping as boosters
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.points import Curves, Interval, Point
 from metrifair.saving.keeping import KIND, rebuilt, to_parts
-from metrifair.saving.modelfile import Content, from_bytes, to_bytes
+from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
 from metrifair.tables import Table, columns
 from metrifair.tradeoff.holdout import rows_of
 from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
@@ -165,10 +166,22 @@ def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outco
 
 def _entry(outcome: Outcome) -> Entry:
     content = None
-    if type(outcome.model) in BY_NAME.values():
+    if type(outcome.model).__name__ in (*BY_NAME, *boosters.MODULES):
         with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
-            content = to_bytes(Content(KIND, *to_parts(outcome.model)))
+            content = to_bytes(Content(KIND, *parts_of(outcome.model)))
     return Entry(record_of(outcome), content)
+
+
+def parts_of(model: Any) -> tuple[dict[str, Json], dict[str, NDArray[Any]]]:
+    """A fitted model taken apart for a file: one of ours, or a fair booster."""
+    return boosters.to_parts(model) if type(model).__name__ in boosters.MODULES else to_parts(model)
+
+
+def model_of(meta: Mapping[str, Json], arrays: Mapping[str, NDArray[Any]], module: torch.nn.Module | None) -> Any:
+    """The model that ``parts_of`` took apart."""
+    if meta["kind"] in boosters.MODULES:
+        return boosters.rebuilt(meta, arrays)
+    return rebuilt(BY_NAME[str(meta["kind"])], meta, arrays, module)
 
 
 def _recalled(entry: Entry, job: Job, module: Any) -> Outcome:
@@ -176,7 +189,7 @@ def _recalled(entry: Entry, job: Job, module: Any) -> Outcome:
     if entry.content is not None:
         _, meta, arrays = from_bytes(entry.content)
         own = module if isinstance(module, torch.nn.Module) else None
-        model = rebuilt(BY_NAME[str(meta["kind"])], meta, arrays, own)
+        model = model_of(meta, arrays, own)
     return outcome_from(entry.record, job, model)
 
 

@@ -1,0 +1,169 @@
+"""LightGBM with the penalty: its own scikit-learn classes, given another objective."""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from metrifair.boosting.rows import OWN
+from metrifair.boosting.shell import METRIC_NAME, FairBooster, Job
+from metrifair.choices import require
+from metrifair.errors import DataError
+
+lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
+
+_UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # what it may be, and why nothing else
+    "boosting_type": (("gbdt", "goss"), "LightGBM's dart differs from run to run with an objective from outside"),
+    "linear_tree": ((False,), "linear leaves keep no constant to start from"),
+    "is_unbalance": ((False,), "use class_weight='balanced'"),
+    "scale_pos_weight": ((1,), "use class_weight"),
+}
+_BY_RANKS = ("auc", "average_precision")
+
+
+class _FairLGBM(FairBooster):
+    """How LightGBM takes the objective."""
+
+    _eval_weights = "eval_sample_weight"
+    _plain: ClassVar[type]  # LightGBM's own class
+    _objective: Any
+    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalised risk is the risk of
+    _in_model_text: ClassVar[str]  # what LightGBM itself writes for the first of them
+
+    def _process_params(self, stage: str) -> dict[str, Any]:
+        """LightGBM's own way from an estimator's parameters to those of a training."""
+        # Asked of a copy that is the plain booster: our parameters are not LightGBM's, and it has a metric of its own.
+        plain: Any = copy.copy(self)
+        plain.__class__ = self._plain
+        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN}
+        params: dict[str, Any] = plain._process_params(stage)
+        self._objective = plain._objective
+        if self._job is not None:
+            descent = self._job.descent
+            params |= {"objective": lambda output, _: descent.step(output), "metric": "None"}
+        return params
+
+    def _pace(self) -> tuple[int, float]:
+        estimator: Any = self
+        return int(estimator.n_estimators), float(estimator.learning_rate)
+
+    def _boost(self, fit: Callable[..., Any], job: Job) -> None:
+        estimator: Any = self
+        _check_usable(estimator.get_params(), self._objectives)
+        arguments = dict(job.arguments)
+        if arguments.get("eval_X") is not None:
+            raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
+        start = 0.0
+        if arguments.get("init_score") is None and arguments.get("init_model") is None:
+            start = job.rows.start
+            arguments["init_score"] = np.full(len(job.rows.problem.weight), start)
+        if job.evaluations:
+            arguments |= _evaluation(job, arguments, start, ranks_only=hasattr(self, "predict_proba"))
+        with warnings.catch_warnings():
+            # LightGBM 4.7 would rather be given eval_X and eval_y, but does not translate labels in these.
+            warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
+            fit(**arguments)
+        _complete(estimator.booster_, start, self._in_model_text)
+
+
+class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
+    """A LightGBM classifier whose scores are distributed alike in all groups.
+
+    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes; docs/boosting.md
+    says how large strengths are kept stable.
+
+    Parameters
+    ----------
+    strength : weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
+    criterion, metric, unbiased, compare, contrast, intersectional, pos_label : as in FairClassifier.
+    booster : every parameter of ``lightgbm.LGBMClassifier``. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=2_000)
+    >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
+    >>> from metrifair import unfairness
+    >>> for strength in (0.0, 10.0):
+    ...     model = FairLGBMClassifier(strength, n_jobs=1, verbose=-1).fit(X, y, sensitive_features=a)
+    ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
+    0.6
+    0.0
+    """
+
+    _plain = lightgbm.LGBMClassifier
+    _objectives = (None, "binary")
+    _in_model_text = "binary sigmoid:1"
+
+
+class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
+    """A LightGBM regressor whose predictions are distributed alike in all groups.
+
+    Parameters are those of FairLGBMClassifier (``pos_label`` is for classifiers). The loss is the squared error;
+    inside, the target is standardised, so that a strength means the same on every scale, and what it does in
+    FairRegressor.
+
+    Examples
+    --------
+    >>> from metrifair.datasets.synthetic import OffsetRegression
+    >>> X, y, a = OffsetRegression(delta=1.0).sample(2_000, seed=0)
+    >>> model = FairLGBMRegressor(10.0, n_jobs=1, verbose=-1).fit(X, y, sensitive_features=a)
+    >>> [round(float(values[a == 0].mean() - values[a == 1].mean()), 1) for values in (y, model.predict(X))]
+    [0.9, 0.1]
+    """
+
+    _plain = lightgbm.LGBMRegressor
+    _objectives = (None, "regression", "regression_l2", "l2", "mean_squared_error", "mse")
+    _in_model_text = "regression"
+
+
+def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> None:
+    if params["objective"] not in objectives:
+        allowed = ", ".join(repr(name) for name in objectives)
+        raise DataError(f"objective must be one of {allowed} where strength > 0, got {params['objective']!r}")
+    for name, (usable, reason) in _UNUSABLE.items():
+        if name in params and params[name] not in usable:
+            raise DataError(f"{name}={params[name]!r} cannot be used where strength > 0: {reason}")
+
+
+def _evaluation(job: Job, arguments: dict[str, Any], start: float, *, ranks_only: bool) -> dict[str, Any]:
+    """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk."""
+    given = arguments.get("eval_metric")
+    metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if ranks_only:
+        odd = [metric for metric in metrics if metric not in _BY_RANKS]
+        if odd:
+            raise DataError(
+                f"eval_metric must be among {', '.join(_BY_RANKS)} where strength > 0, since LightGBM sees log-odds "
+                f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
+            )
+    penalised = job.metric()
+
+    def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
+        return METRIC_NAME, penalised(output), False
+
+    # The labels as copies: a set that is the training set itself would be evaluated out of turn.
+    changed: dict[str, Any] = {
+        "eval_set": [(X, np.array(y)) for X, y in arguments["eval_set"]],
+        "eval_metric": [evaluate, *metrics],
+    }
+    if start and arguments.get("eval_init_score") is None:
+        changed["eval_init_score"] = [np.full(len(one.batch.samples), start) for one in job.evaluations]
+    return changed
+
+
+def _complete(booster: Any, start: float, objective: str) -> None:
+    """Make the booster what LightGBM makes of its own objective: starting scores in the first tree, and the link."""
+    first = booster.model_to_string(num_iteration=1)
+    leaves = re.search(r"^num_leaves=(\d+)$", first, re.MULTILINE)
+    for leaf in range(int(leaves[1]) if leaves else 0):
+        booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
+    text = booster.model_to_string(num_iteration=-1)
+    booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={objective}\nfeature_names=", 1))

@@ -1,0 +1,199 @@
+"""Risk + strength x unfairness as a booster sees it: a slope and a curvature for each row, round after round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from metrifair.boosting.grid import gridded_energy
+from metrifair.errors import Diverged
+from metrifair.metrics.counting import energy_coefficients
+from metrifair.objective import Objective
+from metrifair.samples import Batch
+from metrifair.tasks import BINARY
+
+Floats = NDArray[np.float64]
+
+FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
+WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
+_NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
+MANY = 2**15  # rows from which on scores are counted on a grid, in single precision
+_LEAST_CURVATURE = 1e-16
+_NOT_YET = 1e9  # reported for each round that the strength still rises
+
+
+class Terms(NamedTuple):
+    """The objective at the outputs of a round, and how it changes with them.
+
+    ``risk`` and ``unfairness`` are means, on the scale of FairClassifier and FairRegressor. Slopes and curvature are
+    those of their sum over the rows, on the scale of the plain booster: its parameters keep their meaning.
+    """
+
+    risk: float
+    unfairness: float
+    risk_slope: Floats
+    risk_curvature: Floats
+    unfairness_slope: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PenalisedRisk:
+    """Risk and unfairness of outputs for fixed rows.
+
+    ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised.
+
+    >>> from metrifair.samples import Comparison, Samples, sides_of
+    >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
+    >>> groups = (Comparison((0,), (1,)),)
+    >>> rows = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
+    >>> terms = rows.at(np.array([-1.0, 0, 0, 1]))
+    >>> print(f"{terms.risk:.3f} {terms.unfairness:.3f}", terms.unfairness_slope.round(2))
+    0.503 0.000 [ 0.  -1.5  1.5  0. ]
+    """
+
+    objective: Objective
+    batch: Batch
+    total_weight: float  # of all rows
+    centre: float = 0.0
+    spread: float = 1.0
+
+    def at(self, output: ArrayLike) -> Terms:
+        """Both terms for outputs (n,) of the booster."""
+        standard, samples = self._standard(output), self.batch.samples
+        share = self.total_weight / len(samples)
+        risk = float(samples.weight @ self.objective.task.loss(standard, samples.y)) / len(samples)
+        if self.objective.task is BINARY:
+            prediction, unit = torch.sigmoid(standard), self.total_weight
+            link_slope = prediction * (1 - prediction)
+            risk_slope, curvature = prediction - samples.y, link_slope * samples.weight
+        else:  # boosters halve the squared error, and do not standardise
+            prediction, unit, link_slope = standard, self.total_weight * self.spread / 2, torch.ones_like(standard)
+            risk_slope, curvature = (standard - samples.y) * self.spread, samples.weight
+        if self._by_counting:
+            unfairness, slope = self._counted(prediction.numpy())
+            slope = slope * link_slope
+        else:
+            unfairness, slope = self._differentiated(standard)
+        return Terms(
+            risk,
+            unfairness,
+            (risk_slope * (samples.weight * share)).numpy(),
+            (curvature * share).numpy(),
+            (slope * unit).numpy(),
+        )
+
+    def _standard(self, output: ArrayLike) -> Tensor:
+        given = torch.as_tensor(np.asarray(output).reshape(-1))
+        if (self.centre, self.spread) != (0.0, 1.0):
+            given = (given.double() - self.centre) / self.spread
+        return given.to(self.batch.samples.y.dtype)
+
+    @property
+    def _by_counting(self) -> bool:
+        """True for what is asked for most: the energy distance of predictions that have no weights."""
+        objective, sides = self.objective, self.batch.sides
+        usual = (objective.criterion.score, objective.compare, objective.metric) == (
+            "prediction",
+            "prediction",
+            "energy",
+        )
+        return usual and all(one.weights is None and min(one.counts) >= 2 for one in sides)
+
+    def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
+        """The unfairness and its slopes by predictions, without autograd."""
+        value, slopes = 0.0, np.zeros_like(prediction)
+        for one in self.batch.sides:
+            rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
+            left, right = rows[: one.counts[0]], rows[one.counts[0] :]
+            if len(prediction) >= MANY:
+                own, left_slopes, right_slopes = gridded_energy(
+                    prediction, left, right, unbiased=self.objective.unbiased
+                )
+                slopes[left] += left_slopes
+                slopes[right] += right_slopes
+                value += own
+            else:
+                values = prediction[rows]
+                coefficients, centre = energy_coefficients(values, len(left), unbiased=self.objective.unbiased)
+                slopes[rows] += coefficients
+                value += float(coefficients @ (values - centre))
+        return value, torch.from_numpy(slopes)
+
+    def _differentiated(self, standard: Tensor) -> tuple[float, Tensor]:
+        """The unfairness and its slopes by outputs, for any criterion and metric."""
+        moving = standard.detach().requires_grad_()
+        found = self.objective.unfairness(moving, self.batch)
+        return found.item(), torch.autograd.grad(found, moving)[0]
+
+    def value(self, output: ArrayLike, strength: float) -> float:
+        """Risk + strength x unfairness."""
+        with torch.no_grad():
+            risk, unfairness = self.objective(self._standard(output), self.batch)
+        return float(risk + strength * unfairness)
+
+
+class Descent:
+    """The slopes and curvatures of successive rounds, such that boosting goes downhill at any strength.
+
+    Two rules, explained in docs/boosting.md. (1) The strength rises geometrically from 0.1 to what was asked for, by
+    the learning rate each round, and has risen when half of the rounds are done: where all outputs are equal, as in the
+    beginning, the energy distance has a kink that a strong penalty never leaves. (2) The curvature is that of the risk
+    plus |slope of the penalty| / limit, so that the penalty moves no leaf by more than the limit. After a round that
+    raised the objective the limit is halved, otherwise it is widened again.
+    """
+
+    def __init__(self, rows: PenalisedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
+        self.rows = rows
+        self.strength = strength
+        self.round = 0
+        self.limit = WIDEST
+        growth = math.log(max(strength / FIRST_STRENGTH, 1.0))
+        self.warm_up = math.ceil(min(growth / max(learning_rate, 1e-9), rounds / 2))
+        self._before: tuple[float, Terms] | None = None
+
+    def strength_at(self, number: int) -> float:
+        """The strength in a round, counted from 0.
+
+        >>> descent = Descent(None, 10.0, rounds=100, learning_rate=0.1)
+        >>> [round(descent.strength_at(number), 2) for number in (0, 10, 20, 46, 47, 99)]
+        [0.1, 0.27, 0.71, 9.07, 10.0, 10.0]
+        """
+        if number >= self.warm_up:
+            return self.strength
+        return float(FIRST_STRENGTH * (self.strength / FIRST_STRENGTH) ** (number / self.warm_up))
+
+    def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
+        """Slope and curvature of every row for the next tree."""
+        terms, strength = self.rows.at(output), self.strength_at(self.round)
+        if not math.isfinite(terms.risk + terms.unfairness):
+            raise Diverged(
+                f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}; lower "
+                "learning_rate, or check the target, and the score of a criterion of your own"
+            )
+        self._adapt(terms)
+        self._before = strength, terms
+        self.round += 1
+        pull = strength * terms.unfairness_slope
+        curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.rows.spread)
+        return terms.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
+
+    def _adapt(self, terms: Terms) -> None:
+        if self._before is None:
+            return
+        strength, before = self._before
+        rose = terms.risk - before.risk + strength * (terms.unfairness - before.unfairness) > 0
+        self.limit = min(WIDEST, self.limit * (_NARROWED if rose else _WIDENED))
+
+    def report(self, rows: PenalisedRisk, output: ArrayLike) -> float:
+        """The penalised risk of other rows, for early stopping.
+
+        While the strength still rises no round can be the best: a figure beyond all risks, falling every round.
+        """
+        left = self.warm_up - self.round
+        return _NOT_YET * left if left > 0 else rows.value(output, self.strength)

@@ -1,0 +1,151 @@
+"""What the fair boosters share beyond the booster's own scikit-learn class."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any, ClassVar, Self
+
+from numpy.typing import ArrayLike
+
+from metrifair.boosting.objective import Descent, PenalisedRisk
+from metrifair.boosting.rows import (
+    Part,
+    Rows,
+    class_weights,
+    classification_rows,
+    evaluation_parts,
+    evaluation_problem,
+    is_penalised,
+    regression_rows,
+)
+from metrifair.cells import Contrast
+from metrifair.criteria import Compare, Criterion
+from metrifair.metrics.catalog import MetricLike
+from metrifair.saving.modelfile import PathLike
+from metrifair.tables import Table
+
+METRIC_NAME = "penalised_risk"
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A penalised fit: the rows, the objective's course, and what the booster's own ``fit`` is called with."""
+
+    rows: Rows
+    descent: Descent
+    evaluations: tuple[PenalisedRisk, ...]
+    arguments: dict[str, Any]
+
+    def metric(self) -> Callable[[Any], float]:
+        """The penalised risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
+        turns = cycle(self.evaluations)
+        return lambda output: self.descent.report(next(turns), output)
+
+
+class FairBooster:
+    """Parameters, ``fit`` and ``save`` of every fair booster; the class beside it in the bases is the booster's own."""
+
+    _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
+    _job: Job | None = None  # while a penalised fit runs
+
+    def __init__(
+        self,
+        strength: float = 1.0,
+        *,
+        criterion: str | Criterion = "statistical_parity",
+        metric: MetricLike = "energy",
+        unbiased: bool = True,
+        compare: Compare = "prediction",
+        contrast: Contrast = "pairs",
+        intersectional: bool = False,
+        pos_label: object = None,
+        **booster: Any,
+    ) -> None:
+        super().__init__(**booster)
+        self.strength = strength
+        self.criterion = criterion
+        self.metric = metric
+        self.unbiased = unbiased
+        self.compare = compare
+        self.contrast = contrast
+        self.intersectional = intersectional
+        self.pos_label = pos_label
+
+    def fit(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: Sequence[tuple[Table, Table]] | None = None,
+        eval_sensitive_features: Sequence[Table] | None = None,
+        eval_control_features: Sequence[Table] | None = None,
+        **booster: Any,
+    ) -> Self:
+        """Boost from scratch; ``booster`` holds further arguments of the plain booster's ``fit``.
+
+        ``sensitive_features`` is a column, or a table of several attributes; missing values in it mean that the group
+        is not known: such samples count for the risk only. ``control_features`` are strata within which the criterion
+        is asked for. ``eval_sensitive_features`` and ``eval_control_features`` are lists with one entry for each set of
+        ``eval_set``, which is judged, and stopped early, by ``penalised_risk``. With strength 0 the call is the plain
+        booster's.
+        """
+        if isinstance(eval_set, tuple):
+            eval_set = [eval_set]
+        booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
+        if not is_penalised(self):
+            super().fit(X, y, **booster)  # type: ignore[misc]
+            return self
+        rows = self._rows(Part(X, y, sensitive_features, control_features, sample_weight))
+        parts: list[Part] = []
+        if eval_set is not None:
+            parts = evaluation_parts(
+                eval_set,
+                eval_sensitive_features=eval_sensitive_features,
+                eval_control_features=eval_control_features,
+                **{self._eval_weights: booster.get(self._eval_weights)},
+            )
+        self._job = self._planned(rows, parts, booster)
+        try:
+            self._boost(partial(super().fit, X, y), self._job)  # type: ignore[misc]
+        finally:
+            del self._job
+        return self
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
+
+        The file holds the parameters and the booster's own text or JSON. It cannot hold functions (a score, a callback
+        or a metric of your own: a DataError). A crash leaves the old file.
+        """
+        from metrifair.boosting.keeping import save  # noqa: PLC0415  (it knows both boosters by name only)
+
+        save(self, path)
+
+    def _rows(self, part: Part) -> Rows:
+        return classification_rows(self, part) if hasattr(self, "predict_proba") else regression_rows(self, part)
+
+    def _planned(self, rows: Rows, parts: Sequence[Part], arguments: dict[str, Any]) -> Job:
+        rounds, learning_rate = self._pace()
+        objective = rows.objective_of(rows.problem, self._risk_weight(rows))
+        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
+        evaluations = tuple(rows.objective_of(evaluation_problem(rows, part)) for part in parts)
+        return Job(rows, descent, evaluations, arguments)
+
+    def _risk_weight(self, rows: Rows) -> Any:
+        return class_weights(getattr(self, "class_weight", None), rows)
+
+    @abstractmethod
+    def _pace(self) -> tuple[int, float]:
+        """Rounds at most, and the learning rate."""
+
+    @abstractmethod
+    def _boost(self, fit: Callable[..., Any], job: Job) -> None:
+        """Call the booster's own ``fit`` with the job's objective, and whatever its predictions then need."""
+        raise NotImplementedError

@@ -1,0 +1,127 @@
+"""XGBoost with the penalty: its own scikit-learn classes, given another objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.boosting.rows import OWN, Rows
+from metrifair.boosting.shell import METRIC_NAME, FairBooster, Job
+from metrifair.choices import require
+from metrifair.errors import DataError
+
+xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
+
+_LEARNING_RATE = 0.3  # XGBoost's own, where none is given
+
+
+class _FairXGB(FairBooster):
+    """How XGBoost takes the objective."""
+
+    _eval_weights = "sample_weight_eval_set"
+    _objective: ClassVar[str]  # the one that the penalised risk is the risk of
+
+    def _wrapper_params(self) -> set[str]:
+        """Parameters that are not XGBoost's."""
+        return {*super()._wrapper_params(), *OWN}  # type: ignore[misc]
+
+    def _pace(self) -> tuple[int, float]:
+        estimator: Any = self
+        rate = estimator.get_params().get("eta", estimator.learning_rate)
+        return int(estimator.get_num_boosting_rounds()), _LEARNING_RATE if rate is None else float(rate)
+
+    def _risk_weight(self, rows: Rows) -> NDArray[np.float64] | None:
+        of_positives = getattr(self, "scale_pos_weight", None)
+        return None if of_positives is None else np.where(rows.problem.labels == 1, float(of_positives), 1.0)
+
+    def _boost(self, fit: Callable[..., Any], job: Job) -> None:
+        estimator: Any = self
+        if estimator.objective != self._objective:
+            raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
+        kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
+
+        def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
+            return job.descent.step(output)
+
+        estimator.objective = objective
+        if job.evaluations:
+            estimator.eval_metric = _metrics(estimator.eval_metric, job)
+        if estimator.base_score is None and job.arguments.get("xgb_model") is None:
+            estimator.base_score = self._constant(job.rows.start)
+        try:
+            fit(**job.arguments)
+        finally:
+            for name, value in kept.items():
+                setattr(estimator, name, value)
+
+    def _constant(self, output: float) -> float:
+        """What XGBoost calls a constant output: the prediction."""
+        return 1 / (1 + np.exp(-output)) if hasattr(self, "predict_proba") else output
+
+
+class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
+    """An XGBoost classifier whose scores are distributed alike in all groups.
+
+    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes, labelled 0 and 1 as
+    XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
+
+    Parameters
+    ----------
+    strength : weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
+    criterion, metric, unbiased, compare, contrast, intersectional, pos_label : as in FairClassifier.
+    booster : every parameter of ``xgboost.XGBClassifier``.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=2_000)
+    >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
+    >>> from metrifair import unfairness
+    >>> for strength in (0.0, 10.0):
+    ...     model = FairXGBClassifier(strength, n_jobs=1, learning_rate=0.1).fit(X, y, sensitive_features=a)
+    ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
+    0.6
+    0.0
+    """
+
+    _objective = "binary:logistic"
+
+
+class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
+    """An XGBoost regressor whose predictions are distributed alike in all groups.
+
+    Parameters are those of FairXGBClassifier (``pos_label`` is for classifiers). The loss is the squared error; inside,
+    the target is standardised, so that a strength means the same on every scale and what it does in FairRegressor.
+
+    Examples
+    --------
+    >>> from metrifair.datasets.synthetic import OffsetRegression
+    >>> X, y, a = OffsetRegression(delta=1.0).sample(2_000, seed=0)
+    >>> model = FairXGBRegressor(10.0, n_jobs=1, learning_rate=0.1).fit(X, y, sensitive_features=a)
+    >>> [round(float(values[a == 0].mean() - values[a == 1].mean()), 1) for values in (y, model.predict(X))]
+    [0.9, 0.1]
+    """
+
+    _objective = "reg:squarederror"
+
+
+def _metrics(given: Any, job: Job) -> Any:
+    """The metrics asked for, and the penalised risk, which comes last and therefore stops."""
+    several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    for metric in several:
+        if not isinstance(metric, str):
+            raise DataError(
+                f"eval_metric must be names where strength > 0, since XGBoost takes one function only and that is "
+                f"{METRIC_NAME}, got {metric!r}"
+            )
+    penalised = job.metric()
+
+    def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
+        return penalised(output)
+
+    return [*several, penalised_risk] if several else penalised_risk

@@ -1,0 +1,262 @@
+"""What a booster is told in each round: slopes against finite differences, and the two rules of the descent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair import energy_distance
+from metrifair.boosting.grid import PLACES, gridded_energy
+from metrifair.boosting.objective import FIRST_STRENGTH, WIDEST, Descent, PenalisedRisk
+from metrifair.boosting.rows import Part, classification_rows, is_penalised, regression_rows
+from metrifair.criteria import Criterion, criterion_named
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.counting import energy_coefficients
+
+CRITERIA: dict[str, Any] = {
+    "statistical_parity": "statistical_parity",
+    "equal_opportunity": "equal_opportunity",
+    "predictive_equality": "predictive_equality",
+    "equalized_odds": "equalized_odds",
+    "risk_parity": "risk_parity",
+    "conditional_statistical_parity": "conditional_statistical_parity",
+    "log_prediction": Criterion("log parity", score="log_prediction"),
+    "own score": Criterion("own", score=lambda prediction, y: prediction.square() + y * prediction),
+}
+OF_LABELS = ("equal_opportunity", "predictive_equality", "equalized_odds")
+
+
+def settings_of(**changes: Any) -> Any:
+    """The parameters that rows are prepared with, without a booster."""
+    defaults = {
+        "strength": 2.0,
+        "criterion": "statistical_parity",
+        "metric": "energy",
+        "unbiased": True,
+        "compare": "prediction",
+        "contrast": "pairs",
+        "intersectional": False,
+        "pos_label": None,
+    }
+    return SimpleNamespace(**{**defaults, **changes})
+
+
+def part_of(seed: int, *, regression: bool, groups: int = 2, n: int = 60, weights: bool = False) -> Part:
+    """Random rows: a tenth of unknown group, two strata, every comparison with enough samples."""
+    generator = np.random.default_rng(seed)
+    a = np.arange(n) % groups
+    y = 5 + 3 * generator.normal(size=n) if regression else (np.arange(n) // groups) % 2
+    known = np.where(generator.random(n) < 0.1, np.nan, a)
+    weight = generator.integers(1, 4, size=n) * 1.0 if weights else None
+    return Part(np.zeros((n, 1)), y, known, (np.arange(n) // (2 * groups)) % 2, weight)
+
+
+def rows_of(part: Part, *, regression: bool, **changes: Any) -> PenalisedRisk:
+    prepare = regression_rows if regression else classification_rows
+    rows = prepare(settings_of(**changes), part)
+    return rows.objective_of(rows.problem)
+
+
+def outputs(seed: int, n: int, *, regression: bool, ties: bool) -> np.ndarray:
+    found = np.random.default_rng(seed + 1).normal(size=n)
+    found = found.round(1) if ties else found
+    return 5 + 3 * found if regression else found
+
+
+@pytest.mark.parametrize("regression", [False, True], ids=["classification", "regression"])
+@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize("case", ["plain", "ties", "weights", "three groups", "rest", "output", "plug-in"])
+def test_slopes_are_those_of_the_objective(name: str, case: str, regression: bool) -> None:
+    criterion = criterion_named(CRITERIA[name])
+    if regression and name in OF_LABELS:
+        criterion = replace(criterion, bins=(5.0,))
+    if regression and name == "log_prediction":
+        pytest.skip("predictions of a regressor may be negative")
+    changes: dict[str, Any] = {"criterion": criterion}
+    if case == "output":
+        if name in ("risk_parity", "log_prediction", "own score"):
+            pytest.skip("compares no prediction")
+        changes["compare"] = "output"
+    changes |= {"rest": {"contrast": "rest"}, "plug-in": {"unbiased": False}}.get(case, {})
+    groups = 3 if case in ("three groups", "rest") else 2
+    part = part_of(3, regression=regression, groups=groups, weights=case == "weights")
+    if name != "conditional_statistical_parity":
+        part = replace(part, control_features=None)
+    rows = rows_of(part, regression=regression, **changes)
+    output = outputs(3, 60, regression=regression, ties=case == "ties")
+    if name == "risk_parity":  # 1 at -f and 0 at f lose the same but for rounding, which no difference can follow
+        output = np.abs(output)
+    terms, strength, step = rows.at(output), 2.0, 1e-6 * rows.spread
+    unit = rows.total_weight * (rows.spread**2 / 2 if regression else 1.0)
+    differences = [
+        unit * (rows.value(output + step * one, strength) - rows.value(output - step * one, strength)) / (2 * step)
+        for one in np.eye(len(output))
+    ]
+    assert terms.risk_slope + strength * terms.unfairness_slope == pytest.approx(differences, rel=1e-4, abs=1e-4)
+    assert terms.risk + strength * terms.unfairness == pytest.approx(rows.value(output, strength))
+    assert np.abs(terms.unfairness_slope).max() > 0
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_without_a_penalty_slope_and_curvature_are_the_plain_boosters(regression: bool) -> None:
+    part = part_of(0, regression=regression, weights=True)
+    output = outputs(0, 60, regression=regression, ties=False)
+    terms, weight = rows_of(part, regression=regression).at(output), np.asarray(part.sample_weight)
+    prediction = output if regression else 1 / (1 + np.exp(-output))
+    assert terms.risk_slope == pytest.approx(weight * (prediction - part.y))
+    assert terms.risk_curvature == pytest.approx(weight if regression else weight * prediction * (1 - prediction))
+
+
+def test_the_slope_is_the_closed_form() -> None:
+    """Strength n c p (1 - p) with ranks R and B, as the method writes it."""
+    part = replace(part_of(1, regression=False), control_features=None, sensitive_features=np.arange(60) % 2)
+    output = outputs(1, 60, regression=False, ties=False)
+    p, a = 1 / (1 + np.exp(-output)), np.arange(60) % 2
+    c = np.empty(60)
+    for i in range(60):
+        own, other = p[a == a[i]], p[a != a[i]]
+        rank, below = (own <= p[i]).sum(), (other < p[i]).sum()
+        c[i] = 2 * (2 * below - 30) / 900 - 2 * (2 * rank - 31) / (30 * 29)
+    assert rows_of(part, regression=False).at(output).unfairness_slope == pytest.approx(60 * c * p * (1 - p))
+
+
+def test_rows_without_weight_and_of_unknown_group_feel_no_penalty() -> None:
+    part = replace(part_of(2, regression=False), control_features=None)
+    weight = np.ones(60)
+    weight[:7] = 0
+    strange = np.asarray(part.sensitive_features, dtype=object)
+    strange[:7] = "only here"  # a group of weightless rows is as if it had never been
+    strange[7:] = [f"group {value}" for value in strange[7:]]
+    strange[8] = None
+    rows = rows_of(replace(part, sample_weight=weight, sensitive_features=strange), regression=False)
+    terms = rows.at(outputs(2, 60, regression=False, ties=False))
+    assert not terms.unfairness_slope[:7].any()
+    assert terms.unfairness_slope[8] == 0
+    assert not terms.risk_slope[:7].any()
+
+
+@pytest.mark.parametrize("regression", [False, True])
+@given(st.integers(0, 10_000), st.floats(-2, 3), st.floats(0.1, 30))
+@settings(max_examples=25, deadline=None)
+def test_the_penalty_moves_no_leaf_beyond_the_limit(regression: bool, seed: int, power: float, spread: float) -> None:
+    """And curvatures are positive: for any set of rows the penalty's share of a leaf is at most the limit."""
+    rows = rows_of(part_of(seed, regression=regression), regression=regression)
+    descent = Descent(rows, 10**power, rounds=4, learning_rate=0.1)
+    generator = np.random.default_rng(seed)
+    for _ in range(4):
+        output = spread * outputs(int(generator.integers(1000)), 60, regression=regression, ties=True)
+        slope, curvature = descent.step(output)
+        assert (curvature > 0).all()
+        leaf = generator.random(60) < 0.3
+        pull = (slope - rows.at(output).risk_slope)[leaf].sum()
+        assert abs(pull) <= descent.limit * rows.spread * curvature[leaf].sum() * (1 + 1e-9)
+
+
+@given(st.floats(0.001, 1000), st.integers(1, 2000), st.floats(0.001, 1))
+@settings(max_examples=60, deadline=None)
+def test_the_strength_rises_and_has_risen_by_half_of_the_rounds(strength: float, rounds: int, rate: float) -> None:
+    descent = Descent(None, strength, rounds=rounds, learning_rate=rate)  # type: ignore[arg-type]
+    course = [descent.strength_at(number) for number in range(rounds)]
+    assert all(b >= a for a, b in pairwise(course))
+    assert course[-1] == strength or rounds == 1
+    assert all(value == strength for value in course[(rounds + 1) // 2 :])
+    if descent.warm_up:
+        assert course[0] == pytest.approx(FIRST_STRENGTH)
+    else:
+        assert course[0] == strength
+
+
+def test_the_limit_halves_when_the_objective_rose_and_recovers() -> None:
+    rows = rows_of(replace(part_of(4, regression=False), control_features=None), regression=False)
+    descent = Descent(rows, 1.0, rounds=2, learning_rate=1.0)
+    good = np.where(rows.batch.samples.y == 1, 1.0, -1.0)
+    limits = []
+    for output in (0 * good, -good, good, good, good):
+        descent.step(output)
+        limits.append(descent.limit)
+    assert limits[:3] == [WIDEST, WIDEST / 2, WIDEST / 2 * 1.05]
+    assert limits[2] < limits[3] < limits[4] <= WIDEST
+
+
+def test_the_report_falls_while_the_strength_rises_and_is_the_penalised_risk_then() -> None:
+    rows = rows_of(replace(part_of(5, regression=False), control_features=None), regression=False)
+    descent = Descent(rows, 10.0, rounds=20, learning_rate=0.1)
+    output, reports = outputs(5, 60, regression=False, ties=False), []
+    for _ in range(20):
+        descent.step(output)
+        reports.append(descent.report(rows, output))
+    first = descent.warm_up - 1
+    assert all(b < a for a, b in pairwise(reports[: first + 1]))
+    assert reports[first:] == [rows.value(output, 10.0)] * (20 - first)
+    terms = rows.at(output)
+    assert reports[-1] == pytest.approx(terms.risk + 10 * terms.unfairness)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"strength": -1}, "strength must be a finite number from 0 upwards, got -1"),
+        ({"strength": "strong"}, "strength must be"),
+        ({"strength": float("nan")}, "strength must be"),
+        ({"strength": True}, "strength must be"),
+        ({"compare": "scores"}, "compare must be one of 'prediction', 'output'"),
+        ({"contrast": "all"}, "contrast must be one of"),
+        ({"unbiased": "no"}, "unbiased must be True or False"),
+        ({"intersectional": 3}, "intersectional must be True or False"),
+    ],
+)
+def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        is_penalised(settings_of(**changes))
+
+
+def test_a_group_of_one_is_too_few_for_an_unbiased_penalty() -> None:
+    part = Part(np.zeros((5, 1)), [0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"])
+    rows = rows_of(part, regression=False)
+    with pytest.raises(TooFewSamples) as caught:
+        rows.at(np.arange(5.0))
+    assert any("'a' against 'b'" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+@given(st.integers(0, 10_000), st.floats(1e-3, 1e3))
+@settings(max_examples=25, deadline=None)
+def test_on_a_grid_value_and_slopes_are_those_of_the_moved_scores(
+    unbiased: bool, shift: float, seed: int, spread: float
+) -> None:
+    generator = np.random.default_rng(seed)
+    scores = shift + spread * generator.normal(size=300).round(generator.integers(1, 4))
+    rows = generator.permutation(300)
+    left, right = rows[:120], rows[120:280]
+    value, *slopes = gridded_energy(scores, left, right, unbiased=unbiased)
+    step = np.ptp(scores) / (PLACES - 1)
+    moved = scores.min() + step * np.round((scores - scores.min()) / step)
+    assert np.abs(moved - scores).max() <= 0.51 * step
+    exact = energy_distance(scores[left], scores[right], unbiased=unbiased)
+    assert value == pytest.approx(exact, abs=4 * step)
+    pooled = np.concatenate([moved[left], moved[right]])
+    coefficients, _ = energy_coefficients(np.round(pooled / step), 120, unbiased=unbiased)
+    assert np.concatenate(slopes) == pytest.approx(coefficients, abs=1e-9)
+
+
+def test_many_rows_in_single_precision_have_the_slopes_of_few_in_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = replace(part_of(6, regression=False, n=4_000), control_features=None)
+    output = outputs(6, 4_000, regression=False, ties=False)
+    exact = rows_of(part, regression=False).at(output)
+    monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
+    monkeypatch.setattr("metrifair.boosting.rows.MANY", 1_000)
+    coarse = rows_of(part, regression=False).at(output)
+    assert coarse.unfairness_slope.dtype == np.float32
+    assert coarse.unfairness == pytest.approx(exact.unfairness, abs=1e-5)
+    assert coarse.risk == pytest.approx(exact.risk, rel=1e-6)
+    assert coarse.risk_slope == pytest.approx(exact.risk_slope, abs=1e-6)
+    assert coarse.unfairness_slope == pytest.approx(exact.unfairness_slope, abs=2e-3)
+    assert np.abs(exact.unfairness_slope).max() > 0.01
