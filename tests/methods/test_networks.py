@@ -11,6 +11,7 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
+from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods import fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
@@ -19,7 +20,7 @@ from metrifair.models import Network
 from metrifair.objective import Objective
 from metrifair.samples import Comparison, Samples
 from metrifair.tasks import BINARY
-from metrifair.training import Deal, Dealer, Outputs, Schedule, train
+from metrifair.training import Schedule, train
 
 PAIR = (Comparison((0,), (1,)),)
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from torch import Tensor
 
+from metrifair.batches.dealing import Dealer
 from metrifair.choices import check_known
 from metrifair.errors import DataError
 from metrifair.fitting import model_for, schedule_for, seed_of
@@ -31,7 +32,7 @@ from metrifair.models import Model, Parameters
 from metrifair.objective import Objective
 from metrifair.tables import Table
 from metrifair.tasks import BINARY
-from metrifair.training import Dealer, Predictor
+from metrifair.training import Predictor
 
 _LABELS: dict[str, tuple[int, ...]] = {
     "statistical_parity": (0, 1),  # it moves shares within both labels

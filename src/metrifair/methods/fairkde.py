@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from torch import Tensor
 
+from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.choices import check_known, check_switches
 from metrifair.errors import DataError
 from metrifair.fitting import device_of, schedule_for, seed_of
@@ -30,7 +31,7 @@ from metrifair.methods.networks import (
 from metrifair.methods.smoothed import CRITERIA, Kernel, SmoothedRates, cells_for, members
 from metrifair.tables import Table
 from metrifair.tasks import BINARY
-from metrifair.training import Deal, Dealer, Outputs, Predictor
+from metrifair.training import Predictor
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 

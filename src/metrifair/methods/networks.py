@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from torch import Tensor
 
+from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.criteria import STATISTICAL_PARITY
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
@@ -23,7 +24,7 @@ from metrifair.objective import Objective
 from metrifair.samples import Samples
 from metrifair.tables import Table
 from metrifair.tasks import BINARY, MULTICLASS
-from metrifair.training import Deal, Dealer, Outputs, Predictor, train
+from metrifair.training import Predictor, train
 
 _NETWORK = (
     "model",

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from metrifair.batches.dealing import Deal, Outputs
 from metrifair.methods.inputs import Floats, Integers, Rows
 from metrifair.tasks import BINARY
-from metrifair.training import Deal, Outputs
 
 
 def start_shares(sizes: Floats) -> Floats:
