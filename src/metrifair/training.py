@@ -102,63 +102,135 @@ def train(
     other batches than stratified ones. With ``path`` the strengths are trained one after the other, each from where the
     one before ended.
     """
-    device = torch.device(device)
-    objective = _drawing_on(device, objective)
     own = list(rows) if rows is not None else [torch.arange(len(data))] * len(seeds)
     dealer = dealer or stratified_dealer(
         data, own, objective.comparisons, batch_size=schedule.batch_size, least=2 if objective.unbiased else 1
     )
-    dtype = torch.float64 if dealer.whole else torch.float32
-    x, y = data.x.to(device, dtype), data.y.to(device)
-    y = y.to(dtype) if y.is_floating_point() else y
-    scaling = Scaling(*(part.to(device, dtype) for part in _scaling(data, own, standardize=standardize)))
     rounds = [[value] for value in strengths] if path else [list(strengths)]
-    start = stacked([model.initial(seed) for seed in seeds], len(rounds[0]))
-    adam = Adam(
-        {name: value.to(device, dtype) for name, value in start.items()},
-        learning_rate=schedule.learning_rate,
-        weight_decay=schedule.weight_decay,
+    scaling = Scaling(*_scaling(data, own, standardize=standardize))
+    if not any(strengths):
+        dealer = dealer._replace(sides=())
+    stack = _stack(
+        data,
+        model,
+        objective,
+        scaling=scaling,
+        dealer=dealer,
+        schedule=schedule,
+        strengths=rounds[0],
+        seeds=seeds,
+        device=device,
     )
-    strength = torch.tensor(rounds[0], dtype=dtype, device=device)
-    sides = tuple(_on(device, side) for side in dealer.sides) if any(strengths) else ()
-
-    def step(chosen: Tensor, weight: Tensor) -> None:
-        """One step of all models on the rows (seeds, size), which count so much."""
-        features = scaling.apply(x[chosen])
-        batch = Batch(Samples(features, y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), sides)
-        terms = objective(model(adam.parameters, features, training=True), batch)
-        (terms.risk + strength * terms.unfairness).sum().backward()
-        adam.step()
-
-    @torch.no_grad()
-    def outputs() -> Tensor:
-        """What the models, as they are now, return for all rows of the data."""
-        return model(adam.parameters, scaling.apply(x.expand(len(seeds), *x.shape)))
-
-    run: Step = step
-    if device.type == "cuda":
-        chosen = torch.zeros(len(seeds), dealer.size, dtype=torch.long, device=device)
-        run = _recorded(step, adam, chosen, torch.ones_like(chosen, dtype=dtype), objective)
-    failed = torch.zeros(len(seeds), len(rounds[0]), dtype=torch.bool, device=device)
+    step = stack.step if stack.device.type == "cpu" else _recorded(stack, dealer.size)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor]] = []
     total = schedule.epochs * len(rounds)
     with Progress("training", total, shown=verbose) as progress:
-        upcoming = dealer.deal(generators, outputs)
+        upcoming = dealer.deal(generators, stack.outputs)
         for epoch in range(1, total + 1):
-            for chosen, weight in upcoming.steps(device, dtype):
-                run(chosen, weight)
-            adam.learning_rate.mul_(schedule.learning_rate_decay)
-            if epoch < total:
-                upcoming = dealer.deal(generators, outputs)  # before the device is waited for: it is still at work
-            failed |= _give_up(adam)
+            for chosen, weight in upcoming.steps(stack.device, stack.dtype):
+                step(chosen, weight)
+            stack.adam.learning_rate.mul_(schedule.learning_rate_decay)
+            if epoch < total:  # before the device is waited for: it is still at work
+                upcoming = dealer.deal(generators, stack.outputs)
+            stack.give_up()
             if epoch % schedule.epochs == 0:
-                ends.append(_end(adam, failed))
-                strength.copy_(torch.tensor(rounds[min(len(ends), len(rounds) - 1)], dtype=dtype))
-                adam.learning_rate.fill_(schedule.learning_rate)
+                ends.append(stack.end())
+                stack.strength.copy_(torch.tensor(rounds[min(len(ends), len(rounds) - 1)]))
+                stack.adam.learning_rate.fill_(schedule.learning_rate)
             progress.show(epoch)
-    parameters = {name: torch.cat([end[name] for end, _ in ends], 1) for name in start}
-    return Trained(model, parameters, scaling, torch.cat([lost for _, lost in ends], 1))
+    parameters = {name: torch.cat([end[name] for end, _ in ends], 1) for name in stack.adam.parameters}
+    return Trained(model, parameters, stack.scaling, torch.cat([lost for _, lost in ends], 1))
+
+
+@dataclass(eq=False)
+class _Stack:
+    """Models of all seeds and strengths in training, with all that a step needs, on one device."""
+
+    x: Tensor  # features of all rows
+    y: Tensor
+    model: Model
+    objective: Objective
+    scaling: Scaling
+    sides: tuple[Sides, ...]
+    adam: Adam
+    strength: Tensor  # (strengths,)
+    failed: Tensor  # (seeds, strengths)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is trained."""
+        return self.x.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which precision."""
+        return self.x.dtype
+
+    def step(self, chosen: Tensor, weight: Tensor) -> None:
+        """One step of all models on the rows (seeds, size), which count so much."""
+        features = self.scaling.apply(self.x[chosen])
+        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), self.sides)
+        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
+        (terms.risk + self.strength * terms.unfairness).sum().backward()
+        self.adam.step()
+
+    @torch.no_grad()
+    def outputs(self) -> Tensor:
+        """What the models, as they are now, return for all rows of the data."""
+        return self.model(self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape)))
+
+    @torch.no_grad()
+    def give_up(self) -> None:
+        """Set models with a parameter that is not finite to zero."""
+        values = list(self.adam.parameters.values())
+        moments = self.adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop it unnoticed
+        fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
+        lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
+        if bool(lost.any()):
+            for value in values:
+                value[lost] = 0.0
+            self.adam.forget_non_finite()
+        self.failed |= lost
+
+    def end(self) -> tuple[dict[str, Tensor], Tensor]:
+        """Copies of the parameters, all 0 where training failed, and where that was."""
+        parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
+        for value in parameters.values():
+            value[self.failed] = 0.0
+        return parameters, self.failed.clone()
+
+
+def _stack(
+    data: Samples,
+    model: Model,
+    objective: Objective,
+    *,
+    scaling: Scaling,
+    dealer: Dealer,
+    schedule: Schedule,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    device: torch.device | str,
+) -> _Stack:
+    """Models at their start, moved to the device; in double precision where every batch is the whole data set."""
+    device, dtype = torch.device(device), torch.float64 if dealer.whole else torch.float32
+    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    return _Stack(
+        data.x.to(device, dtype),
+        data.y.to(device, dtype if data.y.is_floating_point() else None),
+        model,
+        _drawing_on(device, objective),
+        Scaling(*(part.to(device, dtype) for part in scaling)),
+        tuple(_on(device, side) for side in dealer.sides),
+        Adam(
+            {name: value.to(device, dtype) for name, value in start.items()},
+            learning_rate=schedule.learning_rate,
+            weight_decay=schedule.weight_decay,
+        ),
+        torch.tensor(strengths, dtype=dtype, device=device),
+        torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
+    )
 
 
 def _drawing_on(device: torch.device, objective: Objective) -> Objective:
@@ -166,28 +238,6 @@ def _drawing_on(device: torch.device, objective: Objective) -> Objective:
     if device.type == "cpu":
         return objective
     return replace(objective, generator=torch.Generator(device).manual_seed(objective.generator.initial_seed()))
-
-
-def _end(adam: Adam, failed: Tensor) -> tuple[dict[str, Tensor], Tensor]:
-    """Copies of the parameters, all 0 where training failed, and where that was."""
-    parameters = {name: value.detach().clone() for name, value in adam.parameters.items()}
-    for value in parameters.values():
-        value[failed] = 0.0
-    return parameters, failed.clone()
-
-
-@torch.no_grad()
-def _give_up(adam: Adam) -> Tensor:
-    """Set models with a parameter that is not finite to zero; which ones those are, (seeds, strengths)."""
-    values = list(adam.parameters.values())
-    moments = adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop a model unnoticed
-    fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
-    lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
-    if bool(lost.any()):
-        for value in adam.parameters.values():
-            value[lost] = 0.0
-        adam.forget_non_finite()
-    return lost
 
 
 def _scaling(data: Samples, rows: Sequence[Tensor], *, standardize: bool) -> tuple[Tensor, Tensor]:
@@ -213,20 +263,22 @@ def _on(device: torch.device | str, sides: Sides) -> Sides:
     return Sides(rows, sides.left, sides.right, None if sides.weights is None else sides.weights.to(device))
 
 
-def _recorded(step: Step, adam: Adam, rows: Tensor, weight: Tensor, objective: Objective) -> Step:
+def _recorded(stack: _Stack, size: int) -> Step:
     """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
-    saved = adam.snapshot()
+    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.device)
+    weight = torch.ones_like(rows, dtype=stack.dtype)
+    saved = stack.adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            step(rows, weight)
+            stack.step(rows, weight)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(objective.generator)
+    graph.register_generator_state(stack.objective.generator)
     with torch.cuda.graph(graph):
-        step(rows, weight)
-    adam.restore(saved)
+        stack.step(rows, weight)
+    stack.adam.restore(saved)
 
     def replay(chosen: Tensor, counts: Tensor) -> None:
         rows.copy_(chosen)
