@@ -215,6 +215,17 @@ def test_the_default_is_zero_and_24_strengths_on_a_logarithmic_scale(monkeypatch
     assert asked[1:] == pytest.approx(np.geomspace(0.001, 100, 24), rel=1e-3)
 
 
+@pytest.mark.parametrize("strengths", [[-5, 0], ["x", 0], [float("nan")], [float("inf")], [], "all"])
+def test_strengths_that_are_none_are_refused(strengths: Any) -> None:
+    with pytest.raises(DataError, match=r"strengths must be None, 'auto', or a list of finite numbers from 0 upwards"):
+        frontier(FairClassifier(), X, Y, sensitive_features=A, strengths=strengths)
+
+
+def test_strengths_may_be_an_array() -> None:
+    front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=np.array([0, 1]))
+    assert [point.strength for point in front.points] == [0.0, 1.0]
+
+
 def test_auto_adds_strengths_where_the_curve_bends(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = faked(monkeypatch)
     front = frontier(FairClassifier(), X, Y, sensitive_features=A, strengths="auto", seeds=2)

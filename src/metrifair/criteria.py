@@ -69,14 +69,29 @@ CRITERIA = {
 }
 
 
+OTHER_NAMES = {
+    "demographic_parity": "statistical_parity",
+    "independence": "statistical_parity",
+    "separation": "equalized_odds",
+    "true_positive_rate_parity": "equal_opportunity",
+    "false_positive_rate_parity": "predictive_equality",
+}
+"""What other libraries and texts call the criteria."""
+
+
 def criterion_named(criterion: str | Criterion) -> Criterion:
     """The criterion of that name; a criterion is itself.
 
     >>> criterion_named("equal_opportunity").labels
     'positive'
+    >>> criterion_named("demographic_parity")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: criterion 'demographic_parity' is called 'statistical_parity' here
     """
     if isinstance(criterion, Criterion):
         return criterion
+    if isinstance(criterion, str) and criterion in OTHER_NAMES:
+        raise DataError(f"criterion {criterion!r} is called {OTHER_NAMES[criterion]!r} here")
     check_known("criterion", criterion, CRITERIA, otherwise="a Criterion")
     return CRITERIA[criterion]
 

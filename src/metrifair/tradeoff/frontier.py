@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
-from math import hypot, sqrt
+from math import hypot, inf, sqrt
+from numbers import Real
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, cast
@@ -340,8 +341,8 @@ def frontier(
             jobs = [Job(float(value), int(seed)) for seed in own_seeds for value in values]
             return sweep(estimator, material, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
 
-        outcomes = trained(DEFAULT_STRENGTHS if strengths is None or isinstance(strengths, str) else strengths)
-        if strengths == "auto":
+        outcomes = trained(_values(strengths, parameter))
+        if isinstance(strengths, str):
             outcomes += trained(_bends(outcomes, on))
             outcomes.sort(key=lambda one: (one.job.seed, one.job.value))
     names = judging.group_names
@@ -355,6 +356,18 @@ def frontier(
         comparisons=len(data.cells.comparisons) * (len(data.classes) if len(data.classes) > 2 else 1),
         parameter=parameter,
     )
+
+
+def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence[float]:
+    """The values to train at."""
+    if strengths is None or (isinstance(strengths, str) and strengths == "auto"):
+        return DEFAULT_STRENGTHS
+    values = [] if isinstance(strengths, str) else list(strengths)
+    least = 0.0 if parameter == "strength" else -inf
+    if not values or not all(isinstance(value, Real) and least <= value < inf for value in values):
+        lowest = " from 0 upwards" if parameter == "strength" else ""
+        raise DataError(f"strengths must be None, 'auto', or a list of finite numbers{lowest}, got {strengths!r}")
+    return values
 
 
 def _run_name(estimator: Any, material: Material, parameter: str, data: DataSet, parts: Parts) -> str:
