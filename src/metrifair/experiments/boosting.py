@@ -26,6 +26,7 @@ from metrifair.report.charts import save_picture
 from metrifair.writing import replace_file
 
 STRENGTHS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
+FINE = (2.0, 3.5, 4.0, 5.0, 7.0)  # of Adult's boosters besides: around the targets of docs/boosting.md
 BOUNDS = (0.1, 0.05, 0.02)  # of the reduction: the demographic parity it is asked for
 SETS: dict[str, tuple[str, dict[str, str]]] = {
     "adult": ("adult", {}),
@@ -38,7 +39,6 @@ SETS: dict[str, tuple[str, dict[str, str]]] = {
 }
 REDUCTION = "fairlearn on LightGBM"
 
-_ROUNDS, _QUICK_ROUNDS = 100, 20
 _THREADS = max(1, int(os.environ.get("OMP_NUM_THREADS", "0")) or (os.cpu_count() or 1))
 
 
@@ -53,6 +53,17 @@ class Row:
     accuracy: float  # or R2
     unfairness: float  # Kolmogorov distance of the scores
     decision_unfairness: float  # of the decisions; of a regressor, that of its predictions
+
+
+class Pace(NamedTuple):
+    """How boosters are trained, and what their names say of it."""
+
+    rounds: int
+    learning_rate: float
+    suffix: str = ""
+
+
+USUAL, SLOWER, _QUICK = Pace(100, 0.1), Pace(200, 0.05, ", slower"), Pace(20, 0.1)
 
 
 class Case(NamedTuple):
@@ -84,7 +95,7 @@ def points(*, seeds: int, quick: bool = False) -> Iterator[Row]:
     """All models on all data sets, one split per seed; where a split is prescribed there is one seed."""
     names = ["compas", "student-math"] if quick else list(SETS)
     strengths = (0.0, 1.0, 10.0) if quick else STRENGTHS
-    rounds = _QUICK_ROUNDS if quick else _ROUNDS
+    pace = _QUICK if quick else USUAL
     with Progress("boosting", total=len(names)) as progress:
         for done, name in enumerate(names):
             progress.show(done)
@@ -92,9 +103,17 @@ def points(*, seeds: int, quick: bool = False) -> Iterator[Row]:
             for seed in range(seeds if data.prescribed is None else 1):
                 case = _case(name, data, seed)
                 yield from _network(case, strengths, seed)
-                yield from _boosted(case, strengths, seed, rounds)
                 if name == "adult":
-                    yield from _reduction(case, rounds)
+                    yield from adult_boosted(case, seed)
+                    yield from _reduction(case, pace)
+                else:
+                    yield from _boosted(case, strengths, seed, pace)
+
+
+def adult_boosted(case: Case, seed: int) -> Iterator[Row]:
+    """Adult's boosters: more strengths, at two paces."""
+    for pace in (USUAL, SLOWER):
+        yield from _boosted(case, sorted((*STRENGTHS, *FINE)), seed, pace)
 
 
 def _case(name: str, data: Dataset, seed: int) -> Case:
@@ -111,11 +130,12 @@ def _network(case: Case, strengths: Sequence[float], seed: int) -> Iterator[Row]
             yield _judged(case, "network", strength, seed, model)
 
 
-def _boosted(case: Case, strengths: Sequence[float], seed: int, rounds: int) -> Iterator[Row]:
+def _boosted(case: Case, strengths: Sequence[float], seed: int, pace: Pace) -> Iterator[Row]:
     from metrifair.boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor  # noqa: PLC0415  (an extra)
     from metrifair.boosting.xgb import FairXGBClassifier, FairXGBRegressor  # noqa: PLC0415
 
-    common: dict[str, Any] = {"n_estimators": rounds, "learning_rate": 0.1, "n_jobs": _THREADS, "random_state": seed}
+    common: dict[str, Any] = {"n_estimators": pace.rounds, "learning_rate": pace.learning_rate}
+    common |= {"n_jobs": _THREADS, "random_state": seed}
     lgbm, xgb = (FairLGBMRegressor, FairXGBRegressor) if case.regression else (FairLGBMClassifier, FairXGBClassifier)
     kinds = {"LightGBM": partial(lgbm, verbose=-1, **common), "XGBoost": partial(xgb, **common)}
     for method, kind in kinds.items():
@@ -123,7 +143,7 @@ def _boosted(case: Case, strengths: Sequence[float], seed: int, rounds: int) -> 
             model = kind(strength=strength).fit(
                 case.X[case.train], case.y[case.train], sensitive_features=case.a[case.train]
             )
-            yield _judged(case, method, strength, seed, model)
+            yield _judged(case, method + pace.suffix, strength, seed, model)
 
 
 def _judged(case: Case, method: str, strength: float, seed: int, model: Any) -> Row:
@@ -138,7 +158,7 @@ def _gaps(case: Case, *several: Any) -> list[float]:
     return [unfairness(None, np.asarray(values, dtype=float), sensitive_features=groups) for values in several]
 
 
-def _reduction(case: Case, rounds: int) -> Iterator[Row]:
+def _reduction(case: Case, pace: Pace) -> Iterator[Row]:
     """Exponentiated gradient, which reweights a plain booster again and again; nothing where fairlearn is absent."""
     try:
         reductions: Any = require("fairlearn.reductions", extra="dev", purpose="the comparison")
@@ -147,7 +167,8 @@ def _reduction(case: Case, rounds: int) -> Iterator[Row]:
     lightgbm: Any = require("lightgbm", extra="boosting", purpose="the comparison")
     X, y, a = (part[case.train] for part in (case.X, case.y, case.a))
     for bound in BOUNDS:
-        plain = lightgbm.LGBMClassifier(n_estimators=rounds, learning_rate=0.1, n_jobs=_THREADS, verbose=-1)
+        settings = {"n_estimators": pace.rounds, "learning_rate": pace.learning_rate, "n_jobs": _THREADS}
+        plain = lightgbm.LGBMClassifier(**settings, verbose=-1)
         parity = reductions.DemographicParity(difference_bound=bound)
         model = reductions.ExponentiatedGradient(plain, parity, max_iter=15)
         with warnings.catch_warnings():
@@ -172,14 +193,25 @@ def table(rows: Sequence[Row]) -> str:
     <BLANKLINE>
     """
     penalised = [row for row in rows if row.method != REDUCTION]
-    strengths = sorted({row.strength for row in penalised})
+    text = "Accuracy (or R²) / Kolmogorov distance of the scores, test rows, mean over seeds.\n\n"
+    text += _grid([row for row in penalised if row.strength in STRENGTHS])
+    finer = [row for row in penalised if row.strength in FINE]
+    if finer:
+        text += (
+            f"\nFurther strengths; slower: {SLOWER.rounds} rounds, learning rate {SLOWER.learning_rate}.\n\n"
+            + _grid(finer)
+        )
+    return text + _reduction_table([row for row in rows if row.method == REDUCTION])
+
+
+def _grid(rows: Sequence[Row]) -> str:
+    strengths = sorted({row.strength for row in rows})
     lines = [f"| data | method | {' | '.join(f'strength {value:g}' for value in strengths)} |"]
     lines.append("|---|---|" + "---|" * len(strengths))
-    for name, method in dict.fromkeys((row.data, row.method) for row in penalised):
+    for name, method in dict.fromkeys((row.data, row.method) for row in rows):
         cells = [_cell([r for r in rows if (r.data, r.method, r.strength) == (name, method, s)]) for s in strengths]
         lines.append(f"| {name} | {method} | {' | '.join(cells)} |")
-    head = "Accuracy (or R²) / Kolmogorov distance of the scores, test rows, mean over seeds.\n\n"
-    return head + "\n".join(lines) + "\n" + _reduction_table([row for row in rows if row.method == REDUCTION])
+    return "\n".join(lines) + "\n"
 
 
 def _cell(rows: Sequence[Row]) -> str:

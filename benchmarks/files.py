@@ -1,0 +1,140 @@
+"""Audits of files larger than memory: time against a bare count, peak memory, width of the brackets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from benchmarks.timing import Row, print_table
+
+ROWS = int(float(os.environ.get("METRIFAIR_BENCH_ROWS", "1e8")))
+CHUNK = 2_000_000
+LIMIT = 512
+
+TIMED = """
+import json, resource, sys
+{work}
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({{"seconds": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss / 1024, "found": found}}))
+"""
+
+COUNT = """
+import polars as pl
+bins = (pl.col("score") * 65_536).cast(pl.Int32).alias("bin")
+found = len(pl.scan_parquet(sys.argv[1]).group_by({keys}).len().collect(engine="streaming"))
+"""
+
+AUDIT = """
+from metrifair import audit_file
+found = audit_file(sys.argv[1], score="score", group="group", random_state=0, {options})
+found = {one.metric: [one.value, one.bracket.high - one.bracket.low] for one in found.findings}
+"""
+
+
+def measured(work: str, path: Path) -> dict[str, Any]:
+    """Work in a process of its own, imports and all, in seconds of processor time: other programs do not count."""
+    one_thread = dict.fromkeys(("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    done = subprocess.run(
+        [sys.executable, "-c", TIMED.format(work=work), str(path)],
+        env=os.environ | one_thread,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+Scores = Callable[[np.random.Generator, NDArray[np.bool_]], NDArray[np.float64]]
+
+
+def continuous(generator: np.random.Generator, group: NDArray[np.bool_]) -> NDArray[np.float64]:
+    return np.where(group, generator.beta(2.0, 3.0, len(group)), generator.beta(2.2, 3.0, len(group)))
+
+
+def one_bin(generator: np.random.Generator, group: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """All scores but two within a stretch that no grid of the whole range can resolve."""
+    scores = 1.0 + 1e-9 * (generator.random(len(group)) + 0.01 * group)
+    scores[0], scores[-1] = -1e9, 1e9
+    return scores
+
+
+def written(path: Path, scores: Scores, rows: int) -> Path:
+    """A file of scores and groups, made a chunk at a time."""
+
+    def chunks() -> Iterator[pl.LazyFrame]:
+        for place in range(0, rows, CHUNK):
+            yield pl.defer(
+                lambda place=place: chunk(place, min(CHUNK, rows - place)),
+                schema={"score": pl.Float64, "group": pl.String},
+            )
+
+    def chunk(seed: int, size: int) -> pl.DataFrame:
+        generator = np.random.default_rng(seed)
+        group = generator.random(size) < 0.4
+        return pl.DataFrame({"score": scores(generator, group), "group": np.where(group, "f", "m")})
+
+    pl.concat(list(chunks())).sink_parquet(path, compression="zstd", row_group_size=2**18, maintain_order=True)
+    return path
+
+
+def against_a_count(path: Path) -> list[Row]:
+    bare, by_group = (measured(COUNT.format(keys=keys), path) for keys in ("bins", 'bins, "group"'))
+    plain = measured(AUDIT.replace("{options}", "resamples=0, permutations=0"), path)
+    whole = measured(AUDIT.replace("{options}", ""), path)
+    size = f"{ROWS:.0e} rows of Parquet ({path.stat().st_size / 1e6:.0f} MB)"
+    widest = max(width for _, width in plain["found"].values())
+    claim = f"{size}, Kolmogorov, W1 and energy, one thread"
+
+    def ratio(ours: dict[str, Any], theirs: dict[str, Any]) -> float:
+        return float(ours["seconds"] / theirs["seconds"])
+
+    return [
+        Row(
+            f"{claim}: audit ({plain['seconds']:.1f} s) against a count by bin, group ({by_group['seconds']:.1f} s)",
+            f"{ratio(plain, by_group):.1f}x",
+            "<= 3x",
+            ratio(plain, by_group) <= 3,
+        ),
+        Row(f"the same against a bare count by bin ({bare['seconds']:.1f} s)", f"{ratio(plain, bare):.1f}x", "", True),
+        Row(
+            f"the same with intervals and p-values ({whole['seconds']:.1f} s) against a bare count by bin, group",
+            f"{ratio(whole, by_group):.1f}x",
+            "<= 3x",
+            ratio(whole, by_group) <= 3,
+        ),
+        Row("the same: widest bracket", f"{widest:.1e}", "<= 1e-5", widest <= 1e-5),
+        Row("the same: peak memory", f"{whole['peak']:.0f} MiB", f"< {LIMIT} MiB", whole["peak"] < LIMIT),
+    ]
+
+
+def adversarial(path: Path) -> list[Row]:
+    found = measured(AUDIT.replace("{options}", "resamples=0, permutations=0"), path)
+    width = max(width for metric, (_, width) in found["found"].items() if metric == "kolmogorov")
+    claim = f"{ROWS:.0e} scores in one bin ({found['seconds']:.1f} s)"
+    return [
+        Row(f"{claim}: peak memory", f"{found['peak']:.0f} MiB", f"< {LIMIT} MiB", found["peak"] < LIMIT),
+        Row("the same: bracket of the Kolmogorov distance", f"{width:.1e}", "<= 1e-5", width <= 1e-5),
+    ]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="metrifair-bench-") as folder:
+        rows = against_a_count(written(Path(folder, "scores.parquet"), continuous, ROWS))
+    with tempfile.TemporaryDirectory(prefix="metrifair-bench-") as folder:
+        rows += adversarial(written(Path(folder, "scores.parquet"), one_bin, ROWS))
+    print_table("Files (one thread)", rows)
+
+
+if __name__ == "__main__":
+    main()

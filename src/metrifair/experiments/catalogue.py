@@ -1,0 +1,62 @@
+"""The experiments by name: what each runs, and where its results go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from metrifair.choices import check_known
+from metrifair.errors import DataError
+from metrifair.experiments import NAMES
+from metrifair.experiments.settings import Effort, Protocol, protocol_named
+
+Run = Callable[[Protocol, Effort, Path], None]
+
+
+def run(name: str, *, protocol: str, seeds: int, quick: bool, out: Path) -> None:
+    """Run one experiment, or all of them."""
+    check_known("name", name, ["all", *NAMES])
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+        raise DataError(f"seeds must be a whole number from 1 upwards, got {seeds!r}")
+    kind, effort = protocol_named(protocol), Effort.of(seeds, quick=quick)
+    out.mkdir(parents=True, exist_ok=True)
+    for one in NAMES if name == "all" else (name,):
+        _runner(one)(kind, effort, out)
+
+
+def _runner(name: str) -> Run:
+    modules = {
+        "online-regression": "onlineregression",
+        "online-classification": "onlineclassification",
+        "convergence": "convergence",
+        "theory": "theory",
+    }
+    if name == "boosting":
+        return _boosting
+    if name in modules:
+        found: Run = import_module(f"metrifair.experiments.{modules[name]}").run
+        return found
+    return partial(_compare, name)
+
+
+def _compare(name: str, protocol: Protocol, effort: Effort, out: Path) -> None:
+    from metrifair.experiments.comparisons import jobs, report  # noqa: PLC0415
+    from metrifair.experiments.device import where  # noqa: PLC0415
+    from metrifair.experiments.grid import loaded, shortened  # noqa: PLC0415
+    from metrifair.experiments.jobs import all_rows, finished  # noqa: PLC0415
+    from metrifair.experiments.rows import write_rows  # noqa: PLC0415
+
+    store = loaded(len(effort.seeds))
+    done = list(finished(jobs(name, protocol, shortened(store) if effort.quick else store, effort), out / "ledger.db"))
+    rows = all_rows(done)
+    write_rows(out / f"{name}-{protocol.name}.csv", rows)
+    notes = [f"Computed on: {where()}."]
+    if effort.quick:
+        notes.insert(0, "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing.")
+    report(name, protocol.name, rows, out, notes=notes)
+
+
+def _boosting(_: Protocol, effort: Effort, out: Path) -> None:
+    import_module("metrifair.experiments.boosting").run(out, seeds=min(len(effort.seeds), 3), quick=effort.quick)
