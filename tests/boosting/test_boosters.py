@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from lightgbm.basic import _ConfigAliases
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -263,6 +264,51 @@ def test_early_stopping_follows_the_penalised_risk(kind: type) -> None:
     assert log[best] == pytest.approx(risk + 5.0 * penalty, rel=1e-4)
 
 
+STOPS: dict[str, dict[str, Any]] = {
+    "callback": {"callbacks": [lightgbm.early_stopping(5, verbose=False)]},
+    "parameter": {"early_stopping_round": 5},
+    "alias": {"n_iter_no_change": 5},
+}
+
+
+@pytest.mark.parametrize("metrics", ["auc", ["average_precision", "auc"]])
+@pytest.mark.parametrize("stop", STOPS)
+def test_further_metrics_are_logged_and_stop_nothing_in_lightgbm(stop: str, metrics: Any) -> None:
+    X, y, _, a = data()
+    sets = {"eval_set": [(X[300:], y[300:])], "eval_sensitive_features": [a[300:]], "sensitive_features": a[:300]}
+    sets |= {name: value for name, value in STOPS[stop].items() if name == "callbacks"}
+    own = {name: value for name, value in STOPS[stop].items() if name != "callbacks"}
+    alone, more = (
+        made(FairLGBMClassifier, n_estimators=400, **own).fit(X[:300], y[:300], **sets, **extra)
+        for extra in ({}, {"eval_metric": metrics})
+    )
+    log = more.evals_result_["valid_0"]
+    assert set(log) == {METRIC_NAME, *([metrics] if isinstance(metrics, str) else metrics)}
+    assert int(np.argmax(log["auc"])) + 5 < more.best_iteration_ - 1  # it would have stopped far earlier
+    assert more.best_iteration_ == alone.best_iteration_ == int(np.argmin(log[METRIC_NAME])) + 1 < 400
+    assert log[METRIC_NAME] == alone.evals_result_["valid_0"][METRIC_NAME]
+
+
+@pytest.mark.parametrize("metrics", ["auc", ["logloss", "auc"]])
+@pytest.mark.parametrize("by_callback", [False, True])
+def test_further_metrics_are_logged_and_stop_nothing_in_xgboost(metrics: Any, by_callback: bool) -> None:
+    X, y, _, a = data()
+    sets = {"eval_set": [(X[300:], y[300:])], "eval_sensitive_features": [a[300:]], "sensitive_features": a[:300]}
+
+    def stopped(**extra: Any) -> Any:
+        early = (
+            {"callbacks": [xgboost.callback.EarlyStopping(rounds=5)]} if by_callback else {"early_stopping_rounds": 5}
+        )
+        model = made(FairXGBClassifier, n_estimators=400, **early, **extra)
+        return model.fit(X[:300], y[:300], verbose=False, **sets)
+
+    alone, more = stopped(), stopped(eval_metric=metrics)
+    log = more.evals_result()["validation_0"]
+    assert set(log) == {METRIC_NAME, *([metrics] if isinstance(metrics, str) else metrics)}
+    assert int(np.argmax(log["auc"])) + 5 < more.best_iteration
+    assert more.best_iteration == alone.best_iteration == int(np.argmin(log[METRIC_NAME])) < 394
+
+
 @every_kind
 def test_several_eval_sets_are_judged_each_by_its_own_groups(kind: type) -> None:
     """The training set itself among them, which boosters evaluate out of turn where they recognise it."""
@@ -418,11 +464,69 @@ def test_an_eval_set_without_one_of_the_groups_is_named(kind: type) -> None:
         )
 
 
-def test_lightgbm_parameters_that_do_not_fit_are_named() -> None:
-    odd = {"linear_tree": True, "is_unbalance": True, "scale_pos_weight": 3.0, "boosting_type": "dart"}
-    for name, value in odd.items():
-        with pytest.raises(DataError, match=f"{name}={value!r} cannot be used"):
-            fitted(FairLGBMClassifier, **{name: value})
+def names_of(name: str) -> list[str]:
+    return sorted(_ConfigAliases.get(name))
+
+
+ODD = {"linear_tree": True, "is_unbalance": True, "scale_pos_weight": 3.0, "boosting": "dart"}
+ODD_BY_ANY_NAME = [(alias, value) for name, value in ODD.items() for alias in names_of(name)]
+
+
+@pytest.mark.parametrize(("name", "value"), [*ODD_BY_ANY_NAME, ("boosting", "rf"), ("metrics", "auc")])
+def test_lightgbm_parameters_that_do_not_fit_are_refused_by_any_name(name: str, value: Any) -> None:
+    with pytest.raises(DataError, match=f"{name}={value!r} cannot be used"):
+        fitted(FairLGBMClassifier, **{name: value})
+
+
+@pytest.mark.filterwarnings("ignore:Found '")
+@pytest.mark.parametrize("name", names_of("objective"))
+def test_the_objective_of_lightgbm_is_checked_by_any_name(name: str) -> None:
+    with pytest.raises(DataError, match=f"{name} must be one of None, 'binary'"):
+        fitted(FairLGBMClassifier, **{name: "cross_entropy"})
+    X, *_ = data()
+    usual = fitted(FairLGBMClassifier, **{name: "binary"})
+    assert np.array_equal(usual.predict_proba(X), fitted(FairLGBMClassifier).predict_proba(X))
+
+
+@pytest.mark.filterwarnings("ignore:Found ")
+@pytest.mark.parametrize("name", names_of("num_iterations"))
+def test_the_rounds_of_lightgbm_pace_the_strength_by_any_name(name: str) -> None:
+    """They win over n_estimators, as in LightGBM; so does the strength have risen halfway."""
+    X, *_ = data()
+    renamed, usual = (
+        fitted(FairLGBMClassifier, 100.0, **{"n_estimators": 100, **rounds})
+        for rounds in ({name: 20}, {"n_estimators": 20})
+    )
+    assert renamed.booster_.num_trees() == 20
+    assert np.array_equal(renamed.predict_proba(X), usual.predict_proba(X))
+
+
+RATES: dict[type, tuple[tuple[dict[str, float], float], ...]] = {
+    FairLGBMClassifier: (  # LightGBM's class has a default, which is the name it prefers
+        *(({name: 0.02}, 0.02 if name == "learning_rate" else 0.1) for name in names_of("learning_rate")),
+        ({"learning_rate": 0.3, "eta": 0.02}, 0.3),
+    ),
+    FairXGBClassifier: (
+        ({}, 0.3),
+        ({"learning_rate": 0.02}, 0.02),
+        ({"eta": 0.02}, 0.02),
+        ({"learning_rate": 0.3, "eta": 0.02}, 0.3),
+    ),
+}
+
+
+@every_classifier
+def test_the_learning_rate_is_the_one_the_booster_uses(kind: type) -> None:
+    X, y, *_ = data()
+    plain, settings = KINDS[kind]
+    settings = {name: value for name, value in settings.items() if name != "learning_rate"}
+    for given, expected in RATES[kind]:
+        assert kind(**settings, **given)._pace() == (30, expected)
+        named, usual = (plain(**settings, **rate).fit(X, y) for rate in (given, {"learning_rate": expected}))
+        assert np.array_equal(named.predict_proba(X), usual.predict_proba(X))
+
+
+def test_a_metric_of_lightgbm_that_needs_probabilities_is_refused() -> None:
     X, y, _, a = data()
     with pytest.raises(DataError, match="eval_metric must be among auc"):
         made(FairLGBMClassifier).fit(

@@ -18,10 +18,15 @@ from metrifair.errors import DataError
 lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
 
 _UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # what it may be, and why nothing else
-    "boosting_type": (("gbdt", "goss"), "LightGBM's dart differs from run to run with an objective from outside"),
+    "boosting": (
+        ("gbdt", "goss"),
+        "rf does not descend, and dart differs from run to run with an objective from outside",
+    ),
     "linear_tree": ((False,), "linear leaves keep no constant to start from"),
     "is_unbalance": ((False,), "use class_weight='balanced'"),
     "scale_pos_weight": ((1,), "use class_weight"),
+    "metrics": ((), "use eval_metric in fit"),
+    "metric_types": ((), "use eval_metric in fit"),
 }
 _BY_RANKS = ("auc", "average_precision")
 
@@ -45,14 +50,17 @@ class _FairLGBM(FairBooster):
         self._objective = plain._objective
         if self._job is not None:
             descent = self._job.descent
-            params |= {"objective": lambda output, _: descent.step(output), "metric": "None"}
+            params |= {"objective": lambda output, _: descent.step(output), "metric": "None", "first_metric_only": True}
         return params
 
     def _pace(self) -> tuple[int, float]:
         estimator: Any = self
-        return int(estimator.n_estimators), float(estimator.learning_rate)
+        params = estimator.get_params()
+        # Any other name of the rounds wins over n_estimators; no other name of the learning rate over learning_rate.
+        given = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
+        return int([*given, estimator.n_estimators][0]), float(estimator.learning_rate)
 
-    def _boost(self, fit: Callable[..., Any], job: Job) -> None:
+    def _fit_booster(self, fit: Callable[..., Any], job: Job) -> None:
         estimator: Any = self
         _check_usable(estimator.get_params(), self._objectives)
         arguments = dict(job.arguments)
@@ -124,13 +132,21 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     _in_model_text = "regression"
 
 
+def _aliases(name: str) -> Sequence[str]:
+    """All names that LightGBM knows a parameter by, in the order in which it prefers them."""
+    names: Sequence[str] = lightgbm.basic._ConfigAliases.get_sorted(name)
+    return names
+
+
 def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> None:
-    if params["objective"] not in objectives:
-        allowed = ", ".join(repr(name) for name in objectives)
-        raise DataError(f"objective must be one of {allowed} where strength > 0, got {params['objective']!r}")
+    for alias in _aliases("objective"):
+        if params.get(alias) not in objectives:
+            allowed = ", ".join(repr(name) for name in objectives)
+            raise DataError(f"{alias} must be one of {allowed} where strength > 0, got {params[alias]!r}")
     for name, (usable, reason) in _UNUSABLE.items():
-        if name in params and params[name] not in usable:
-            raise DataError(f"{name}={params[name]!r} cannot be used where strength > 0: {reason}")
+        for alias in _aliases(name):
+            if alias in params and params[alias] not in usable:
+                raise DataError(f"{alias}={params[alias]!r} cannot be used where strength > 0: {reason}")
 
 
 def _evaluation(job: Job, arguments: dict[str, Any], start: float, *, ranks_only: bool) -> dict[str, Any]:
@@ -153,10 +169,25 @@ def _evaluation(job: Job, arguments: dict[str, Any], start: float, *, ranks_only
     changed: dict[str, Any] = {
         "eval_set": [(X, np.array(y)) for X, y in arguments["eval_set"]],
         "eval_metric": [evaluate, *metrics],
+        "callbacks": [_penalised_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
     }
     if start and arguments.get("eval_init_score") is None:
         changed["eval_init_score"] = [np.full(len(one.batch.samples), start) for one in job.evaluations]
     return changed
+
+
+def _penalised_first(env: Any) -> None:
+    """A callback: LightGBM lists metrics of its own before functions, and early stopping is to see ours first."""
+    env.evaluation_result_list.sort(key=lambda result: result[1] != METRIC_NAME)
+
+
+def _by_first_metric(callback: Any) -> Any:
+    """The callback itself, or early stopping by the first metric where it would stop by any."""
+    if not hasattr(callback, "first_metric_only"):
+        return callback
+    callback = copy.copy(callback)
+    callback.first_metric_only = True
+    return callback
 
 
 def _complete(booster: Any, start: float, objective: str) -> None:

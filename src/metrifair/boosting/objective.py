@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
 WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
 _NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
-MANY = 2**15  # rows from which on scores are counted on a grid, in single precision
+MANY = 2**15  # rows from which on probabilities are counted on a grid, in single precision
 _LEAST_CURVATURE = 1e-16
 _NOT_YET = 1e9  # reported for each round that the strength still rises
 
@@ -111,7 +111,7 @@ class PenalisedRisk:
         for one in self.batch.sides:
             rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
             left, right = rows[: one.counts[0]], rows[one.counts[0] :]
-            if len(prediction) >= MANY:
+            if len(prediction) >= MANY and self.objective.task is BINARY:  # a heavy tail would leave few places to most
                 own, left_slopes, right_slopes = gridded_energy(
                     prediction, left, right, unbiased=self.objective.unbiased
                 )

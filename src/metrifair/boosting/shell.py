@@ -113,7 +113,7 @@ class FairBooster:
             )
         self._job = self._planned(rows, parts, booster)
         try:
-            self._boost(partial(super().fit, X, y), self._job)  # type: ignore[misc]
+            self._fit_booster(partial(super().fit, X, y), self._job)  # type: ignore[misc]
         finally:
             del self._job
         return self
@@ -146,6 +146,6 @@ class FairBooster:
         """Rounds at most, and the learning rate."""
 
     @abstractmethod
-    def _boost(self, fit: Callable[..., Any], job: Job) -> None:
+    def _fit_booster(self, fit: Callable[..., Any], job: Job) -> None:
         """Call the booster's own ``fit`` with the job's objective, and whatever its predictions then need."""
         raise NotImplementedError

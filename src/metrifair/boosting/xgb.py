@@ -30,14 +30,15 @@ class _FairXGB(FairBooster):
 
     def _pace(self) -> tuple[int, float]:
         estimator: Any = self
-        rate = estimator.get_params().get("eta", estimator.learning_rate)
-        return int(estimator.get_num_boosting_rounds()), _LEARNING_RATE if rate is None else float(rate)
+        params = estimator.get_params()
+        given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
+        return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
     def _risk_weight(self, rows: Rows) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)
         return None if of_positives is None else np.where(rows.problem.labels == 1, float(of_positives), 1.0)
 
-    def _boost(self, fit: Callable[..., Any], job: Job) -> None:
+    def _fit_booster(self, fit: Callable[..., Any], job: Job) -> None:
         estimator: Any = self
         if estimator.objective != self._objective:
             raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")

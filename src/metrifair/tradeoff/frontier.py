@@ -362,9 +362,9 @@ def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence
     """The values to train at."""
     if strengths is None or (isinstance(strengths, str) and strengths == "auto"):
         return DEFAULT_STRENGTHS
-    values = [] if isinstance(strengths, str) else list(strengths)
+    values: list[Any] = [] if isinstance(strengths, str) else list(strengths)
     least = 0.0 if parameter == "strength" else -inf
-    if not values or not all(isinstance(value, Real) and least <= value < inf for value in values):
+    if not values or not all(isinstance(value, Real) and least <= float(value) < inf for value in values):
         lowest = " from 0 upwards" if parameter == "strength" else ""
         raise DataError(f"strengths must be None, 'auto', or a list of finite numbers{lowest}, got {strengths!r}")
     return values
