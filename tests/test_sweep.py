@@ -134,6 +134,27 @@ def test_an_estimator_without_the_parameter_is_refused() -> None:
     )
 
 
+def test_an_argument_that_fit_does_not_take_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Penalised, "__sklearn_clone__", lambda _: pytest.fail("work was begun"), raising=False)
+    with pytest.raises(DataError) as refusal:
+        front(Penalised(), parameter="C", sample_weight=np.ones(160))
+    assert str(refusal.value) == "Penalised.fit takes no sample_weight; leave it out, or take another method"
+    with pytest.raises(DataError, match=r"LogisticRegression\.fit takes no sensitive_features"):
+        front(LogisticRegression(), parameter="C", strengths=[1.0])
+
+
+class Lenient(Penalised):
+    """Takes whatever it is given."""
+
+    def fit(self, X: Any, y: Any, **more: Any) -> Penalised:
+        assert set(more) == {"sensitive_features", "sample_weight"}
+        return super().fit(X, y, sensitive_features=more["sensitive_features"])
+
+
+def test_a_fit_that_takes_any_argument_is_given_all() -> None:
+    assert len(front(Lenient(), parameter="C", strengths=[1.0], sample_weight=np.ones(160)).models) == 1
+
+
 def test_whole_numbers_stay_whole() -> None:
     """Some parameters, such as epochs or a tree's depth, must be integers."""
     assert [model.epochs for model in front(parameter="epochs", strengths=[2, 3]).models] == [2, 3]

@@ -258,6 +258,15 @@ def test_strength_makes_groups_alike(criterion: str) -> None:
     assert gaps[1] < 0.06
 
 
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.8])
+def test_rows_are_accepted_from_the_threshold_upwards(threshold: float) -> None:
+    x, y, a = simulated()
+    model = FairKDEClassifier(0.5, threshold=threshold, **QUICK).fit(x, 2 * y - 1, sensitive_features=a)
+    probability = model.predict_proba(x)[:, 1]
+    assert model.predict(x).tolist() == np.where(probability >= threshold, 1, -1).tolist()
+    assert (model.predict(x) != np.where(probability >= 0.5, 1, -1)).any() == (threshold != 0.5)
+
+
 def test_strengths_above_1_are_for_the_reference_only() -> None:
     x, y, a = simulated(60)
     for strength in (1.5, -0.1, float("nan"), "much"):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from test_fairkde import simulated
 
 from metrifair.errors import DataError
@@ -124,6 +125,18 @@ def test_the_best_round_is_kept_on_request() -> None:
     np.testing.assert_array_equal(best.predict(x), least.predict(x))
 
 
+@pytest.mark.parametrize("rounds", [4, 9])
+def test_the_best_round_is_not_trained_on_by_later_ones(rounds: int) -> None:
+    x, y, a = simulated(300)
+    base = SGDClassifier(loss="log_loss", random_state=0, max_iter=3, tol=None)
+    model = LabelBiasClassifier(base, rounds=rounds, step=3.0, warm_start=True, keep="best")
+    model.fit(x, y, sensitive_features=a)
+    member = a[:, None] == np.arange(2)
+    found = violations(model.predict(x), y, member, "statistical_parity")
+    assert np.abs(found).max() == pytest.approx(model.violation_, abs=1e-12)
+    assert model.estimator_.t_ < 1 + rounds * 3 * 300  # steps taken: an earlier round is the best here
+
+
 def test_prior_weights_are_repeated_rows() -> None:
     x, y, a = simulated(80)
     weight = np.arange(80) % 3
@@ -138,10 +151,13 @@ NETWORK = FairClassifier(0.0, hidden=(4,), epochs=10, batch_size=50, device="cpu
 
 
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_a_stack_of_networks_equals_its_members(warm_start: bool) -> None:
+@pytest.mark.parametrize("own_seed", [None, 5])
+def test_a_stack_of_networks_equals_its_members(own_seed: int | None, warm_start: bool) -> None:
+    """Also where all networks have one seed, their own."""
     x, y, a = simulated(200)
     rows = [np.arange(0, 160), np.arange(40, 200)]
-    template = LabelBiasClassifier(NETWORK, rounds=3, warm_start=warm_start)
+    network = clone(NETWORK).set_params(random_state=own_seed)
+    template = LabelBiasClassifier(network, rounds=3, warm_start=warm_start)
     for model, own in zip(fit_stack(template, x, y, a, seeds=[3, 8], rows=rows), rows, strict=True):
         alone = LabelBiasClassifier(**model.get_params(deep=False)).fit(x[own], y[own], sensitive_features=a[own])
         np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-3)

@@ -108,6 +108,13 @@ def test_only_methods_of_the_learner_are_there() -> None:
     assert set(model.predict(x)) <= {0, 1}
 
 
+@pytest.mark.parametrize("options", [{"ranker": "estimator"}, {"ranker": LinearSVC()}])
+def test_a_ranker_without_probabilities_is_named(options: dict[str, Any]) -> None:
+    x, y, a = simulated(40)
+    with pytest.raises(DataError, match=r"ranker must have predict_proba, which LinearSVC\(\) lacks"):
+        MassagingClassifier(LinearSVC(), **options).fit(x, y, sensitive_features=a)
+
+
 def test_a_stack_of_networks_equals_its_members() -> None:
     x, y, a = simulated(200)
     rows = [np.arange(0, 160), np.arange(40, 200)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils import get_tags
 
 from metrifair.errors import DataError
 from metrifair.methods.parity import Assignment, accepted, assignment, binary_assignment, offsets
@@ -214,10 +215,26 @@ def test_drawn_labels_meet_the_rates_where_scores_are_tied(classes: int) -> None
     labels = decided(model, scores, group)
     rates = np.array([[(labels[group == code] == k).mean() for k in range(classes)] for code in (0, 1)])
     np.testing.assert_allclose(rates, model.rates_, atol=0.04)
-    np.testing.assert_array_equal(labels, decided(model, scores, group))
+    again = processed(scores, group, alpha=0.0, randomized=True, random_state=0)
+    np.testing.assert_array_equal(labels, decided(again, scores, group))
     sharp = decided(processed(scores, group, alpha=0.0), scores, group)
     sharp_rates = np.array([[(sharp[group == code] == k).mean() for k in range(classes)] for code in (0, 1)])
     assert np.abs(sharp_rates - model.rates_).max() > 0.1  # what one threshold cannot do
+
+
+def test_labels_drawn_row_by_row_meet_the_rates_as_well() -> None:
+    """All rows of a group are the same, so that nothing but the draws tells them apart."""
+    score, group = np.repeat([0.2, 0.7], 200), np.repeat([0, 1], 200)
+    model = processed(score, group, alpha=0.5, randomized=True, random_state=0)
+    assert model.rates_[:, 1].tolist() == [0.0, 0.5]
+    one_by_one = [decided(model, score[[row]], group[[row]])[0] for row in range(400)]
+    at_once = decided(model, score, group)
+    for labels in (np.array(one_by_one), at_once):
+        assert not labels[group == 0].any()
+        assert labels[group == 1].mean() == pytest.approx(0.5, abs=0.12)
+    assert (at_once != one_by_one).any()
+    assert get_tags(model).non_deterministic
+    assert not get_tags(processed(score, group)).non_deterministic
 
 
 def test_a_group_of_one_row() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from torch import Tensor
 
@@ -46,7 +46,7 @@ class FairKDEClassifier(NetworkClassifier):
     ----------
     strength : from 0, a plain network, to 1, nothing but equal rates.
     criterion : ``statistical_parity``, ``equal_opportunity`` (rates among the positive) or ``equalized_odds``.
-    bandwidth, threshold : of the kernel, and above which scores are accepted.
+    bandwidth, threshold : of the kernel, and the probability from which on a row is accepted.
     delta : disparities beyond it cost linearly; at 1 none is.
     groups : penalise ``"all"`` groups or the ``"first"`` only; by default as the variant does.
     tail : the kernel's tail ``"exact"``, or its value by the authors' ``"approx"`` formula; by default as the variant.
@@ -120,6 +120,12 @@ class FairKDEClassifier(NetworkClassifier):
         ((predictor,),) = _trained(self, rows, [self.strength], [seed], [np.arange(len(rows))])
         self.predictor_ = check_diverged(predictor, self.learning_rate)
         return self
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """The class of each sample: the positive one from probability ``threshold`` upwards."""
+        accepted = self.predict_proba(X)[:, 1] >= self.threshold
+        predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
+        return predicted
 
 
 def fit_stack(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -35,6 +36,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.x)
+
+
+class TwoClasses(ClassifierMixin):
+    """A classifier that says to scikit-learn that it takes two classes and no more."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
 def classification_rows(

@@ -12,7 +12,15 @@ from sklearn.base import clone
 from metrifair.choices import check_known, check_switches
 from metrifair.errors import DataError
 from metrifair.fitting import seed_of
-from metrifair.methods.inputs import Floats, Integers, Rows, check_cells, check_number, classification_rows
+from metrifair.methods.inputs import (
+    Floats,
+    Integers,
+    Rows,
+    TwoClasses,
+    check_cells,
+    check_number,
+    classification_rows,
+)
 from metrifair.methods.learners import Delegating, fit_learners
 from metrifair.methods.networks import fitted_copy, own_rows, subset
 from metrifair.tables import Table
@@ -75,7 +83,7 @@ class Round(NamedTuple):
         return float(np.abs(self.violations).max())
 
 
-class LabelBiasClassifier(Delegating):
+class LabelBiasClassifier(TwoClasses, Delegating):
     """Any classifier, trained anew each round with weights that make up for the unfairness of the round before.
 
     A group that is accepted less often than all has its positive rows weighted up and its negative ones down. Any

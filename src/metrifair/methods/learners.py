@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def fit_learners(
 
     None is a network; networks without a penalty are trained all at once. A learner whose ``random_state`` is None
     gets the seed; one that takes no weights gets rows drawn in proportion to them. ``earlier`` are fitted learners to
-    go on from, for those that can.
+    go on from, for those that can; they stay as they are.
     """
     base = FairClassifier(0.0) if estimator is None else estimator
     own = getattr(base, "random_state", None)
@@ -76,7 +77,7 @@ def fit_learners(
         return fit_weighted(base, table, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
     fitted = []
     for place, (seed, part, weight) in enumerate(zip(seeds, rows, weights, strict=True)):
-        learner = earlier[place].set_params(warm_start=True) if earlier else clone(base)
+        learner = deepcopy(earlier[place]).set_params(warm_start=True) if earlier else clone(base)
         if "random_state" in learner.get_params() and not earlier:
             learner.set_params(random_state=seed)
         fitted.append(_fit(learner, table.x[part], table.y[part], weight, seed))

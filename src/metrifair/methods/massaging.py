@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from metrifair.choices import check_known
 from metrifair.errors import DataError
 from metrifair.fitting import seed_of
-from metrifair.methods.inputs import Floats, Integers, Rows, classification_rows
+from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses, classification_rows
 from metrifair.methods.learners import Delegating, fit_learners
 from metrifair.methods.networks import fitted_copy, own_rows, subset
 from metrifair.tables import Table
@@ -49,7 +49,7 @@ def massaged(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str =
     return Changes(promoted, demoted)
 
 
-class MassagingClassifier(Delegating):
+class MassagingClassifier(TwoClasses, Delegating):
     """Any classifier, trained on labels of which some were changed so that both groups have the same positive rate.
 
     A ranker scores the rows; the deprived group's likeliest negatives become positive and as many of the favoured
@@ -123,6 +123,8 @@ def _fitted(
     if isinstance(ranker, str):
         check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
         ranker = estimator.estimator
+    if ranker is not None and not hasattr(ranker, "predict_proba"):
+        raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
     rankers = fit_learners(ranker, table, seeds=seeds, rows=own, weights=even)
     changes = [_changes(estimator, subset(table, part), one) for part, one in zip(own, rankers, strict=True)]
     # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
 from metrifair.batches.dealing import Deal, Dealer, Outputs
@@ -18,7 +18,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.fitting import Scheme, check_settings, device_of, model_for, schedule_for
 from metrifair.lifecycle import output_of
-from metrifair.methods.inputs import Floats, Integers, Rows
+from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses
 from metrifair.models import Model, Parameters
 from metrifair.objective import Objective
 from metrifair.samples import Samples
@@ -38,7 +38,7 @@ _NETWORK = (
 )
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator):
+class NetworkClassifier(TwoClasses, BaseEstimator):
     """Predictions of the network that ``fit`` kept in ``predictor_``; its output is the log-odds of class 1."""
 
     def decision_function(self, X: Table) -> Floats:
@@ -132,14 +132,14 @@ def check_diverged(predictor: Predictor | None, learning_rate: float) -> Predict
 
 @dataclass(frozen=True, eq=False)
 class Continued:
-    """A model that starts from given parameters of each seed, where there are any."""
+    """A model whose copies in a stack start, one after the other, from given parameters; seeds may be equal."""
 
     model: Model
-    starts: Mapping[int, Mapping[str, Tensor]]
+    starts: Iterator[dict[str, Tensor]]
 
-    def initial(self, seed: int) -> dict[str, Tensor]:
-        """Where an earlier training ended, or the model's own start."""
-        return dict(self.starts.get(seed) or self.model.initial(seed))
+    def initial(self, seed: int) -> dict[str, Tensor]:  # noqa: ARG002
+        """Where an earlier training of the next copy ended."""
+        return next(self.starts)
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
         """Outputs of the model."""
@@ -158,7 +158,7 @@ def fit_weighted(
     """Plain networks, one for each seed, on its own rows of the table with their own weights in the loss.
 
     The loss of a batch is the weighted mean with the batch size as denominator, for weights with mean 1. ``earlier``
-    are networks of the same seeds to start from.
+    are networks to start from, in the same order.
     """
     classes = int(table.y.max()) + 1
     task, outputs = (BINARY, 1) if classes == 2 else (MULTICLASS, classes)
@@ -166,10 +166,7 @@ def fit_weighted(
     check_settings(network)
     schedule = schedule_for(network, min(map(len, rows)))
     model = model_for(network, table.x.shape[1], outputs)
-    starts = {
-        seed: {name: value[0, 0] for name, value in old.predictor_.parameters.items()}
-        for seed, old in zip(seeds, earlier, strict=False)
-    }
+    starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
     trained = train_networks(
         network,
         data,
@@ -178,7 +175,7 @@ def fit_weighted(
         seeds=seeds,
         rows=rows,
         dealer=weighted_dealer(rows, weights, schedule.batch_size),
-        model=Continued(model, starts),
+        model=Continued(model, starts) if earlier else model,
     )
     fitted = []
     for seed, (predictor,), own in zip(seeds, trained, rows, strict=True):

@@ -27,7 +27,7 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
     weight = np.ones(len(y)) if weight is None else weight
     counts = np.zeros((int(y.max()) + 1, int(group.max()) + 1))
     np.add.at(counts, (y, group), weight)
-    if not counts[y, group].all() or not counts.all():
+    if not counts.all():
         label, code = np.argwhere(counts == 0)[0]
         raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
     ratio = counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import inf, log
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -21,13 +21,14 @@ from metrifair.errors import DataError
 from metrifair.methods.inputs import check_number
 from metrifair.methods.mixing import Mixing
 
-_COPIES = 4  # of a cost matrix that a solution holds at once: costs, plan, and what is made of them
+_COPIES = 4  # of a matrix, or a block of one, that live at once: costs, plan, and two that are made of them
 _LOOK_EVERY = 5  # sweeps between looks at the error, for which a device has to be waited for
 _RESOLUTION = {torch.float64: 0.0, torch.float32: 1e-5}  # errors of the marginals that rounding leaves
 _MODERATE = {torch.float64: 100.0, torch.float32: 30.0}  # logarithms of scalings that lose nothing that counts
 
-Blocks: TypeAlias = Callable[[], Iterator[tuple[slice, Tensor]]]
-"""Blocks of rows of a matrix, one after the other."""
+Block = TypeVar("Block")
+Plans: TypeAlias = Callable[[], Iterator[tuple[slice, Tensor, Tensor]]]
+"""Rows, costs and plan of one block of rows after the other."""
 Potentials: TypeAlias = tuple[Tensor, Tensor]
 
 
@@ -71,14 +72,9 @@ class Sinkhorn:
         with torch.no_grad():
             centre = torch.cat([u, v], -2).mean(-2, keepdim=True)
             x, y = (u - centre) / self.epsilon, (v - centre) / self.epsilon  # the unit of cost is now epsilon
-            problems = (
-                _Problem(x, x, self.block, symmetric=True),
-                _Problem(y, y, self.block, symmetric=True),
-                _Problem(x, y, self.block),
-            )
-            among_u, among_v, both = (
-                _solved(problem, begin, self.tolerance, self.max_iterations, sharp=sharp)
-                for problem, begin in zip(problems, start or (None, None, None), strict=True)
+            among_u, among_v, both = (  # each problem is made when it is its turn: its matrices are large
+                _solved(_Problem(*pair, self.block), begin, self.tolerance, self.max_iterations, sharp=sharp)
+                for pair, begin in zip(((x, x), (y, y), (x, y)), start or (None, None, None), strict=True)
             )
             entropic = both.entropic - (among_u.entropic + among_v.entropic) / 2
             plain = both.sharp - (among_u.sharp + among_v.sharp) / 2
@@ -94,13 +90,13 @@ class Sinkhorn:
 class _Problem:
     """Entropic transport between two clouds with epsilon 1; ``symmetric`` where they are one and the same."""
 
-    def __init__(self, x: Tensor, y: Tensor, block: int | None, *, symmetric: bool = False) -> None:
-        self.x, self.y, self.symmetric = x, y, symmetric
+    def __init__(self, x: Tensor, y: Tensor, block: int | None) -> None:
+        self.x, self.y, self.symmetric = x, y, x is y
         self.n, self.m = x.shape[-2], y.shape[-2]
         self.size = min(block or self.n, self.n)
         self.costs = self._kept(lambda: map(self._cost, range(0, self.n, self.size)))
 
-    def _kept(self, blocks: Blocks) -> Blocks:
+    def _kept(self, blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
         """Blocks made anew each time they are asked for; where there is but one, it is kept."""
         if self.size < self.n:
             return blocks
@@ -112,13 +108,13 @@ class _Problem:
         # By matrix products a point would lie at a distance from itself.
         return rows, torch.cdist(self.x[..., rows, :], self.y, compute_mode="donot_use_mm_for_euclid_dist")
 
-    def plans(self, f: Tensor, g: Tensor) -> Blocks:
+    def plans(self, f: Tensor, g: Tensor) -> Plans:
         """The plan of these potentials, which need not meet the marginals."""
         f = f - log(self.n) - log(self.m)
 
-        def blocks() -> Iterator[tuple[slice, Tensor]]:
+        def blocks() -> Iterator[tuple[slice, Tensor, Tensor]]:
             for rows, cost in self.costs():
-                yield rows, (f[..., rows].unsqueeze(-1) - cost).add_(g.unsqueeze(-2)).exp_()
+                yield rows, cost, (f[..., rows].unsqueeze(-1) - cost).add_(g.unsqueeze(-2)).exp_()
 
         return self._kept(blocks)
 
@@ -139,13 +135,13 @@ class _Problem:
             return half, half
         return rowwise, log(self.n) - below
 
-    def sweeps(self, plans: Blocks, like: Potentials) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    def sweeps(self, plans: Plans, like: Potentials) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """Ever better scalings of the rows and columns of a plan, with the error of its marginals."""
         left, right = (torch.ones_like(part) for part in like)
         mixing = Mixing()
         while True:
             columns = torch.zeros_like(right)
-            for rows, plan in plans():
+            for rows, _, plan in plans():
                 sums = self.n * _times(plan, right)
                 if self.symmetric:
                     columns[..., rows] = sums
@@ -212,13 +208,13 @@ def _moved(potential: Tensor, scaling: Tensor) -> Tensor:
 
 
 def _slopes(
-    problem: _Problem, plans: Blocks, left: Tensor, right: Tensor, *, sharp: bool
+    problem: _Problem, plans: Plans, left: Tensor, right: Tensor, *, sharp: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The plain cost of the plan so scaled, where it is wanted, and the slopes of the costs at both clouds."""
     x, y = problem.x, problem.y
     total = x.new_zeros(x.shape[:-2])
     at_left, at_right = torch.empty_like(x), torch.zeros_like(y)
-    for (rows, plan), (_, cost) in zip(plans(), problem.costs(), strict=True):
+    for rows, cost, plan in plans():
         pull = plan.mul_(left[..., rows].unsqueeze(-1)).mul_(right.unsqueeze(-2))
         if sharp:
             total += (pull * cost).sum((-2, -1))

@@ -30,10 +30,11 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
     ----------
     estimator : a classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
     alpha : largest difference of the rates; infinity leaves the estimator's decisions as they are.
-    randomized : draw the label of a row on the margin, so that rates are met exactly where scores are tied.
+    randomized : draw the label of a row on the margin, so that rates are met exactly where scores are tied. Each call
+        of ``predict`` draws on, whether it is given one row or all: a row may get another label the next time.
     prefit : the estimator is fitted already; ``fit`` then needs no labels.
     holdout : share of the rows that the estimator does not see and the post-processor is fitted on; 0: both see all.
-    random_state : seed of the default network, of the rows held out and of the labels drawn.
+    random_state : seed of the default network, of the rows held out and of the labels drawn since ``fit``.
 
     Attributes
     ----------
@@ -77,6 +78,7 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
         scores = probabilities(asked(base.predict_proba, rows, their_features))
         self._calibrate(scores, group)
         self.base_, self.classes_ = base, base.classes_
+        self.generator_ = check_random_state(self.random_state)
         return self
 
     def _calibrate(self, scores: Floats, group: Integers) -> None:
@@ -118,16 +120,17 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
         return predicted
 
     def __sklearn_tags__(self) -> Any:
-        return with_base_tags(super().__sklearn_tags__(), self.estimator)
+        tags = with_base_tags(super().__sklearn_tags__(), self.estimator)
+        tags.non_deterministic = bool(self.randomized)
+        return tags
 
     def _redrawn(self, chosen: NDArray[Any], scores: Floats, group: Integers) -> NDArray[Any]:
         """Labels with those of rows on the margin replaced by a draw."""
-        generator = check_random_state(self.random_state)
         drawn = chosen.copy()
         for row, (code, score) in enumerate(zip(group.tolist(), scores, strict=True)):
             chance = self.drawn_.get(_key(code, score))
             if chance is not None:
-                drawn[row] = generator.choice(len(chance), p=chance)
+                drawn[row] = self.generator_.choice(len(chance), p=chance)
         return drawn
 
 

@@ -10,17 +10,25 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import null_space
 from scipy.optimize import brentq
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 
 from metrifair.choices import check_known, check_switches, require
 from metrifair.errors import DataError
-from metrifair.methods.inputs import Floats, Rows, check_cells, check_number, classification_rows, features
+from metrifair.methods.inputs import (
+    Floats,
+    Rows,
+    TwoClasses,
+    check_cells,
+    check_number,
+    classification_rows,
+    features,
+)
 from metrifair.methods.logistic import Logistic, Scaling
 from metrifair.methods.mistreatment import CRITERIA, Mistreatment, mistreatment_fit, solve
 from metrifair.tables import Table
 
 
-class ZafarClassifier(ClassifierMixin, BaseEstimator):
+class ZafarClassifier(TwoClasses, BaseEstimator):
     """Logistic regression whose decision boundary hardly covaries with the group.
 
     Give exactly one of ``tau`` and ``gamma``. A covariance of zero does not imply equal rates of the decisions.
@@ -131,11 +139,6 @@ class ZafarClassifier(ClassifierMixin, BaseEstimator):
         accepted = self.decision_function(X) > 0
         predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
 
 def _check_parameters(estimator: ZafarClassifier) -> None:

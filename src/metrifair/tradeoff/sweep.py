@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -139,6 +140,7 @@ def _one_by_one(
             "fairness with parameter=..."
         )
     arguments = material.arguments()
+    _check_taken(estimator, arguments)
 
     def fit(job: Job) -> Outcome:
         current = estimator.get_params()[parameter]
@@ -155,6 +157,16 @@ def _one_by_one(
     work = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(fit)(job) for job in jobs)
     for outcome in work:
         yield [outcome]
+
+
+def _check_taken(estimator: Any, arguments: Iterable[str]) -> None:
+    """Raise a DataError where ``fit`` does not take one of these arguments."""
+    taken = inspect.signature(estimator.fit).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in taken.values()):
+        return
+    for name in arguments:
+        if name not in taken:
+            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
 
 
 def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outcome:
