@@ -155,6 +155,7 @@ def test_times_are_taken_to_greenwich() -> None:
         ([None] * 30, "holds missing values only"),
         (list(range(100, 130)), "numbers the rows"),
         (list(range(29, -1, -1)), "numbers the rows"),
+        ([k for k in range(1, 41) if k % 4][:30], "numbers the rows"),  # every fourth row was kept apart
         ([f"name {k}" for k in range(30)], "holds a value of its own in every row, none of them 10 times"),
         ([f"town {k // 3}" for k in range(30)], "holds 10 different values, none of them 10 times"),
     ],
@@ -169,7 +170,7 @@ def test_columns_that_tell_nothing_are_left_out_and_the_reason_is_kept(values: l
     assert str(caught.value) == f"no column of X can be learned from: 'odd' {reason}"
 
 
-@pytest.mark.parametrize("values", [list(range(10)), [*range(29), 31], [*range(29), 28], [*range(19)]])
+@pytest.mark.parametrize("values", [list(range(10)), [*range(29), 61], [*range(29), 28], [*range(19)]])
 def test_whole_numbers_that_do_not_count_the_rows_are_kept(values: list[Any]) -> None:
     assert TableEncoder().fit({"x": values}).dropped_ == {}
 
@@ -250,6 +251,18 @@ def test_parameters_that_count_nothing_are_refused(parameter: str, value: Any) -
     with pytest.raises(DataError) as caught:
         TableEncoder(**{parameter: value}).fit(ROWS)
     assert str(caught.value) == f"{parameter} must be a whole number from 1 upwards, got {value!r}"
+
+
+def test_a_value_too_far_from_those_at_fit_is_refused() -> None:
+    encoder = TableEncoder().fit({"tiny": [0.0, 1e-200, 2e-200], "x": [1.0, 2.0, 4.0]})
+    with pytest.raises(DataError, match=r"column 'tiny' holds 1e\+150, which is too far from the values at fit"):
+        encoder.transform({"tiny": [0.0, 1e150], "x": [1.0, 2.0]})
+    assert np.isfinite(encoder.transform({"tiny": [1e-100], "x": [1e140]})).all()
+
+
+def test_a_name_of_two_columns_is_refused_by_name() -> None:
+    with pytest.raises(DataError, match="X has several columns of the name 'a'; rename them"):
+        TableEncoder().fit(pd.DataFrame([[1, 2], [3, 4], [5, 7]], columns=["a", "a"]))
 
 
 def test_what_is_no_table_is_refused() -> None:

@@ -251,6 +251,25 @@ def test_what_cannot_be_read_says_why(act: object, message: str) -> None:
     assert str(caught.value) == message
 
 
+@given(st.lists(st.tuples(*[st.text(alphabet='ax "', max_size=6)] * 2), min_size=2, max_size=8))
+@settings(reproducible, max_examples=200)
+def test_joint_groups_are_as_many_as_their_parts(pairs: list[tuple[str, str]]) -> None:
+    pairs += [("a x b", "c"), ("a", "b x c"), ("a x", "b"), ("a", "x b"), ("x", "x"), ('"a x b"', "c")]
+    (first, second) = zip(*pairs, strict=True)
+    found = group_codes({"u": list(first), "v": list(second)}, intersectional=True)
+    assert len(found.attributes[0].groups) == len(set(pairs))
+    alone = [group_codes({"u": [u], "v": [v]}, intersectional=True).attributes[0].groups[0] for u, v in pairs]
+    assert alone == [found.attributes[0].groups[code] for code in found.codes[:, 0]]  # names depend on no other rows
+
+
+def test_a_name_of_two_columns_is_refused() -> None:
+    twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
+    with pytest.raises(DataError, match="sensitive_features has several columns of the name 'a'; rename them"):
+        group_codes(twice)
+    with pytest.raises(DataError, match="sensitive_features is a lazy table; collect it first"):
+        group_codes(pl.LazyFrame({"a": [1, 2]}))
+
+
 def test_lengths_that_agree_are_returned() -> None:
     assert same_length(y=[1, 2], weight=None, table=pd.DataFrame({"a": [1, 2]})) == 2
 

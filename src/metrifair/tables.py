@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,7 +33,7 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     >>> columns("group", np.array([[1, 7], [2, 8]]))
     {'group 0': array([1, 2]), 'group 1': array([7, 8])}
     """
-    native = nw.from_native(table, eager_only=True, allow_series=True, pass_through=True)
+    native = wrapped(name, table)
     if isinstance(native, nw.DataFrame):
         return {str(column): _values(native.get_column(column)) for column in native.columns}
     if isinstance(native, nw.Series):
@@ -46,6 +47,19 @@ def columns(name: str, table: Table) -> dict[str, Column]:
         several = array.shape[1] > 1
         return {f"{name} {k}" if several else name: array[:, k] for k in range(array.shape[1])}
     raise DataError(f"{name} must be a column or a table of columns, got an array of shape {array.shape}")
+
+
+def wrapped(name: str, table: Table) -> Any:
+    """A data frame or series of any library, as one of narwhals; anything else as it is."""
+    try:
+        native = nw.from_native(table, allow_series=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = [str(column) for column in table.columns]
+        twice = next(column for place, column in enumerate(names) if column in names[:place])
+        raise DataError(f"{name} has several columns of the name {twice!r}; rename them") from None
+    if isinstance(native, nw.LazyFrame):
+        raise DataError(f"{name} is a lazy table; collect it first")
+    return native
 
 
 def _one_column(name: str, table: Table) -> Column:
@@ -142,8 +156,19 @@ def group_codes(
 def _crossed(parts: Sequence[Column]) -> Column:
     """One column of joint values; missing where any part is."""
     missing = np.logical_or.reduce([is_missing(part) for part in parts])
-    joint = [None if gone else " x ".join(map(str, row)) for gone, *row in zip(missing, *parts, strict=True)]
+    joint = [None if gone else " x ".join(map(_part, row)) for gone, *row in zip(missing, *parts, strict=True)]
     return np.array(joint, dtype=object)
+
+
+def _part(value: object) -> str:
+    """The name of a value within a joint one: in quotes where it would look like two, so that joint names differ.
+
+    >>> " x ".join(map(_part, ["a x b", "c"])), " x ".join(map(_part, ["a", "b x c"]))
+    ('"a x b" x c', 'a x "b x c"')
+    """
+    text = str(value)
+    ambiguous = text.startswith('"') or (text != "x" and " x " in f" {text} ")
+    return json.dumps(text, ensure_ascii=False) if ambiguous else text
 
 
 def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:

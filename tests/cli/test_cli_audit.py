@@ -177,8 +177,18 @@ def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
     found = audit(table["p"], sensitive_features=table["sex"], random_state=0)
     worst = found.worst("kolmogorov").value
     assert broken(found.record, [Limit("kolmogorov", worst)]) == []
-    (line,) = broken(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))])
+    assert broken(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))]) == []  # rounding breaks no limit
+    (line,) = broken(found.record, [Limit("kolmogorov", worst * (1 - 1e-9))])
     assert "men against women (sex, statistical_parity, everyone)" in line
+
+
+def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(scores: Path, call: Any) -> None:
+    margins = pl.read_csv(scores).with_columns(p=10 * pl.col("p") - 5)
+    margins.write_csv(scores)
+    said = refusal(call("audit", scores, *ASKED, "--fail-above", "selection_difference=0.1"))
+    assert said.endswith("the audit has no such figure, as it needs decisions: use --threshold")
+    limits = ("--threshold", "0", "--fail-above", "selection_difference=1")
+    assert call("audit", scores, *ASKED, *limits).exit_code == 0
 
 
 def test_files_are_written_even_where_the_verdict_is_unfair(scores: Path, tmp_path: Path, call: Any) -> None:

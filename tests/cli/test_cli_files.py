@@ -41,6 +41,12 @@ def test_no_text_of_a_csv_begins_like_a_formula(tmp_path: Path, capsys: pytest.C
     assert "Note: 7 texts begin like a formula and got an apostrophe in front" in capsys.readouterr().err
 
 
+def test_names_stay_apart_and_one_text_is_one_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(pl.DataFrame({"=a": [1], "'=a": [2], "''=a": [3]}), tmp_path / "t.csv")
+    assert pl.read_csv(tmp_path / "t.csv").row(0, named=True) == {"'''=a": 1, "'=a": 2, "''=a": 3}
+    assert "Note: 1 text begins like a formula and got" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", TABLES)
 def test_other_formats_keep_every_text(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = pl.DataFrame({"name": HOSTILE if ending not in (".csv", ".tsv") else ["a", "b=c", "1,2", 'say "x"']})
@@ -58,6 +64,41 @@ def test_other_formats_keep_every_text(tmp_path: Path, ending: str, capsys: pyte
 
 def test_every_format_that_an_option_allows_can_be_written() -> None:
     assert tuple(WRITERS) == TABLES
+
+
+# --- files that would be lost -----------------------------------------------------------------------------------
+
+AUDIT = ("--score", "wage", "--group", "sex")
+LEARN = ("--target", "hired", "--sensitive", "sex", "--model", "linear")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lost", "use"),
+    [
+        (("audit", "people.csv", *AUDIT, "--output", "people.csv"), "people.csv", "read"),
+        (("audit", "p*.csv", *AUDIT, "--output", "./people.csv"), "people.csv", "read"),
+        (("audit", "people.csv", *AUDIT, "--json", "link.csv"), "link.csv", "read"),
+        (("audit", "link.csv", *AUDIT, "--json", "people.csv"), "people.csv", "read"),
+        (("audit", "people.csv", *AUDIT, "--json", "a.html", "--html", "a.html"), "a.html", "written"),
+        (("train", "people.csv", *LEARN, "--output", "people.csv"), "people.csv", "read"),
+        (("train", "people.csv", *LEARN, "--output", "m", "--json", "m"), "m", "written"),
+        (("frontier", "people.csv", *LEARN, "--max-unfairness", "1", "--output", "people.csv"), "people.csv", "read"),
+        (("frontier", "people.csv", *LEARN, "--html", "a.html", "--json", "a.html"), "a.html", "written"),
+        (("predict", "model", "people.csv", "--output", "people.csv"), "people.csv", "read"),
+        (("predict", "model.csv", "people.csv", "--output", "model.csv"), "model.csv", "read"),
+    ],
+)
+def test_no_command_writes_over_what_it_reads_or_one_file_twice(
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, arguments: Any, lost: str, use: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.csv").symlink_to(csv)
+    (tmp_path / "model.csv").write_text("a model")
+    before = csv.read_bytes()
+    said = refusal(call(*arguments))
+    assert said == f"'{lost}' cannot be written, as it is {use} too; name another file"
+    assert csv.read_bytes() == before
+    assert left_behind(tmp_path) == ["link.csv", "model.csv", "people.csv"]
 
 
 # --- places that cannot be written ------------------------------------------------------------------------------

@@ -80,6 +80,14 @@ def test_a_file_of_any_format_trains_a_model_that_predicts_it(
     assert (found["prediction"] == people["hired"]).mean() > 0.7
 
 
+def test_an_id_that_is_also_a_feature_is_read_as_the_model_needs_it(csv: Path, tmp_path: Path, call: Any) -> None:
+    done = call("train", csv, *TRAIN, "--output", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    done = call("predict", tmp_path / "m", csv, "--id", "income", "--output", tmp_path / "p.csv")
+    assert done.exit_code == 0, done.output
+    assert pl.read_csv(tmp_path / "p.csv").columns == ["income", "prediction", "probability"]
+
+
 def test_the_sensitive_column_is_a_feature_only_where_asked(csv: Path, tmp_path: Path, call: Any) -> None:
     for flag, used in ((), False), (("--use-sensitive",), True):
         done = call("train", csv, *TRAIN, *flag, "--output", tmp_path / "m")
@@ -141,6 +149,19 @@ def test_rows_without_a_target_are_left_out_and_said(people: pl.DataFrame, tmp_p
     done = call("train", source, *TRAIN)
     assert done.exit_code == 0, done.output
     assert "Left out: 20 rows without a target." in done.stdout
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_target_that_says_it_is_missing_is_no_class(
+    people: pl.DataFrame, tmp_path: Path, call: Any, ending: str
+) -> None:
+    word = pl.Series(["NA", "?", " n/a "] * (len(people) // 3))
+    table = people.with_columns(hired=pl.when(pl.int_range(len(people)) < 21).then(word).otherwise("hired"))
+    getattr(table, f"write_{ending}")(tmp_path / f"people.{ending}")
+    done = call("train", tmp_path / f"people.{ending}", *TRAIN)
+    assert done.exit_code == 0, done.output
+    assert "Left out: 21 rows without a target." in done.stdout
+    assert "'hired': no, yes" in done.stdout
 
 
 def test_the_same_seed_writes_the_same_bytes(csv: Path, tmp_path: Path, call: Any) -> None:

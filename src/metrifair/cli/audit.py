@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from metrifair.cli.learning import CRITERIA, METRICS, file_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, TABLES, Limit, Limited, Number, Output
+from metrifair.cli.parameters import STANDARD_OUTPUT, TABLES, Limit, Limited, Number, Output, refuse_clashes
 
 _UNFAIR = 1  # the exit code
 
@@ -102,6 +102,7 @@ def command(
     from metrifair.cli.terminal import console, printable, working
     from metrifair.cli.verdicts import broken, metrics_asked, show_audit
 
+    refuse_clashes([file], [html, json_to, output])
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Auditing {file}"):
         found = audit_file(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from metrifair.cli.learning import Request, learning_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, Strengths
+from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, Strengths, refuse_clashes
 
 
 @click.command(short_help="What does fairness cost? Train, compare and choose.")
@@ -48,8 +48,10 @@ def command(
 
     if output is not None and max_unfairness is None:
         raise click.UsageError("--output needs --max-unfairness, which says which model is written")
+    request = Request(**options)
+    refuse_clashes([request.file], [output, html, json_to])
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    lesson = lesson_of(Request(**options), strength=1.0)
+    lesson = lesson_of(request, strength=1.0)
     encoder, front = lesson.frontier(strengths=strengths, seeds=seeds)
     lesson.introduce(out, encoder)
     show_frontier(out, front)

@@ -15,7 +15,7 @@ from rich.console import Console
 import metrifair
 from metrifair.choices import check_known
 from metrifair.cli.learning import Request
-from metrifair.cli.reading import read
+from metrifair.cli.reading import read, without_missing_words
 from metrifair.cli.terminal import printable, working
 from metrifair.criteria import criterion_named
 from metrifair.encoding.encoder import TableEncoder
@@ -118,7 +118,7 @@ def lesson_of(request: Request, *, strength: float) -> Lesson:
     )
     if request.target in request.sensitive:
         raise DataError(f"--target and --sensitive both name {request.target!r}; they must be two columns")
-    known = frame.drop_nulls(request.target)
+    known = without_missing_words(frame, request.target).drop_nulls(request.target)
     labels, regression = _target(request, known)
     positive = None if regression else _positive(request, labels)
     groups = {name: _groups("--sensitive", known.get_column(name)) for name in request.sensitive}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+
+from metrifair.auditing.reading import matching
 
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
@@ -30,6 +33,18 @@ def as_options(text: str) -> str:
     for argument, option in _SPOKEN.items():
         text = text.replace(argument, option)
     return text
+
+
+def refuse_clashes(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
+    """Raise a usage error where a command would write over a file that it reads, or one file twice."""
+    uses = {Path(name).resolve(): "read" for given in inputs for name in matching(str(given))}
+    for path in outputs:
+        if path is not None and path != STANDARD_OUTPUT:
+            if path.resolve() in uses:
+                raise click.UsageError(
+                    f"{str(path)!r} cannot be written, as it is {uses[path.resolve()]} too; name another file"
+                )
+            uses[path.resolve()] = "written"
 
 
 class Number(click.FloatRange):

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from metrifair.cli.learning import file_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, TABLES, Output
+from metrifair.cli.parameters import STANDARD_OUTPUT, TABLES, Output, refuse_clashes
 
 
 @click.command(short_help="Apply a model to a file.")
@@ -41,6 +41,7 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     from metrifair.cli.tables import write_table
     from metrifair.cli.terminal import console, printable
 
+    refuse_clashes([model, file], [output])
     known = table_model(model)
     found = forecast(known, file, ids, **reading)
     write_table(found, output)

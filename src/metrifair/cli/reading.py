@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
-from metrifair.auditing.reading import opened, reading
+from metrifair.auditing.reading import MISSING, opened, reading
 from metrifair.errors import DataError
 
-_MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # what stands between numbers where one is missing
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
 
 
@@ -54,8 +53,20 @@ def _typed(column: pl.Series, *, as_text: bool) -> pl.Series:
     lowered = text.str.to_lowercase()
     if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
         return (lowered == "true").alias(column.name)
-    known = text.set(lowered.is_in(_MISSING), None)
+    known = text.set(lowered.is_in(MISSING), None)
     numbers = known.cast(pl.Float64, strict=False)
     if numbers.null_count() > known.null_count() or known.str.contains(_CODE).any():
         return text
     return numbers
+
+
+def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The table with nothing where a column of text says that a value is missing.
+
+    >>> without_missing_words(pl.DataFrame({"y": ["yes", "NA", None]}), "y")["y"].to_list()
+    ['yes', None, None]
+    """
+    if frame.schema[name] != pl.String:
+        return frame
+    is_missing = pl.col(name).str.strip_chars().str.to_lowercase().is_in(MISSING)
+    return frame.with_columns(pl.when(~is_missing).then(pl.col(name)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,30 @@ def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     texts = frame.select(pl.selectors.string()).columns
     risky = [pl.col(name).str.contains(_FORMULA) for name in texts]
     count = sum(frame.select(column.sum()).item() or 0 for column in risky) if risky else 0
-    names = {name: f"'{name}" for name in frame.columns if name[:1] in tuple("=+-@\t\r")}
+    names = _harmless(frame.columns)
     if count or names:
-        sys.stderr.write(
-            f"Note: {count + len(names)} texts begin like a formula and got an apostrophe in front, so that no "
-            "spreadsheet runs them; .parquet and .ndjson keep them as they are.\n"
-        )
+        sys.stderr.write(_note(count + len(names)))
     quoted = [
         pl.when(column).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name)).alias(name)
         for name, column in zip(texts, risky, strict=True)
     ]
     return frame.with_columns(quoted).rename(names)
+
+
+def _harmless(names: Sequence[str]) -> dict[str, str]:
+    """New names for columns whose name begins like a formula, unlike all others."""
+    taken, found = set(names), {}
+    for name in names:
+        if re.match(_FORMULA, name):
+            new = f"'{name}"
+            while new in taken:
+                new = f"'{new}"
+            taken.add(new)
+            found[name] = new
+    return found
+
+
+def _note(count: int) -> str:
+    what = "1 text begins like a formula" if count == 1 else f"{count:,} texts begin like a formula"
+    kept = "no spreadsheet runs it" if count == 1 else "no spreadsheet runs them"
+    return f"Note: {what} and got an apostrophe in front, so that {kept}; .parquet and .ndjson keep every text.\n"

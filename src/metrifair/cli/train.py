@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from metrifair.cli.learning import Request, learning_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output
+from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, refuse_clashes
 
 
 @click.command(short_help="Train a fair model on a file.")
@@ -39,8 +39,9 @@ def command(strength: float, test: float, output: Path | None, json_to: Path | N
     from metrifair.cli.terminal import console, printable
     from metrifair.tradeoff.evaluation import point_of
 
-    out = console(stderr=json_to == STANDARD_OUTPUT)
     request = Request(**options)
+    refuse_clashes([request.file], [output, json_to])
+    out = console(stderr=json_to == STANDARD_OUTPUT)
     lesson = lesson_of(request, strength=strength)
     _, train, held_out = lesson.data.split(1 - test, test, request.seed, train=False)
     encoder = lesson.encoder(train)

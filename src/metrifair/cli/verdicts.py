@@ -18,6 +18,7 @@ from metrifair.report.scales import number_text
 
 _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
+_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 
 
@@ -42,11 +43,10 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     for limit in limits:
         measured = _measured(record, limit.metric)
         if not measured:
-            raise DataError(
-                f"--fail-above {limit.metric}: the audit has no such figure, as it needs labels that --label names"
-            )
+            needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
+            raise DataError(f"--fail-above {limit.metric}: the audit has no such figure, as it needs {needed}")
         value, where = max(measured)
-        if value > limit.value:
+        if value > limit.value * (1 + _ROUNDING):
             found.append(f"{limit.metric} is {value:.4g}, above {limit.value:g}: {where}")
     return found
 

@@ -112,8 +112,11 @@ def levels_coder(kind: Kind, values: Column, *, min_frequency: int, max_levels: 
 
 
 def _numbers_rows(values: Floats) -> bool:
-    """True where the values are the whole numbers from some one on, each once."""
-    if len(values) < _ROWS_OF_AN_ID:
+    """True where the values are different whole numbers that fill at least half of their range.
+
+    So look the numbers of rows of which some were kept apart for a test; a measured whole number repeats itself.
+    """
+    if len(values) < _ROWS_OF_AN_ID or np.isnan(values).any() or (values % 1 != 0).any():
         return False
     ordered = np.sort(values)
-    return bool((ordered == ordered[0] + np.arange(len(values))).all())
+    return bool((np.diff(ordered) > 0).all() and ordered[-1] - ordered[0] < 2 * len(values))

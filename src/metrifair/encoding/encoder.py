@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from metrifair.encoding.coders import Coder, Omitted, levels_coder, numbers_coder
-from metrifair.encoding.kinds import Floats, as_kind, named_columns, typed, unnamed_columns
+from metrifair.encoding.kinds import LARGEST, Floats, as_kind, named_columns, typed, unnamed_columns
 from metrifair.errors import DataError
 from metrifair.tables import Column, Table
 
@@ -84,8 +84,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         lacking = [name for name in self.coders_ if name not in found]
         if lacking:
             raise DataError(f"the table lacks {_listed(lacking)}, which was there at fit; add it")
-        parts = [coder.encoded(as_kind(name, found[name], coder.kind)) for name, coder in self.coders_.items()]
-        return np.concatenate(parts, axis=1)
+        return np.concatenate([_encoded(name, found[name], coder) for name, coder in self.coders_.items()], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that ``transform`` returns."""
@@ -132,6 +131,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def _encoded(name: str, column: Column, coder: Coder) -> Floats:
+    """The columns that one becomes; a value far beyond those seen at ``fit`` is an error."""
+    values = as_kind(name, column, coder.kind)
+    with np.errstate(over="ignore"):
+        found = coder.encoded(values)
+    strange = values[np.abs(found).max(1, initial=0.0) > LARGEST]
+    if len(strange):
+        raise DataError(
+            f"column {name!r} holds {strange[0]:g}, which is too far from the values at fit; leave the row out"
+        )
+    return found
 
 
 def _listed(names: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import reprlib
 from decimal import Decimal
+from math import isnan
 from typing import Literal, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -13,12 +14,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from metrifair.errors import DataError
-from metrifair.tables import Column, Table, columns, is_missing
+from metrifair.tables import Column, Table, columns, is_missing, wrapped
 
 Floats = NDArray[np.float64]
 Kind: TypeAlias = Literal["number", "date", "text", "truth"]
 
-_LARGEST = 1e150  # squares of larger numbers are beyond all floats
+LARGEST = 1e150  # squares of larger numbers are beyond all floats
 _NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "truth": "truth values"}
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -27,9 +28,7 @@ def named_columns(table: Table) -> dict[str, Column] | None:
     """Columns of what has names for them."""
     if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
         return columns("X", table)
-    native = nw.from_native(table, pass_through=True)
-    if isinstance(native, nw.LazyFrame):
-        raise DataError("X is a lazy table; collect it first")
+    native = wrapped("X", table)
     if not isinstance(native, nw.DataFrame):
         return None
     found = columns("X", table)
@@ -61,12 +60,20 @@ def as_kind(name: str, column: Column, kind: Kind) -> Column:
     if found is None:
         return np.full(len(column), np.nan) if kind in ("number", "date") else values
     if found != kind:
-        example = next(value for value, gone in zip(column.tolist(), is_missing(column), strict=True) if not gone)
+        present = column[~is_missing(column)].tolist()
+        example = next((value for value in present if kind != "number" or not _reads_as_number(value)), present[0])
         raise DataError(
             f"column {name!r} held {_NAMES[kind]} at fit, and holds {_NAMES[found]} now: "
             f"{reprlib.repr(example)}; pass {_NAMES[kind]}"
         )
     return values
+
+
+def _reads_as_number(value: object) -> bool:
+    try:
+        return isinstance(value, str) and not isnan(float(value))
+    except ValueError:
+        return False
 
 
 _OF_DTYPE: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text", "M": "date"}
@@ -87,7 +94,7 @@ def typed(name: str, column: Column) -> tuple[Kind | None, Column]:
     if kind in ("number", "date"):
         values = np.full(len(column), np.nan)
         values[~missing] = _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
-        strange = values[np.abs(values) > _LARGEST]
+        strange = values[np.abs(values) > LARGEST]
         if len(strange):
             raise DataError(f"column {name!r} holds {strange[0]:g}, which is too large; leave the row out, or scale it")
         return kind, values
