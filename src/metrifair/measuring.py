@@ -125,6 +125,8 @@ def labels_of(
     if free_score or cut or loss not in (None, "log_loss"):
         target = array_of(name, column).astype(np.float64)
         _check_no_missing(name, np.isnan(target))
+        if np.isinf(target).any():
+            raise DataError(f"{name} holds infinite values; leave those samples out")
         return target, ()
     classes = levels(name, column)
     found = codes(name, column, classes)

@@ -162,7 +162,59 @@ def test_the_interval_of_the_ratio_covers_the_truth(weighted: bool) -> None:
     assert 0.92 <= covered / repeats <= 0.98
 
 
-def test_no_interval_where_nobody_may_be_selected() -> None:
-    few = [np.array([9.0, 1.0]), np.array([10.0, 0.0])]
+@pytest.mark.parametrize(
+    ("shares", "size"),
+    [
+        ((0.5,) * 10, 100),
+        ((*(0.5,) * 9, 0.25), 100),
+        (tuple(np.linspace(0.3, 0.6, 10)), 100),
+        ((0.05, 0.6), 10),
+        ((0.3, 0.6), 10),
+    ],
+)
+def test_the_interval_of_the_ratio_covers_with_many_groups_and_with_few_samples(
+    shares: tuple[float, ...], size: int
+) -> None:
+    """And it holds the ratio of the sample. Of many groups the extreme ones are extreme by chance, too."""
+    generator, truth, repeats = np.random.default_rng(6), min(shares) / max(shares), 250
+    covered = drawn = 0
+    while drawn < repeats:
+        selected = generator.binomial(size, shares).astype(float)
+        if selected.max() == 0:
+            continue
+        groups = list(np.stack([size - selected, selected], axis=1))
+        found = ratio_interval(groups, confidence=0.95, resamples=200, generator=generator)
+        assert found is not None
+        assert 0 <= found.low <= selected.min() / selected.max() + 1e-12
+        assert selected.min() / selected.max() - 1e-12 <= found.high <= 1
+        covered += found.low <= truth <= found.high
+        drawn += 1
+    assert covered / repeats >= 0.92
+
+
+def test_no_interval_where_nobody_is_selected_or_a_group_is_one_sample() -> None:
     options: Any = {"confidence": 0.95, "resamples": 100, "generator": np.random.default_rng(0)}
-    assert ratio_interval(few, **options) is None
+    assert ratio_interval([np.array([9.0, 0.0]), np.array([10.0, 0.0])], **options) is None
+    assert ratio_interval([np.array([0.0, 1.0]), np.array([10.0, 5.0])], **options) is None
+    few = ratio_interval([np.array([9.0, 1.0]), np.array([10.0, 0.0])], **options)
+    assert few is not None
+    assert few.low == 0
+    assert few.high > 0.5
+
+
+def test_four_fifths_exactly_is_not_below_four_fifths() -> None:
+    """6 of 10 against 15 of 20: floats say 0.6 / 0.75 = 0.7999999999999999."""
+    score = [0.9] * 6 + [0.1] * 4 + [0.9] * 15 + [0.1] * 5
+    found = audit(score, sensitive_features=["a"] * 10 + ["b"] * 20, **QUICK)
+    assert found.decisions[0].selection_ratio == 0.8
+    assert any(text.endswith("a ratio of 0.80, not below four fifths.") for text in found.summary)
+
+
+def test_two_columns_are_the_same_probabilities_whatever_labels_occur() -> None:
+    share = np.random.default_rng(1).random(50)
+    options: dict[str, Any] = {"sensitive_features": np.arange(50) % 2, **QUICK}
+    expected = [rate.selection_rate for rate in audit(share, **options).decisions[0].rates]
+    for label in (0, 1):
+        both = np.stack([1 - share, share], axis=1)
+        found = audit(both, y_true=np.full(50, label), criteria="statistical_parity", **options).decisions[0]
+        assert [rate.selection_rate for rate in found.rates] == expected

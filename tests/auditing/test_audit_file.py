@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import audit, audit_file
-from metrifair.auditing import outofcore
+from metrifair import DataError, audit, audit_file
+from metrifair.auditing import evidence, outofcore, reading, rows
+from metrifair.auditing.coding import Roles
 from metrifair.criteria import EQUALIZED_ODDS
 
 WRITERS = {
@@ -221,6 +222,19 @@ def test_one_unknown_attribute_of_two_leaves_a_row_in(tmp_path):
     check_equal(counted, audit_file(tmp_path / "some.parquet", **options))
 
 
+def test_a_group_without_rows_in_a_set_is_noted(tmp_path):
+    frame = table(600).filter((pl.col("region") != "west") | (pl.col("sex") != "f"))
+    frame.write_parquet(tmp_path / "some.parquet")
+    options = {"score": "p", "group": "sex", "control": "region", **QUICK}
+    counted = audit_file(tmp_path / "some.parquet", **options, **STREAMED)
+    held = audit_file(tmp_path / "some.parquet", **options)
+    check_equal(counted, held)
+    assert [note for note in counted.notes if "no sample there" in note.text] == [
+        note for note in held.notes if "no sample there" in note.text
+    ]
+    assert any("“f” of sex in region = west" in note.text for note in counted.notes)
+
+
 def test_decisions_in_the_file_are_decisions(tmp_path):
     generator = np.random.default_rng(0)
     frame = pl.DataFrame({"d": generator.integers(0, 2, 500), "g": generator.choice(["a", "b", "c"], 500)})
@@ -249,6 +263,123 @@ def test_text_that_looks_like_numbers(tmp_path):
     assert (found.record.rows, found.record.left_out) == (4, 3)
     assert {one.groups for one in found.findings} == {("007", "7")}
     assert {one.within for one in found.findings} == {"everyone", "y = 1"}
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["02139", "10001"], ("02139", "10001")),
+        (["18_25", "26_40"], ("18_25", "26_40")),
+        (["1.50", "2.50"], ("1.50", "2.50")),
+        (["1e3", "2e3"], ("1e3", "2e3")),
+        (["nan", "inf"], ("inf", "nan")),
+        (["true", "false"], ("false", "true")),
+        (["10", "9"], ("9", "10")),
+        (["-0.5", "0.25"], ("-0.5", "0.25")),
+    ],
+)
+def test_groups_and_controls_keep_their_names(names, expected, kind, how, tmp_path):
+    frame = pl.DataFrame({"p": np.arange(40) / 40, "g": names * 20, "c": [names[0]] * 20 + [names[1]] * 20})
+    WRITERS[kind](frame, tmp_path / f"names.{kind}")
+    found = audit_file(tmp_path / f"names.{kind}", score="p", group="g", control="c", **QUICK, **how)
+    assert {one.groups for one in found.findings} == {expected}
+    sets = {"c"} if names[0] == "true" else {f"c = {name}" for name in names}  # truth values tell who is in one set
+    assert {one.within for one in found.findings} == sets
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_labels_are_numbers_only_where_they_look_like_numbers(how, tmp_path):
+    for labels, within in {
+        ("01", "02"): {"y = 01", "y = 02"},
+        ("1_0", "2_0"): {"y = 1_0", "y = 2_0"},
+        ("0", "1"): {"y = 0", "y = 1"},
+        ("True", "false"): {"y = True", "y = False"},
+        ("0", "?"): set(),
+    }.items():
+        frame = pl.DataFrame({"p": np.arange(40) / 40, "g": ["a", "b"] * 20, "y": [labels[0]] * 20 + [labels[1]] * 20})
+        frame.write_csv(tmp_path / "labels.csv")
+        found = audit_file(tmp_path / "labels.csv", score="p", group="g", label="y", **QUICK, **how)
+        assert {one.within for one in found.findings} - {"everyone"} == within, labels
+        assert found.record.left_out == (20 if "?" in labels else 0)
+    target = [f"{k}.50" if k % 2 else f"{k}.5" for k in range(20)] * 2
+    pl.DataFrame({"p": np.arange(40) / 40, "g": ["a", "b"] * 20, "y": target}).write_csv(tmp_path / "target.csv")
+    found = audit_file(tmp_path / "target.csv", score="p", group="g", label="y", **QUICK, **how)
+    assert {one.within for one in found.findings} == {"everyone"}  # a measurement, not 20 names
+
+
+def test_only_as_many_rows_are_read_as_are_held(tmp_path, monkeypatch):
+    for place in range(5):
+        table(100, seed=place).write_csv(tmp_path / f"part-{place}.csv")
+    read, uniform = [], reading.Source._uniform
+    monkeypatch.setattr(reading.Source, "_uniform", lambda self, batch: read.append(len(batch)) or uniform(self, batch))
+    with reading.opened(tmp_path / "part-*.csv") as source:
+        head = source.head(("p", "sex"), 150)
+    assert read == [100, 50]
+    expected = pl.concat([table(100, seed=0), table(100, seed=1)[:50]])
+    assert head["p"].cast(float).to_list() == expected["p"].to_list()
+
+
+def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path):
+    generator = np.random.default_rng(0)
+    levels = {name: generator.integers(0, 1500, 3000) for name in "abc"}  # 3.4e9 combinations, 3,000 of them met
+    frame = pl.DataFrame({"p": generator.random(3000), **levels})
+    frame.write_parquet(tmp_path / "many.parquet")
+    with reading.opened(tmp_path / "many.parquet") as source:
+        found = rows.Rows(source, Roles("p", tuple("abc")))
+        survey, tally = found.surveyed(0.5)
+        (block,) = found.read()
+    met = frame.group_by("a", "b", "c").len()
+    assert (survey.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
+    np.testing.assert_array_equal(np.bincount(block.cell), tally.rows)
+    named = [
+        tuple(level.values[code - 1] for level, code in zip(found.levels, cell, strict=True)) for cell in found.cells
+    ]
+    assert [named[cell] for cell in block.cell] == list(zip(*levels.values(), strict=True))
+
+
+def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, monkeypatch):
+    options = {"score": "p", "group": "region", "metrics": "energy", **QUICK, **STREAMED}
+    assert all(one.witness is not None for one in audit_file(scores, **options).findings)
+    monkeypatch.setattr(evidence, "_MOST_CURVES", 2)
+    assert all(one.witness is None for one in audit_file(scores, **options).findings)
+
+
+@pytest.mark.parametrize("limit", ["_MOST_CELLS", "_MOST_COMBINATIONS"])
+def test_too_many_combinations_are_refused(limit, tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, limit, 5)
+    table(200).write_parquet(tmp_path / "some.parquet")
+    options = {"score": "p", "group": ["sex", "region"], **QUICK}
+    with pytest.raises(DataError, match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer"):
+        audit_file(tmp_path / "some.parquet", **options, **STREAMED)
+    assert audit_file(tmp_path / "some.parquet", **options).findings
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED])
+def test_the_summary_counts_all_notes(how, tmp_path):
+    pl.concat([table(800), table(2).with_columns(p=None)], how="vertical_relaxed").write_parquet(tmp_path / "n.parquet")
+    found = audit_file(tmp_path / "n.parquet", score="p", group="sex", **QUICK, **how)
+    assert "Left out: 2 rows" in found.notes[0].text
+    count = {1: "One note", 2: "2 notes"}[len(found.notes)]
+    assert found.summary[-1].startswith(f"{count} should be read")
+
+
+def test_weights_of_a_large_file_say_that_there_are_no_intervals(scores):
+    found = audit_file(scores, score="p", group="sex", weight="w", **QUICK, **STREAMED)
+    assert all(one.interval is None and one.p_value is None and one.certified is None for one in found.findings)
+    (note,) = [note.text for note in found.notes if note.kind == "weights"]
+    assert "certified bounds and p-values" in note
+    assert "intervals" in note
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_name_that_looks_like_a_pattern(kind, tmp_path):
+    frame = table(40)
+    WRITERS[kind](frame, tmp_path / f"scores[1]*.{kind}")
+    WRITERS[kind](frame[:20], tmp_path / f"scores1.{kind}")
+    found = audit_file(tmp_path / f"scores[1]*.{kind}", score="p", group="sex", **QUICK)
+    assert found.record.rows == 40
 
 
 def test_the_same_seed_gives_the_same_audit(scores):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"y_true": [0, 1, None, 1]}, "y_true misses 1 of 4 values; leave those samples out"),
     ({"y_true": np.zeros((4, 2))}, "y_true must be one column, got 2"),
     ({"y_true": [0, 1]}, "arguments must have one length"),
+    ({"y_true": [0.5, 1.5, np.inf, 2.5]}, "y_true holds infinite values; leave those samples out"),
+    ({"y_true": [date(2020, 1, day) for day in (1, 2, 3, 4)]}, "got date values such as 2020-01-01; turn them into"),
+    (
+        {"y_pred": np.full((4, 2), 0.5), "y_true": [0, 1, 2, 0]},
+        "y_pred must have one column for each label, got 2 columns for the labels [0, 1, 2]",
+    ),
+    (
+        {"y_pred": np.full((4, 2), 0.5), "y_true": ["yes"] * 4, "pos_label": "yes"},
+        "y_true holds the label 'yes' only, which does not tell the column of pos_label='yes'",
+    ),
     ({"sample_weight": [1, 1, -1, 1]}, "sample_weight must be finite and not negative"),
     ({"sample_weight": [1, 1, 1]}, "arguments must have one length"),
     ({"pos_label": 7, "y_true": [0, 1, 0, 1]}, "pos_label must be one of the labels [0, 1], got 7"),
@@ -60,6 +71,12 @@ def test_ten_thousand_groups_are_the_most() -> None:
     n = 10_001
     with pytest.raises(DataError, match="holds 10,001 groups, an audit compares at most 10,000; merge groups"):
         audit(np.zeros(n), sensitive_features=np.arange(n))
+
+
+def test_twenty_labels_are_the_most() -> None:
+    n = 25
+    with pytest.raises(DataError, match="y_true holds 25 labels, an audit compares at most 20; merge labels"):
+        audit(np.zeros(n), sensitive_features=np.arange(n) % 2, y_true=[f"label {k}" for k in range(n)])
 
 
 def test_the_good_input_is_good() -> None:

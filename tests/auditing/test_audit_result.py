@@ -108,6 +108,16 @@ def test_the_page_is_written_with_its_title_and_names_are_text(tmp_path: Path) -
     assert "<script>alert(1)" not in page
 
 
+@pytest.mark.parametrize("offset", [1.7e9, 1e6, 1e15, -1e17])
+@pytest.mark.parametrize("spread", [0.0, 100.0])
+def test_scores_far_from_zero_are_drawn_on_distinct_scores(offset: float, spread: float, tmp_path: Path) -> None:
+    score = offset + spread * np.random.default_rng(0).random(60)
+    found = audit(score, sensitive_features=np.arange(60) % 2, resamples=0, permutations=0)
+    found.to_html(tmp_path / "far.html")
+    for one in found.record.distributions:
+        assert (np.diff(one.curves.grid) > 0).all()
+
+
 def test_repr_is_short_and_names_the_worst() -> None:
     found = audited()
     first, second = repr(found).split("\n")

@@ -130,6 +130,50 @@ def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:
     assert ((ratios > 1.5) & (ratios < 2.8)).all()
 
 
+def test_what_does_not_vary_in_the_sample_is_not_taken_for_certain() -> None:
+    options: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "generator": np.random.default_rng(0)}
+    assert bootstrap(atoms(np.arange(2.0), np.arange(2) < 1), LINE, **options) == {}
+    equal_scores = bootstrap(atoms(np.repeat([0.0, 1.0], 20), np.arange(40) < 20), LINE, **options)
+    assert list(equal_scores) == ["kolmogorov"]
+    apart = bootstrap(atoms(np.arange(40.0), np.arange(40) < 20), LINE, **options)  # no score is shared
+    certain = 1 - 2 * np.sqrt(np.log(80) / 40)
+    assert equal_scores["kolmogorov"].low == pytest.approx(certain)
+    assert certain - 0.1 < apart["kolmogorov"].low <= certain
+    same = bootstrap(atoms(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options)
+    assert all(one.low == 0 < one.high for one in same.values())
+
+
+def test_intervals_of_ten_decisions_cover() -> None:
+    """In most samples nobody of the first group is selected, and none of them varies."""
+    generator, covered = np.random.default_rng(12), 0
+    for _ in range(200):
+        scores = np.concatenate([generator.random(10) < 0.05, generator.random(10) < 0.6]).astype(float)
+        found = bootstrap(
+            atoms(scores, np.arange(20) < 10), ["kolmogorov"], confidence=0.95, resamples=100, generator=generator
+        )["kolmogorov"]
+        covered += found.low <= 0.55 <= found.high
+    assert covered / 200 >= 0.9
+
+
+def test_intervals_of_heavy_tails_hold_their_values() -> None:
+    """Also where atoms are taken together, among them the few largest scores, which make up the distance."""
+    score = np.exp(4 * np.random.default_rng(4).standard_normal(40_000)) * np.tile([1.0, 1.2], 20_000)
+    found = audit(score, sensitive_features=np.arange(40_000) % 2, resamples=100, permutations=0, random_state=0)
+    for one in found.findings:
+        assert one.interval.low <= one.value <= one.interval.high
+    width = found.worst("wasserstein").interval.high
+    assert width > found.worst("wasserstein").value * 1.5  # resamples without bins say 2.3
+
+
+def test_no_zero_width_interval_where_few_rows_have_the_weight() -> None:
+    rows = 40_000
+    weights = np.full(2 * rows, 1e-9)
+    weights[[0, 1, rows, rows + 1]] = 1.0, 1.0, 3.0, 1.0
+    score, group = np.tile([0.0, 1.0], rows), np.repeat([0, 1], rows)
+    found = audit(score, sensitive_features=group, sample_weight=weights, resamples=100, random_state=0)
+    assert all(one.interval.high - one.interval.low > 0.1 for one in found.findings)
+
+
 def test_bins_for_resampling_change_intervals_little() -> None:
     generator = np.random.default_rng(2)
     scores = np.concatenate([generator.beta(2, 3, 6000), generator.beta(3, 2, 6000)])

@@ -105,6 +105,54 @@ def test_the_summary_begins_with_the_worst_and_tells_chance_from_more() -> None:
     assert "Chance alone could explain it." in fair.summary
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> None:
+    """55 pairs: no p-value of 999 permutations is below 0.05 / 55."""
+    group = np.repeat(np.arange(11), 150)
+    score = np.random.default_rng(4).random(len(group)) + 2.0 * group * apart
+    found = audit(score, sensitive_features=group, metrics="kolmogorov", resamples=0, random_state=0)
+    expected = "does not explain 55 of the 55" if apart else "could explain each of the 55"
+    assert f"Chance alone {expected} gaps compared." in found.summary
+    other = audit(score, sensitive_features=group, metrics="wasserstein", resamples=0, random_state=0)
+    assert any("999 permutations are too few to tell which of 55" in text and "1,100" in text for text in other.summary)
+
+
+def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
+    """Without any difference the bounds of the largest gap hold 0."""
+    for seed in range(10):
+        group, score = np.repeat(np.arange(8), 60), np.random.default_rng(seed).random(480)
+        options = {"sensitive_features": group, "resamples": 20, "permutations": 0, "random_state": 0}
+        found = audit(score, metrics="kolmogorov", **options)
+        assert "for all 28 comparisons at once, the true gap is between 0.0 points and" in found.summary[1]
+        assert found.summary[1].endswith(f"{100 * found.worst().certified_jointly:.1f} points.")
+    other = audit(score, metrics="wasserstein", **options)
+    assert other.summary[1].startswith("Taken by itself, ")
+    assert "the largest of 28 and picked because it is large" in other.summary[1]
+
+
+def test_the_summary_names_the_sizes_of_small_groups() -> None:
+    group = ["few"] * 3 + ["many"] * 400
+    found = audit(np.random.default_rng(0).random(403), sensitive_features=group, **QUICK)
+    assert found.summary[0].endswith("Few samples are behind it: “few” has 3.")
+
+
+def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
+    score = 0.9996 + 0.0004 * SCORE
+    for scale, offset in ((1.0, 0.0), (1000.0, 50_000.0)):
+        finding = audit(offset + scale * score, sensitive_features=SEX, metrics="kolmogorov", **QUICK).findings[0]
+        told = float(finding.sentence.split()[2])
+        shown = [100 * (offset + scale * score[name == SEX] <= told).mean() for name in ("women", "men")]
+        shares = [float(part.strip("%")) for part in finding.sentence.split() if part.endswith("%")]
+        assert shown == pytest.approx(shares, abs=3)
+        assert "e+" not in finding.sentence
+
+
+def test_parity_is_not_warned_of_where_the_outcome_of_a_group_is_constant() -> None:
+    label = np.where(SEX == "men", np.random.default_rng(9).random(800) < SCORE, 0)
+    found = audit(SCORE, sensitive_features=SEX, y_true=label, criteria="statistical_parity", **QUICK)
+    assert "parity" not in kinds(found)
+
+
 def test_the_summary_speaks_of_four_fifths() -> None:
     score = np.where(SEX == "men", np.arange(800) % 2, np.arange(800) % 4 == 0)
     (sentence,) = [text for text in audit(score, sensitive_features=SEX, **QUICK).summary if "threshold" in text]

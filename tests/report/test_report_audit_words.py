@@ -1,5 +1,6 @@
 """An audit in words: order, facts, remarks, highlights, glossary."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from metrifair.findings import Decisions, GroupRates, Note
 from metrifair.metrics.catalog import METRICS
+from metrifair.points import Interval
 from metrifair.report.auditglossary import METRIC_WORDS, audit_glossary
 from metrifair.report.auditwords import facts, highlights, remarks, worst_first
 
@@ -73,6 +75,25 @@ def test_decisions_are_highlighted_by_their_ratio(ratio, headings):
     assert [highlight.heading for highlight in found] == headings
 
 
+def test_a_ratio_of_four_fifths_is_not_below_for_its_last_digits():
+    rates = [GroupRates("a", 10, 0.6), GroupRates("b", 20, 0.75)]
+    (found,) = highlights(demo_record(findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.15, 0.6 / 0.75)]))
+    assert found.heading == "Decisions within four fifths"
+
+
+def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():
+    one = replace(bare_finding(0), sizes=(400, 400), certified_jointly=0.9, interval=Interval(0.2, 0.3))
+    several = [replace(one, value=0.5, groups=("a", name)) for name in "bcd"]
+    radius = 2 * math.sqrt(math.log(2 * 4 / 0.05) / 800)  # four groups
+    (largest, _) = highlights(demo_record(findings=several, decisions=[]))
+    assert largest.figures[0][0].endswith(f"95% bounds for all at once {0.5 - radius:.3f} to 0.900")
+    (alone, _) = highlights(demo_record(findings=several[:1], decisions=[]))
+    assert alone.figures[0][0].endswith("95% interval 0.200 to 0.300")
+    uncertain = [replace(finding, certified_jointly=None) for finding in several]
+    (picked,) = highlights(demo_record(findings=uncertain, decisions=[]))
+    assert picked.figures[0][0].endswith("95% interval by itself 0.200 to 0.300")
+
+
 def test_remarks_are_grouped_and_the_ones_to_heed_come_first():
     notes = [
         Note("weights", "w"),
@@ -98,5 +119,6 @@ def test_the_glossary_explains_what_occurs_and_only_that():
     assert "Proven bracket" not in words
     assert "Total variation distance" not in words
     assert "95% confidence" in words["Certified upper bound"]
+    assert words["95% interval"].startswith("In about 95% of audits like this one, the distance of the populations")
     bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
     assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}

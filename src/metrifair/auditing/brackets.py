@@ -54,8 +54,7 @@ class Bounds(NamedTuple):
 class _Course(NamedTuple):
     """The difference of the distribution functions within each bin."""
 
-    before: Floats  # below the bin
-    after: Floats
+    after: Floats  # at the end of the bin
     least: Floats
     most: Floats
     mean: Floats
@@ -64,8 +63,7 @@ class _Course(NamedTuple):
 
 def bounds(bins: Bins, sides: Sides, scale: Scale) -> Bounds:
     """What every bin proves; sums are on the scale of the positions."""
-    share = [bins.total("counts", side) / total for side, total in _each(sides)]
-    course = _course(bins, sides, scale, share)
+    share, course = _course(bins, sides, scale)
     attained = np.abs(course.after)  # what holds below a bin was attained in the bin before it
     plain = bins.single | (share[0] == 0) | (share[1] == 0)
     low, high = {}, {}
@@ -78,19 +76,20 @@ def bounds(bins: Bins, sides: Sides, scale: Scale) -> Bounds:
     return Bounds(attained, np.where(plain, attained, np.maximum(course.most, -course.least)), low, high)
 
 
-def _each(sides: Sides) -> list[tuple[Integers, float]]:
-    return list(zip((sides.left, sides.right), sides.totals, strict=True))
-
-
-def _course(bins: Bins, sides: Sides, scale: Scale, share: list[Floats]) -> _Course:
-    ends, length = scale.positions(bins.high), scale.positions(bins.high) - scale.positions(bins.low)
-    below = [bins.total("before", side) / total for side, total in _each(sides)]
-    upto = [(bins.total("before", side) + bins.total("counts", side)) / total for side, total in _each(sides)]
-    before, after = below[0] - below[1], upto[0] - upto[1]
+def _course(bins: Bins, sides: Sides, scale: Scale) -> tuple[list[Floats], _Course]:
+    """The shares of both sides in each bin, and the course of the difference through it."""
+    end, start = scale.positions(bins.high), scale.positions(bins.low)
+    share, below, upto, area = [], [], [], []
+    for cells, total in zip((sides.left, sides.right), sides.totals, strict=True):
+        counts, before = bins.total("counts", cells), bins.total("before", cells)
+        share.append(counts / total)
+        below.append(before / total)
+        upto.append((before + counts) / total)
+        area.append((end * counts - bins.total("moments", cells)) / total)
+    before, after, length = below[0] - below[1], upto[0] - upto[1], end - start
     least, most = before - share[1], before + share[0]
-    areas = [(ends * bins.total("counts", side) - bins.total("moments", side)) / total for side, total in _each(sides)]
-    mean = before + (areas[0] - areas[1]) / np.where(length > 0, length, 1.0)
-    return _Course(before, after, least, most, np.clip(mean, least, most), length)
+    mean = before + (area[0] - area[1]) / np.where(length > 0, length, 1.0)
+    return share, _Course(after, least, most, np.clip(mean, least, most), length)
 
 
 def _chord(convex: Convex, course: _Course) -> Floats:

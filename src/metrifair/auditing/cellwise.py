@@ -13,14 +13,19 @@ from metrifair.auditing.counting import Bins
 from metrifair.auditing.curves import curves_of
 from metrifair.auditing.decisions import are_decisions, decisions_of, ratio_interval
 from metrifair.auditing.evidence import Plan
+from metrifair.auditing.explaining import quoted
 from metrifair.auditing.grids import Floats, Integers
 from metrifair.auditing.inputs import Given, Part, strata_of
 from metrifair.auditing.outofcore import Result
-from metrifair.auditing.remarks import missing_notes, parity_notes, small_notes, weight_note
+from metrifair.auditing.remarks import absent_note, missing_notes, parity_notes, small_notes
 from metrifair.auditing.rows import Tally
 from metrifair.findings import Decisions, Distribution, Finding, Note
 
 _SAMPLE = 100_000  # rows that stand for all of them where a correlation is looked at
+_WEIGHTED = (
+    "Samples have weights: certified bounds and p-values hold for equal weights only, intervals need all rows at hand; "
+    "they are left out."
+)
 
 
 class Cells(NamedTuple):
@@ -34,7 +39,8 @@ class Cells(NamedTuple):
 def present_in(cells: Cells, part: Part, place: int) -> list[int]:
     """Codes of the groups of an attribute that have weight in a part."""
     codes = cells.data.groups.codes[part.rows, place]
-    return sorted({int(code) for code in codes[(codes >= 0) & (cells.tally.weight[part.rows] > 0)]})
+    found: list[int] = np.unique(codes[(codes >= 0) & (cells.tally.weight[part.rows] > 0)]).tolist()
+    return found
 
 
 def _are_decisions(base: Bins) -> bool:
@@ -46,8 +52,11 @@ def threshold_of(cells: Cells, threshold: float | None, base: Bins) -> tuple[flo
     if _are_decisions(base):
         return DEFAULT_THRESHOLD, []
     if threshold == DEFAULT_THRESHOLD and not cells.data.probabilities:
-        text = f"No decisions were looked at: {DEFAULT_THRESHOLD} is no natural threshold for scores like these."
-        return None, [Note("exactness", f"{text} Pass a threshold to see selection rates.")]
+        text = (
+            f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
+            "threshold for them. Pass threshold=... to see selection rates."
+        )
+        return None, [Note("exactness", text)]
     return threshold, []
 
 
@@ -111,17 +120,31 @@ def distributions_from(
     return list(found.values())
 
 
-def notes_from(cells: Cells, result: Result, findings: Sequence[Finding], plan: Plan, *, left_out: int) -> list[Note]:
+def _absent(cells: Cells, within: Sequence[Part]) -> list[str]:
+    """Groups without a row in some set."""
+    found: dict[str, None] = {}
+    for part in within:
+        for place, attribute in enumerate(cells.data.groups.attributes):
+            present = present_in(cells, part, place)
+            for group in (group for code, group in enumerate(attribute.groups) if code not in present):
+                found[f"{quoted(str(group))} of {attribute.name} in {part.within}"] = None
+    return list(found)
+
+
+def notes_from(
+    cells: Cells, within: Sequence[Part], result: Result, findings: Sequence[Finding], *, confidence: float
+) -> list[Note]:
     """What to know before acting on the figures."""
     data, tally = cells.data, cells.tally
     unknown = {
         attribute.name: int(tally.rows[code < 0].sum())
         for attribute, code in zip(data.groups.attributes, data.groups.codes.T, strict=True)
     }
-    notes = left_out_notes(left_out) + missing_notes(unknown, int(tally.rows.sum()))
-    notes += small_notes(findings, plan.confidence) + _exactness_notes(result, int(tally.rows.sum()))
+    rows = int(tally.rows.sum())
+    notes = missing_notes(unknown, rows) + absent_note(_absent(cells, within)) + small_notes(findings, confidence)
+    notes += _exactness_notes(result, rows)
     if cells.weighted:
-        notes.append(weight_note())
+        notes.append(Note("weights", _WEIGHTED))
     if data.outcome is not None:
         score, cell = _stand_ins(result.base)
         notes += parity_notes(score, data.outcome[cell], data.groups.codes[cell], data.groups.attributes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.grids import Floats
+from metrifair.auditing.inputs import MOST_GROUPS
+from metrifair.auditing.reading import MISSING
 from metrifair.choices import require
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
 
-_MISSING = ("", "na", "n/a", "nan", "null", "none")  # in a column of numbers or labels
 _FEW = 8  # levels told apart one by one: faster than looking them up
-MOST_GROUPS = 10_000
+# A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
+_NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 class Roles(NamedTuple):
@@ -47,7 +50,7 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     if column.dtype == pl.String:
         text = column.str.strip_chars()
         column = text.cast(pl.Float64, strict=False)
-        strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(_MISSING))
+        strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
             raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers")
     column = column.cast(pl.Float64)
@@ -55,25 +58,40 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     return values
 
 
-def natural(values: Sequence[object]) -> list[Any]:
-    """Values read as text, as what they look like: all whole numbers, all numbers, all true or false; else text.
+def named(values: Sequence[object]) -> list[Any]:
+    """Names read as text, which they stay; numbers only where that changes no name, so that 9 comes before 10.
 
-    >>> natural(["1", "0"]), natural(["a", "1"]), natural(["007", "7"]), natural(["True", "false"])
-    ([1, 0], ['a', '1'], ['007', '7'], [True, False])
+    >>> named(["10", "9"]), named(["02139", "10001"]), named(["18_25", "26_40"]), named(["1.50", "true"])
+    ([10, 9], ['02139', '10001'], ['18_25', '26_40'], ['1.50', 'true'])
     """
     text = [str(value) for value in values]
-    if {value.lower() for value in text} <= {"true", "false"}:
-        return [value.lower() == "true" for value in text]
     for kind in (int, float):
         try:
             found = [kind(value) for value in text]
         except ValueError:
             continue
-        if kind is float and all(map(np.isfinite, found)) and len(set(found)) == len(text):
-            return found
-        if kind is int and [str(value) for value in found] == text:
+        if [str(value) for value in found] == text and {"nan", "inf", "-inf"}.isdisjoint(text):
             return found
     return text
+
+
+def meant(values: Sequence[object]) -> list[Any]:
+    """Labels read as text, as what they look like: all whole numbers, all numbers, all true or false; else text.
+
+    >>> meant(["1", "0"]), meant(["1.50", "2"]), meant(["a", "1"]), meant(["007", "8"]), meant(["True", "false"])
+    ([1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False])
+    """
+    text = [str(value).strip() for value in values]
+    if _are_truth_values(text):
+        return [value.lower() == "true" for value in text]
+    found = named(text)
+    if all(map(_NUMBER.fullmatch, text)) and isinstance(found[0], str):
+        return [float(value) for value in text]
+    return found
+
+
+def _are_truth_values(text: Sequence[object]) -> bool:
+    return {str(value).lower() for value in text} <= {"true", "false"}
 
 
 @dataclass
@@ -98,7 +116,7 @@ class Levels:
         """Take in the values that are not known yet; whether there are any."""
         other = column.filter(_polars().Series(found == 0)).drop_nulls().unique().sort().to_list()
         # Text without a value is missing; so is, in labels, what stands for it.
-        missing = _MISSING if self.role == "label" else ("",)
+        missing = MISSING if self.role == "label" else ("",)
         new = [value for value in other if str(value).strip().lower() not in missing]
         self.values += new
         if len(self.values) > self.most:
@@ -133,7 +151,11 @@ def decoded(roles: Roles, levels: Sequence[Levels], codes: Sequence[NDArray[Any]
     """Groups, strata and labels as arguments of an audit, from codes of the key columns; None where one is missing."""
     found: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
     for level, code in zip(levels, codes, strict=True):
-        values = natural(level.values) if is_text else level.values
+        # Truth values of a control are a set of rows, which has the name of its column.
+        read = (
+            meant if level.role == "label" or (level.role == "control" and _are_truth_values(level.values)) else named
+        )
+        values = read(level.values) if is_text else level.values
         place = np.asarray(code, dtype=np.int64)
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
         found[level.role][level.name] = array

@@ -13,6 +13,7 @@ from metrifair.auditing.atoms import Atoms, Floats, Integers, atoms_at
 from metrifair.auditing.inputs import Part
 from metrifair.auditing.intervals import Rows
 from metrifair.cells import Attribute, Contrast
+from metrifair.report.auditwords import REST
 
 MOST_PAIRED = 30
 """Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
@@ -62,7 +63,7 @@ def comparisons(
         on_left = codes[chosen] == left
         own = None if weights is None else weights[chosen]
         found, place = atoms_at(part.distinct, part.place[chosen], on_left, own)
-        names = str(attribute.groups[left]), "the rest" if right is None else str(attribute.groups[right])
+        names = str(attribute.groups[left]), REST if right is None else str(attribute.groups[right])
         sizes = int(on_left.sum()), int((~on_left).sum())
         rows = () if own is None else tuple(_rows(place, own, side) for side in (on_left, ~on_left))
         yield Compared(attribute.name, part.criterion, part.within, names, sizes, found, rows)

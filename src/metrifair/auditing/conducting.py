@@ -61,7 +61,7 @@ def conducted(data: Given, request: Request, generator: np.random.Generator) -> 
         decisions=decisions,
         distributions=_distributions(data, within, request.score_range),
         notes=notes,
-        summary=summary_of(findings, decisions, notes, plan.confidence),
+        summary=summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
     )
 
 

@@ -48,17 +48,21 @@ class Bins:
     counts: NDArray[Any]
     moments: Floats
 
+    def __post_init__(self) -> None:
+        for field in ("before", "counts", "moments"):  # column by column: that is how they are summed
+            object.__setattr__(self, field, np.asfortranarray(getattr(self, field)))
+
     def __len__(self) -> int:
         return len(self.low)
 
     def total(self, field: str, cells: Integers) -> Floats:
         """The sum of ``before``, ``counts`` or ``moments`` over some cells, by bin."""
-        values: NDArray[Any] = getattr(self, field)
+        values: Floats = getattr(self, field)
         if 2 * len(cells) <= values.shape[1]:
-            return values[:, cells].sum(1)
+            return np.asarray(values[:, cells].sum(1))
         # Many comparisons are with all the rest: the sum over everyone is taken once.
         others = np.delete(np.arange(values.shape[1]), cells)
-        return self._everyone[field] - values[:, others].sum(1)
+        return np.asarray(self._everyone[field] - values[:, others].sum(1))
 
     @cached_property
     def _everyone(self) -> dict[str, Floats]:

@@ -23,7 +23,7 @@ def curves_of(
     (0.25, 1.0, 101)
     """
     low, high = score_range
-    grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
+    grid = _grid(low, high if high > low else low + max(1.0, 1e-9 * abs(low)))
     density, cumulative = {}, {}
     for name, weight in weights.items():
         own = weight > 0
@@ -31,7 +31,13 @@ def curves_of(
         below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
         cumulative[name] = np.minimum(below, 1.0).round(5).tolist()
         density[name] = _density(points, share, sizes[name], grid)
-    return Curves([float(f"{score:.9g}") for score in grid], density, cumulative)
+    return Curves(grid.tolist(), density, cumulative)
+
+
+def _grid(low: float, high: float) -> Floats:
+    """Distinct scores in equal steps, in few digits; far from 0 (times in seconds) it takes more to tell them apart."""
+    digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
+    return np.unique([float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)])
 
 
 def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.atoms import Floats, Integers
-from metrifair.auditing.intervals import Rows, resampled_counts, resampled_rows
+from metrifair.auditing.intervals import Rows
 from metrifair.errors import DataError
 from metrifair.findings import Decisions, GroupRates
 from metrifair.points import Interval
+
+_FEWEST = 2  # samples of a group
 
 
 def decided(score: Floats, threshold: float | None) -> NDArray[np.bool_]:
@@ -79,18 +83,25 @@ def decisions_of(
         if table.sum() > 0
     ]
     selection = [rate.selection_rate for rate in rates]
+    ratio = _ratio(counts.sum(1))
     return Decisions(
         attribute,
         within,
         threshold,
         rates,
         selection_difference=max(selection) - min(selection),
-        selection_ratio=min(selection) / max(selection) if max(selection) > 0 else None,
-        selection_ratio_interval=ratio_interval if max(selection) > 0 else None,
+        selection_ratio=ratio,
+        selection_ratio_interval=None if ratio is None else ratio_interval,
         true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
         false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
         accuracy_difference=_range([rate.accuracy for rate in rates]),
     )
+
+
+def _ratio(tables: Floats) -> float | None:
+    """The lowest selection rate over the highest, of (groups, 2) counts; by fractions, so that 4/5 comes out as 0.8."""
+    rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in tables if table.sum() > 0]
+    return float(min(rates) / max(rates)) if max(rates) > 0 else None
 
 
 def _rates(name: str, size: int, table: Floats) -> GroupRates:
@@ -111,24 +122,43 @@ def _range(rates: Sequence[float | None]) -> float | None:
 def ratio_interval(
     groups: Sequence[Rows | Floats], *, confidence: float, resamples: int, generator: np.random.Generator
 ) -> Interval | None:
-    """Percentiles of the four-fifths ratio over resamples of each group; None where nobody may be selected.
+    """Bounds of the four-fifths ratio; None where nobody is selected, or a group has a single sample.
 
     A group is its two counts (not selected, selected), or its rows with their decision as place, where they count
-    differently. The ratio of the sample itself lies within the interval.
+    differently. The ratio is the smallest over all pairs of groups, and picked because it is small: so every pair is
+    given bounds, all of which hold at once, and the smallest lower and the smallest upper ones are taken. Rates are
+    drawn from the beta distribution of Jeffreys: unlike resamples, it knows that nobody of few is not nobody at all.
+    Logarithms of two rates are taken together as independent errors are, those to one side and to the other apart.
+    The ratio of the sample itself lies within the interval.
     """
-    if not resamples:
+    counts = np.stack([_effective(group) for group in groups])
+    sample = _ratio(counts)
+    if not resamples or sample is None or counts.sum(1).min() < _FEWEST:
         return None
-    rates = []
-    for group in groups:
-        drawn = (
-            resampled_rows(group, 2, resamples, generator)
-            if isinstance(group, Rows)
-            else resampled_counts(group, resamples, generator)
-        )
-        rates.append(drawn[:, 1] / drawn.sum(1))
-    most, least = np.max(rates, axis=0), np.min(rates, axis=0)
-    ratios = least[most > 0] / most[most > 0]
-    if len(ratios) < resamples:
-        return None
-    low, high = np.quantile(ratios, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high))
+    rates = np.log(generator.beta(counts[:, 1] + 0.5, counts[:, 0] + 0.5, size=(resamples, len(counts))))
+    centre = np.log((counts[:, 1] + 0.5) / (counts.sum(1) + 1))
+    ends = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    below, above = _stretch(len(counts), confidence) * np.maximum([centre - ends[0], ends[1] - centre], 0.0)
+    lows, highs = [], []
+    for at in range(len(counts)):
+        least, most = (np.delete(of, at) for of in (below, above))
+        apart = np.delete(centre, at) - centre[at]
+        lows.append((apart - np.hypot(least, above[at])).min())
+        highs.append((apart + np.hypot(most, below[at])).min())
+    return Interval(min(float(np.exp(min(lows))), sample), max(float(np.exp(min(*highs, 0.0))), sample))
+
+
+def _stretch(groups: int, confidence: float) -> float:
+    """How much wider bounds are that hold for all pairs of groups, than for one."""
+    pairs = groups * (groups - 1) / 2
+    one, all_pairs = (NormalDist().inv_cdf(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+    return all_pairs / one
+
+
+def _effective(group: Rows | Floats) -> Floats:
+    """Counts (not selected, selected) of equal samples that tell as much as weighted ones."""
+    if not isinstance(group, Rows):
+        return group
+    weights = group.weights / group.weights.max()
+    total = np.bincount(group.place, weights, 2)
+    return np.asarray(total * (weights.sum() / (weights**2).sum()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,7 +58,7 @@ def findings_of(compared: Compared, plan: Plan, generator: np.random.Generator) 
     """The findings of one comparison, one for each metric."""
     found, weighted = compared.atoms, bool(compared.rows)
     values = {name: float(value) for name, value in distances_of(*found, plan.metrics).items()}
-    intervals, p_values = _sampled(compared, plan, generator)
+    intervals, p_values = _sampled(compared, values, plan, generator)
     gap = largest_gap(found)
     drawn = coarsened(found, bins(found, _FINER * plan.resolution))
     alone, jointly, paper = (None, None, None) if weighted else _radii(compared.sizes, plan)
@@ -79,16 +79,16 @@ def findings_of(compared: Compared, plan: Plan, generator: np.random.Generator) 
             p_value=p_values.get(metric),
             witness=witness_curve(metric, drawn) if plan.witnesses else None,
             sentence=sentence_of(metric, compared.groups, found),
-            meaning=meaning_of(metric, value, compared.groups, gap),
+            meaning=meaning_of(metric, value, compared.groups, gap, float(found.values[-1] - found.values[0])),
         )
         for metric, value in values.items()
     ]
 
 
 def _sampled(
-    compared: Compared, plan: Plan, generator: np.random.Generator
+    compared: Compared, values: Mapping[str, float], plan: Plan, generator: np.random.Generator
 ) -> tuple[dict[str, Interval], dict[str, float | None]]:
-    """Intervals and p-values by metric; no p-values for weighted samples."""
+    """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples."""
     few, rows = thinned(compared.atoms, compared.rows, plan.resolution)
     # Bins change a total variation altogether; other distances hardly.
     exact = len(few.values) == len(compared.atoms.values)
@@ -96,9 +96,13 @@ def _sampled(
     intervals: dict[str, Interval] = {}
     p_values: dict[str, float | None] = {}
     if plan.resamples and metrics:
-        intervals = bootstrap(
+        found = bootstrap(
             few, metrics, confidence=plan.confidence, resamples=plan.resamples, generator=generator, rows=rows
         )
+        intervals = {
+            metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
+            for metric, one in found.items()
+        }
     if plan.permutations and metrics and not rows:
         p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator)
     return intervals, p_values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil, floor, log10
+
 import numpy as np
 
 from metrifair.auditing.atoms import Atoms, Gap, largest_gap
@@ -12,13 +14,19 @@ from metrifair.report.scales import percent_text
 _GRID = 100
 
 
-def score_text(score: float) -> str:
-    """A score with three digits.
+def score_text(score: float, span: float = 0.0) -> str:
+    """A score in plain digits: three, and as many as tell hundredths of the ``span`` of all scores apart.
 
-    >>> score_text(0.43217), score_text(-12345.6)
-    ('0.432', '-1.23e+04')
+    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
+    ('0.432', '-12346', '0.2', '0.99968')
     """
-    return f"{score:.3g}"
+    if score == 0 or not 1e-9 < abs(score) < 1e15:
+        return f"{score:.3g}"
+    decimals = 2 - floor(log10(abs(score)))
+    if span > 0:
+        decimals = max(decimals, ceil(2 - log10(span)))
+    text = f"{score:.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def quoted(name: str) -> str:
@@ -33,7 +41,7 @@ def witness_curve(metric: str, found: Atoms) -> WitnessCurve:
     return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
 
 
-def gap_sentence(groups: tuple[str, str], gap: Gap) -> str:
+def gap_sentence(groups: tuple[str, str], gap: Gap, span: float = 0.0) -> str:
     """Where the shares differ most, and whose are larger.
 
     >>> gap_sentence(("men", "women"), Gap(0.43, (0.41, 0.62)))
@@ -45,7 +53,7 @@ def gap_sentence(groups: tuple[str, str], gap: Gap) -> str:
     if less == more:
         return f"No score tells {quoted(groups[0])} from {quoted(groups[1])}: their distributions agree."
     return (
-        f"At score {score_text(gap.score)} the gap is largest: {percent_text(more)} of {quoted(few)} but "
+        f"At score {score_text(gap.score, span)} the gap is largest: {percent_text(more)} of {quoted(few)} but "
         f"{percent_text(less)} of {quoted(many)} have this score or less."
     )
 
@@ -58,17 +66,22 @@ def mean_sentence(groups: tuple[str, str], found: Atoms) -> str:
     """
     means = [float(np.average(found.values, weights=side)) for side in (found.left, found.right)]
     (low, lower), (high, higher) = sorted(zip(means, groups, strict=True))
-    return f"The mean score is {score_text(high)} for {quoted(higher)} and {score_text(low)} for {quoted(lower)}."
+    texts = [score_text(mean, _span(found)) for mean in (high, low)]
+    return f"The mean score is {texts[0]} for {quoted(higher)} and {texts[1]} for {quoted(lower)}."
+
+
+def _span(found: Atoms) -> float:
+    return float(found.values[-1] - found.values[0])
 
 
 def sentence_of(metric: str, groups: tuple[str, str], found: Atoms) -> str:
     """Where and for whom the gap shows, for one metric."""
-    gap = gap_sentence(groups, largest_gap(found))
+    gap = gap_sentence(groups, largest_gap(found), _span(found))
     return f"{mean_sentence(groups, found)} {gap}" if metric == "wasserstein" else gap
 
 
-def meaning_of(metric: str, value: float, groups: tuple[str, str], gap: Gap) -> str:
-    """What the number says.
+def meaning_of(metric: str, value: float, groups: tuple[str, str], gap: Gap, span: float = 0.0) -> str:
+    """What the number says; ``span`` is that of the scores.
 
     >>> meaning_of("kolmogorov", 0.21, ("men", "women"), Gap(0.43, (0.41, 0.62)))
     'However a threshold is chosen, the shares of “men” and “women” above it differ by at most 21.0 percentage points; \
@@ -84,7 +97,7 @@ at 0.43 they do.'
     )
     texts = {
         "kolmogorov": f"However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
-        f"{points}; at {score_text(gap.score)} they do.",
+        f"{points}; at {score_text(gap.score, span)} they do.",
         "wasserstein": f"To give {first} and {second} the same distribution, scores would have to move by {number} on "
         "average.",
         "energy": apart.format(half),

@@ -16,6 +16,7 @@ from metrifair.auditing.coding import Roles, decoded, levels_for, numbers
 from metrifair.auditing.conducting import DEFAULT_THRESHOLD
 from metrifair.auditing.inputs import given
 from metrifair.auditing.reading import Source, opened
+from metrifair.auditing.remarks import summary_of
 from metrifair.auditing.rows import Rows, check_finite, usable
 from metrifair.auditing.streaming import check_metrics, streamed
 from metrifair.cells import Contrast
@@ -158,7 +159,11 @@ def _held(source: Source, roles: Roles, table: pl.DataFrame, options: Mapping[st
     if not left_out:
         return found
     record = found.record
-    return Audit(replace(record, left_out=record.left_out + left_out, notes=[*left_out_notes(left_out), *record.notes]))
+    notes = [*left_out_notes(left_out), *record.notes]
+    summary = summary_of(
+        record.findings, record.decisions, notes, record.confidence, permutations=options["permutations"]
+    )
+    return Audit(replace(record, left_out=record.left_out + left_out, notes=notes, summary=summary))
 
 
 def _check_some(source: Source, roles: Roles, rows: int) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,7 +51,10 @@ class Given:
         """The one prediction of each sample: of the positive class, where there are two; None for more classes."""
         if self.prediction.ndim == 1:
             return self.prediction.numpy()
-        return self.prediction[:, self.positive].numpy() if self.prediction.shape[1] == 2 else None
+        if self.prediction.shape[1] != 2:
+            return None
+        # One label alone does not tell which column is its own; the last one is that of the positive class.
+        return self.prediction[:, self.positive if len(self.classes) == 2 else 1].numpy()
 
     @property
     def outcome(self) -> Floats | None:
@@ -95,6 +101,7 @@ def given(
     weights = weights_of(sample_weight)
     classes = () if y_true is None else _classes(y_true)
     positive = positive_of(classes, pos_label)
+    _check_columns(prediction, classes, pos_label)
     return Given(
         prediction,
         groups,
@@ -127,8 +134,45 @@ def _classes(y_true: Table) -> tuple[object, ...]:
     if missing:
         raise DataError(f"{name} misses {missing} of {len(column)} values; leave those samples out")
     found = levels(name, column)
-    whole = all(isinstance(level, str | bool) or level == int(level) for level in found[: _MOST_CLASSES + 1])  # type: ignore[call-overload]
+    numbers = [level for level in found if isinstance(level, Real | Decimal)]
+    if len(numbers) < len(found):
+        return _named_classes(name, found)
+    if not all(isfinite(number) for number in numbers):
+        raise DataError(f"{name} holds infinite values; leave those samples out")
+    whole = all(float(number).is_integer() for number in numbers[: _MOST_CLASSES + 1])
     return found if len(found) <= 2 or (whole and len(found) <= _MOST_CLASSES) else ()
+
+
+def _named_classes(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
+    """Labels that are words."""
+    other = next((level for level in found if not isinstance(level, str)), None)
+    if other is not None:
+        raise DataError(
+            f"{name} must hold labels (text, whole numbers) or a numeric target, got {type(other).__name__} values "
+            f"such as {other}; turn them into numbers or text"
+        )
+    if len(found) > _MOST_CLASSES:
+        raise DataError(
+            f"{name} holds {len(found):,} labels, an audit compares at most {_MOST_CLASSES}; merge labels, pass a "
+            "target as numbers, or leave y_true out"
+        )
+    return found
+
+
+def _check_columns(prediction: Tensor, classes: tuple[object, ...], pos_label: object) -> None:
+    """Raise a DataError unless it is clear whose probability each column of the predictions is."""
+    if prediction.ndim == 1 or not classes:
+        return
+    if len(classes) > prediction.shape[1]:
+        raise DataError(
+            f"y_pred must have one column for each label, got {prediction.shape[1]} columns for the labels "
+            f"{list(classes)}; pass the probabilities of all classes, or of one as a single column"
+        )
+    if prediction.shape[1] == 2 and len(classes) == 1 and pos_label is not None:
+        raise DataError(
+            f"y_true holds the label {classes[0]!r} only, which does not tell the column of pos_label={pos_label!r}; "
+            "pass its probability as a single column"
+        )
 
 
 class Part(NamedTuple):

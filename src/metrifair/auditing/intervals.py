@@ -6,14 +6,26 @@ are taken together: what moves within such a bin is a share 1/sqrt(resolution) o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.atoms import Atoms, Floats, Integers, bins, coarsened, distances_between, distances_of, shares
+from metrifair.auditing.atoms import (
+    Atoms,
+    Floats,
+    Integers,
+    bin_means,
+    bins,
+    coarsened,
+    distances_between,
+    distances_of,
+    shares,
+)
+from metrifair.certificates import dkw_radius
+from metrifair.errors import DataError
 from metrifair.metrics.catalog import facts
 from metrifair.metrics.witness import witness
 from metrifair.points import Interval
@@ -22,6 +34,8 @@ RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MANY_ROWS = 2**15
+_NORMAL = 30  # rows whose sum, each drawn a random number of times, is as good as normal
+_FEWEST = 2  # samples of either side
 _MAXIMA = ("kolmogorov", "total_variation")
 _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
 
@@ -36,7 +50,8 @@ class Rows(NamedTuple):
 def thinned(found: Atoms, rows: Sequence[Rows], most: int) -> tuple[Atoms, tuple[Rows, ...]]:
     """At most ``most`` atoms, and the rows with them."""
     bin_of = bins(found, most)
-    return coarsened(found, bin_of), tuple(Rows(bin_of[side.place], side.weights) for side in rows)
+    few = coarsened(found, bin_of)._replace(values=bin_means(found, bin_of))
+    return few, tuple(Rows(bin_of[side.place], side.weights) for side in rows)
 
 
 def bootstrap(
@@ -56,9 +71,18 @@ def bootstrap(
     variation) resamples show too little of it: they are magnified before the maximum is taken. Squares are handled as
     their roots. The interval always holds the plug-in value. Near a distance of 0 this theory fails: where resamples,
     centred, are as far from 0 as the sample, the interval begins at 0 and no bias is taken off; it is then too wide.
+
+    What does not vary in a sample does not vary in its resamples either, and yet may in the population: samples that
+    are all equal, or all on one side of the largest gap. The Kolmogorov distance is then given what the inequality of
+    Dvoretzky, Kiefer and Wolfowitz allows for, and other distances no interval; nor is any of a single sample.
     """
     observed = shares(found.left) - shares(found.right)
-    utilities = np.stack([_utility(found, metric) for metric in metrics])
+    told = {metric: _utility(found, metric) for metric in metrics}
+    margins = _margins(found, rows, told, confidence)
+    if not margins:
+        return {}
+    metrics = list(margins)
+    utilities = np.stack([told[metric] for metric in metrics])
     gaps, replicates = [], []
     for count in _blocks(resamples, len(found.values)):
         drawn = _resampled(found, rows, count, generator)
@@ -72,10 +96,28 @@ def bootstrap(
             float(values[metric]),
             np.concatenate([block[metric] for block in replicates]),
             confidence,
-            quantile * spread_of(np.concatenate([block[:, place] for block in gaps])),
+            quantile * spread_of(np.concatenate([block[:, place] for block in gaps])) + margins[metric],
         )
         for place, metric in enumerate(metrics)
     }
+
+
+def _margins(
+    found: Atoms, rows: Sequence[Rows], utilities: Mapping[str, Floats], confidence: float
+) -> dict[str, float]:
+    """How much further off a distance may be than resamples show, by metric; only those of which that is known."""
+    sizes = [len(side.place) for side in rows] if rows else [int(side.sum()) for side in found[1:]]
+    margins: dict[str, float] = {}
+    for metric, utility in utilities.items() if min(sizes) >= _FEWEST else ():
+        same = [size for size, side in zip(sizes, found[1:], strict=True) if _does_not_vary(utility, side > 0)]
+        if not same or (metric == "kolmogorov" and not rows):
+            margins[metric] = sum(dkw_radius(size, confidence=confidence) for size in same)
+    return margins
+
+
+def _does_not_vary(utility: Floats, own: NDArray[np.bool_]) -> bool:
+    """Whether one side, with these atoms as its own, has one score only, or a single value of a telling utility."""
+    return own.sum() == 1 or float(np.ptp(utility[own])) == 0 < float(np.ptp(utility))
 
 
 def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
@@ -90,13 +132,16 @@ def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequen
 
 
 def _interval(metric: str, value: float, replicates: Floats, confidence: float, half: float) -> Interval:
+    if not np.isfinite(replicates).all():
+        raise DataError(f"resampling the {metric} distance leaves the range of numbers; scale scores and weights down")
     root, most = facts(metric).squared, facts(metric).most
     if root:
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
     bias = float((replicates[:, 0] - value).mean()) / (_STEEP if metric in _MAXIMA else 1.0)
     low, high = value - bias - half, value - bias + half
-    if value <= np.quantile(replicates[:, 1], confidence):
-        low, high = 0.0, value + half
+    by_chance = float(np.quantile(replicates[:, 1], confidence))
+    if value <= by_chance:
+        low, high = 0.0, max(value + half, by_chance)
     low, high = max(0.0, min(value, low)), max(value, high)
     return Interval(float(low**2), float(min(most, high**2))) if root else Interval(float(low), float(min(most, high)))
 
@@ -150,15 +195,28 @@ def resampled_rows(rows: Rows, atoms: int, resamples: int, generator: np.random.
     sum is as good as normal.
     """
     if len(rows.place) > max(_MANY_ROWS, 16 * atoms):
-        mean, variance = (np.bincount(rows.place, part, atoms) for part in (rows.weights, rows.weights**2))
-        drawn = generator.standard_normal((resamples, atoms))
-        drawn *= np.sqrt(variance)
-        drawn += mean
-        return np.maximum(drawn, 0.0, out=drawn)
+        return _resampled_sums(rows, atoms, resamples, generator)
     drawn = np.empty((resamples, atoms))
     for resample in drawn:
         chosen = generator.integers(len(rows.place), size=len(rows.place))
         resample[:] = np.bincount(rows.place[chosen], rows.weights[chosen], atoms)
+    return drawn
+
+
+def _resampled_sums(rows: Rows, atoms: int, resamples: int, generator: np.random.Generator) -> Floats:
+    """The sum at each atom where rows count Poisson numbers of times: normal, unless few rows make up an atom."""
+    weights = rows.weights / rows.weights.max()
+    mean, variance = (np.bincount(rows.place, part, atoms) for part in (weights, weights**2))
+    drawn = generator.standard_normal((resamples, atoms))
+    drawn *= np.sqrt(variance)
+    drawn += mean
+    np.maximum(drawn, 0.0, out=drawn)
+    few = mean**2 < _NORMAL * variance  # the effective number of rows
+    own = few[rows.place]
+    place, weights = rows.place[own], weights[own]
+    for resample in drawn if own.any() else ():
+        times = generator.poisson(1.0, len(place))
+        resample[few] = np.bincount(place, weights * times, atoms)[few]
     return drawn
 
 

@@ -28,6 +28,7 @@ _MOST_COUNTS = 2**21  # bins x cells
 _MOST_BINS, _FEWEST_BINS = 2**16, 64
 _MOST_PASSES = 16
 _EXACT_ROWS = 2**20  # that are held in memory at the end
+_MOST_STEPS = 2**30  # held rows x comparisons: some minutes
 _ROUNDING = 1e-13
 
 
@@ -101,12 +102,12 @@ class Measured:
             shares = (upto[self.sides.left].sum() / self.sides.totals[0], upto[self.sides.right].sum())
             self.gap = Gap(float(bins.high[at]), (float(shares[0]), float(shares[1] / self.sides.totals[1])))
 
-    def settle(self, found: Bounds, done: Booleans) -> None:
-        """Add up the bins that will not be cut."""
-        self.reachable = max(self.reachable, float(found.reachable[done].max(initial=0.0)))
+    def settle(self, found: Bounds) -> None:
+        """Add up bins that will not be cut."""
+        self.reachable = max(self.reachable, float(found.reachable.max(initial=0.0)))
         for name in SUMS:
-            self.low[name] += float(found.low[name][done].sum())
-            self.high[name] += float(found.high[name][done].sum())
+            self.low[name] += float(found.low[name].sum())
+            self.high[name] += float(found.high[name].sum())
 
     def urgency(self, found: Bounds, tolerances: dict[str, float]) -> Floats:
         """How much every bin matters; 0 for bins that need not be cut."""
@@ -148,6 +149,7 @@ def measured(
         check_known("metric", metric, METRICS)
     most = most_bins or max(_FEWEST_BINS, min(_MOST_BINS, _MOST_COUNTS // cells))
     grid = grid_of(survey.sample, survey.low, survey.high, most)
+    most_held = min(_EXACT_ROWS, _MOST_STEPS // max(1, len(sides))) if exact_rows is None else exact_rows
     found = tuple(Measured(one) for one in sides)
     goal = _Goal(tuple(metrics), tolerance, float(np.ptp(grid.scale.positions(np.array([survey.low, survey.high])))))
     base = counted(read, grid, cells, weighted=weighted)
@@ -155,16 +157,16 @@ def measured(
     for _ in range(_MOST_PASSES):
         if len(bins) == 0:
             break
-        few = _worst_rows(bins, urgent, _EXACT_ROWS if exact_rows is None else exact_rows)
+        few = _worst_rows(bins, urgent, most_held)
         if few.all() or (few.any() and len(bins) > most):
             for block in singled(read, grid, bins[few], most):
-                _still_urgent(block, found, grid.scale, goal)
+                _settle(block, found, grid.scale)
             bins = bins[~few]
         else:
             worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, most // 4)])
             bins = joined(bins[~worst], recounted(read, grid, bins[worst], most))
         bins, urgent = _still_urgent(bins, found, grid.scale, goal)
-    _settle(bins, found, grid.scale, np.ones(len(bins), dtype=np.bool_))
+    _settle(bins, found, grid.scale)
     return Result(base, grid.scale, found, len(bins) == 0)
 
 
@@ -184,13 +186,16 @@ def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Go
         one.look(bins, proven)
         lowest = one.low["cramer"] + float(proven.low["cramer"].sum())
         np.maximum(urgent, one.urgency(proven, goal.widths(lowest)), out=urgent)
-    _settle(bins, found, scale, urgent == 0)
+    _settle(bins[urgent == 0], found, scale)
     return bins[urgent > 0], urgent[urgent > 0]
 
 
-def _settle(bins: Bins, found: Sequence[Measured], scale: Scale, done: Booleans) -> None:
-    for one in found:
-        one.settle(bounds(bins, one.sides, scale), done)
+def _settle(bins: Bins, found: Sequence[Measured], scale: Scale) -> None:
+    """Add up bins as they are."""
+    for one in found if len(bins) else ():
+        proven = bounds(bins, one.sides, scale)
+        one.look(bins, proven)
+        one.settle(proven)
 
 
 class _Goal(NamedTuple):

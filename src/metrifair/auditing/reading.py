@@ -36,6 +36,7 @@ SUFFIXES = {
 }
 FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson")
 _TEXT = ("csv", "tsv", "ndjson")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in small letters: no number, label or target
 _LISTED = 20
 
 
@@ -46,9 +47,7 @@ class Source:
     name: str
     frames: tuple[pl.LazyFrame, ...]
     columns: tuple[str, ...]
-    texts: frozenset[
-        str
-    ]  # columns that are read as text, being of other kinds than numbers and booleans, or of several
+    texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
 
     def check(self, **roles: str | None) -> None:
@@ -77,9 +76,14 @@ class Source:
     def head(self, names: Sequence[str], most: int) -> pl.DataFrame:
         """These columns of the first rows."""
         with reading(self.name):
-            chosen = [frame.select(self._in_order(names)).head(most) for frame in self.frames]
-            parts = [self._uniform(one.collect(engine="streaming")) for one in chosen]
-            found: pl.DataFrame = _polars().concat(parts, how="vertical_relaxed").head(most)
+            parts: list[pl.DataFrame] = []
+            for frame in self.frames:
+                wanted = most - sum(map(len, parts))
+                if parts and wanted <= 0:
+                    break
+                first = frame.select(self._in_order(names)).head(wanted)
+                parts.append(self._uniform(first.collect(engine="streaming")))
+            found: pl.DataFrame = _polars().concat(parts, how="vertical_relaxed")
         return found
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
@@ -164,10 +168,17 @@ def _expanded(given: str) -> list[str]:
         raise DataError(f"{given} is a folder; name its files with a pattern such as '{Path(given, '*.parquet')}'")
     if not glob.has_magic(given):
         raise DataError(f"there is no file {given}")
-    found = sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
+    found = matching(given)
     if not found:
         raise DataError(f"no file matches the pattern {given!r}")
     return found
+
+
+def matching(given: str) -> list[str]:
+    """The files of that name, or else those that match it as a pattern, in order; none is no error."""
+    if Path(given).is_file():
+        return [given]
+    return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
 
 
 def _format_of(name: str) -> str:
@@ -215,11 +226,12 @@ def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyF
         "arrow": polars.scan_ipc,
         "ndjson": polars.scan_ndjson,
     }[kind]
+    place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
     with reading(name):
-        frame: pl.LazyFrame = scan(file)
+        frame: pl.LazyFrame = scan(place)
         names = frame.collect_schema().names()
         if kind == "ndjson":
-            frame = polars.scan_ndjson(file, schema_overrides=dict.fromkeys(names, polars.String))
+            frame = polars.scan_ndjson(place, schema_overrides=dict.fromkeys(names, polars.String))
     if not names:
         raise DataError(f"{name} has no columns")
     return frame

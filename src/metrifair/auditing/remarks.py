@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from metrifair.auditing.intervals import spread_of
 from metrifair.cells import Attribute
 from metrifair.certificates import dkw_radius
 from metrifair.findings import Decisions, Finding, Note
+from metrifair.report.auditdecisions import is_below
+from metrifair.report.auditwords import joint_bounds
 from metrifair.report.scales import percent_text
 
 _FEW = 30  # samples: below, no figure says much
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
 _LISTED = 5
+_ROUNDING = 1e-9
 
 
 def worst_of(findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None) -> Finding | None:
@@ -94,9 +98,10 @@ def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Se
         found = {
             str(name): _correlation(score[code == place], outcome[code == place])
             for place, name in enumerate(attribute.groups)
+            if not _is_constant(outcome[code == place])  # where there is nothing to tell
         }
-        blind = [name for name, (r, n) in found.items() if n > 0 and abs(r) < 2 / np.sqrt(n) < _TELLING]
-        told = [name for name, (r, n) in found.items() if n > 0 and r - 2 / np.sqrt(n) > 0 and r >= _TELLING]
+        blind = [name for name, (r, n) in found.items() if abs(r) < 2 / np.sqrt(n) < _TELLING]
+        told = [name for name, (r, n) in found.items() if r - 2 / np.sqrt(n) > 0 and r >= _TELLING]
         if blind and told:
             notes.append(Note("parity", _lottery(attribute.name, blind, told, found)))
     return notes
@@ -113,28 +118,37 @@ def _lottery(attribute: str, blind: list[str], told: list[str], found: Mapping[s
 
 
 def _correlation(score: Floats, outcome: Floats) -> tuple[float, int]:
-    """Correlation, 0 where either does not vary; and the number of samples."""
-    if len(score) < 2:
+    """Correlation with an outcome that varies, 0 where the score does not; and the number of samples."""
+    if _is_constant(score):
         return 0.0, len(score)
-    spreads = spread_of(score), spread_of(outcome)
-    # The spread of a constant is rounding errors.
-    if any(spread <= 1e-12 * float(np.abs(of).max()) for spread, of in zip(spreads, (score, outcome), strict=True)):
-        return 0.0, len(score)
-    product = ((score - score.mean()) / spreads[0] * ((outcome - outcome.mean()) / spreads[1])).mean()
-    return float(product), len(score)
+    moved, other = ((of - of.mean()) / spread_of(of) for of in (score, outcome))
+    return float((moved * other).mean()), len(score)
+
+
+def _is_constant(values: Floats) -> bool:
+    """Whether there is no spread but that of rounding errors."""
+    return len(values) < 2 or spread_of(values) <= 1e-12 * float(np.abs(values).max())
 
 
 def summary_of(
-    findings: Sequence[Finding], decisions: Sequence[Decisions], notes: Sequence[Note], confidence: float
+    findings: Sequence[Finding],
+    decisions: Sequence[Decisions],
+    notes: Sequence[Note],
+    confidence: float,
+    *,
+    permutations: int = 999,
 ) -> list[str]:
-    """The audit in two to five plain sentences, the most important first."""
+    """The audit in two to five plain sentences, the most important first.
+
+    ``permutations`` are those behind the p-values: no p-value is below 1 / (1 + permutations).
+    """
     worst = worst_of(findings)
     if worst is None:
         return ["Nothing could be compared.", *_notes_sentence(notes)]
     return [
         _headline(worst),
-        *_sureness(worst, confidence),
-        *_chance(findings, worst.metric, confidence),
+        *_sureness(worst, findings, confidence),
+        *_chance([one for one in findings if one.metric == worst.metric], confidence, permutations),
         *_decision_sentence(decisions),
         *_notes_sentence(notes),
     ]
@@ -144,33 +158,52 @@ def _headline(worst: Finding) -> str:
     where = "" if worst.within == "everyone" else f" (within {worst.within})"
     who = f"between {quoted(worst.groups[0])} and {quoted(worst.groups[1])} of {worst.attribute}{where}"
     size = f"{100 * worst.value:.1f} percentage points" if worst.metric == "kolmogorov" else score_text(worst.value)
-    return f"The largest gap is {who}: {size}. {worst.sentence}"
+    few = [f"{quoted(group)} has {n}" for group, n in zip(worst.groups, worst.sizes, strict=True) if n < _FEW]
+    small = f" Few samples are behind it: {' and '.join(few)}." if few else ""
+    return f"The largest gap is {who}: {size}. {worst.sentence}{small}"
 
 
-def _sureness(worst: Finding, confidence: float) -> list[str]:
+def _sureness(worst: Finding, findings: Sequence[Finding], confidence: float) -> list[str]:
+    """Bounds of the largest gap. That of several is picked because it is large: bounds must then hold for all."""
     text = score_text if worst.metric != "kolmogorov" else (lambda share: percent_text(share).replace("%", " points"))
-    parts = []
-    if worst.interval is not None:
-        parts.append(
-            f"with {percent_text(confidence)} confidence the true gap is between {text(worst.interval.low)} and "
-            f"{text(worst.interval.high)}"
-        )
-    if worst.certified_jointly is not None:
-        parts.append(f"a bound that holds for all comparisons at once is {text(worst.certified_jointly)}")
-    joined = "; ".join(parts)
-    return [joined[0].upper() + joined[1:] + "."] if joined else []
+    several = sum(finding.metric == worst.metric for finding in findings)
+    jointly, alone = joint_bounds(worst, findings, confidence), worst.interval
+    sure = f"With {percent_text(confidence)} confidence"
+    if several > 1 and jointly is not None:
+        span = f"{text(jointly.low)} and {text(jointly.high)}"
+        return [f"{sure}, by bounds that hold for all {several} comparisons at once, the true gap is between {span}."]
+    if alone is None:
+        return [] if jointly is None or jointly.high >= 1 else [f"{sure} the true gap is at most {text(jointly.high)}."]
+    span = f"{text(alone.low)} and {text(alone.high)}"
+    if several > 1:
+        picked = f"it is the largest of {several} and picked because it is large, so the true one may well be smaller"
+        return [f"Taken by itself, its {percent_text(confidence)} interval lies between {span}; {picked}."]
+    certain = "" if jointly is None else f"; a bound that holds for any distributions is {text(jointly.high)}"
+    return [f"{sure} the true gap is between {span}{certain}."]
 
 
-def _chance(findings: Sequence[Finding], metric: str, confidence: float) -> list[str]:
-    """How many comparisons chance does not explain, all of them considered (Bonferroni)."""
-    tested = [finding for finding in findings if finding.metric == metric and finding.p_value is not None]
-    if not tested:
+def _chance(compared: Sequence[Finding], confidence: float, permutations: int) -> list[str]:
+    """How many comparisons of one metric chance does not explain, all of them considered (Bonferroni).
+
+    Of too many comparisons no p-value can be small enough; bounds that hold for all at once then decide.
+    """
+    p_values = [finding.p_value for finding in compared if finding.p_value is not None]
+    if not p_values:
         return []
-    level = (1 - confidence) / len(tested)
-    beyond = sum(finding.p_value <= level for finding in tested if finding.p_value is not None)
-    if len(tested) == 1:
+    level, number = (1 - confidence) / len(p_values), len(p_values)
+    beyond = sum(p_value <= level for p_value in p_values)
+    if level * (1 + permutations) < 1 - _ROUNDING:
+        bounds = [joint_bounds(finding, compared, confidence) for finding in compared]
+        if None in bounds:
+            enough = ceil(number / (1 - confidence) - _ROUNDING)
+            few = f"{permutations:,} permutations are too few to tell which of {number:,} gaps chance alone explains"
+            return [f"{few}; that takes {enough:,} or more."]
+        beyond = sum(bound is not None and bound.low > 0 for bound in bounds)
+    if number == 1:
         return ["Chance alone does not explain it." if beyond else "Chance alone could explain it."]
-    return [f"Chance alone does not explain {beyond} of the {len(tested)} gaps compared."]
+    if not beyond:
+        return [f"Chance alone could explain each of the {number:,} gaps compared."]
+    return [f"Chance alone does not explain {beyond:,} of the {number:,} gaps compared."]
 
 
 def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
@@ -180,7 +213,7 @@ def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
     worst = min(rated, key=lambda one: one.selection_ratio or 0.0)
     rates = sorted(worst.rates, key=lambda rate: rate.selection_rate)
     least, most, ratio = rates[0], rates[-1], worst.selection_ratio or 0.0
-    verdict = "below" if ratio < 0.8 else "not below"
+    verdict = "below" if is_below(ratio) else "not below"
     where = "" if worst.within == "everyone" else f" (within {worst.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in (least, most))
     rates_of = f"At threshold {score_text(worst.threshold)}{where}, {low} and {high} are selected"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,10 @@ from metrifair.auditing.grids import Floats, Integers
 from metrifair.auditing.outofcore import Survey
 from metrifair.auditing.reading import Source
 from metrifair.errors import DataError
+
+_TABLE = 2**16  # combinations of levels that a table holds; more are looked up among those there are
+_MOST_CELLS = 2**18
+_MOST_COMBINATIONS = 2**63 - 1
 
 
 class Tally(NamedTuple):
@@ -64,24 +69,40 @@ class Rows:
             survey.add(scores)
             check_finite(self.roles, survey.low, survey.high, weight)
             sizes = self._sizes()
-            sums = _sums(_radix(codes, sizes), scores >= threshold, weight)
-            for number in np.flatnonzero(sums[0]):
-                key = tuple(map(int, np.unravel_index(number, sizes)))
-                tally[key] = tally.get(key, np.zeros(4)) + sums[:, number]
+            numbers_met, place = _met(_radix(codes, sizes), prod(sizes))
+            sums = _sums(place, scores >= threshold, weight)
+            met = np.flatnonzero(sums[0])
+            keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
+            for key, new in zip(keys, sums[:, met].T, strict=True):
+                tally[key] = tally.get(key, 0.0) + new
+            if len(tally) > _MOST_CELLS:
+                raise self._too_many()
         self.cells = sorted(tally)
         found = np.array([tally[key] for key in self.cells]).reshape(-1, 4).T
         return survey, Tally(found[0].astype(np.int64), *found[1:])
 
     def _sizes(self) -> list[int]:
-        return [len(level.values) + 1 for level in self.levels]
+        sizes = [len(level.values) + 1 for level in self.levels]
+        if prod(sizes) > _MOST_COMBINATIONS:
+            raise self._too_many()
+        return sizes
+
+    def _too_many(self) -> DataError:
+        listed = ", ".join(map(repr, self.roles.keys))
+        return DataError(
+            f"the columns {listed} have more than {_MOST_CELLS:,} combinations of values, too many to count in a file "
+            "too large to hold; audit fewer of these columns at a time, or make their values coarser"
+        )
 
     def read(self) -> Iterator[Block]:
         """Read all rows once more, as blocks of scores and cells."""
         sizes = self._sizes()
-        cell_at = np.zeros(int(np.prod(sizes)), np.int64)
-        cell_at[[int(np.ravel_multi_index(key, sizes)) for key in self.cells]] = np.arange(len(self.cells))
+        known = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
+        combinations = prod(sizes)
+        cell_at = np.searchsorted(known, np.arange(combinations)) if combinations <= _TABLE else None
         for scores, codes, weight, _ in self._batches():
-            yield Block(scores, cell_at.take(_radix(codes, sizes)), weight)
+            number = _radix(codes, sizes)
+            yield Block(scores, np.searchsorted(known, number) if cell_at is None else cell_at.take(number), weight)
 
     def _batches(self) -> Iterator[tuple[Floats, list[NDArray[Any]], Floats | None, int]]:
         """Scores, codes and weights of the rows that can be used, and how many rows cannot."""
@@ -120,6 +141,13 @@ def usable(roles: Roles, scores: Floats, codes: Sequence[NDArray[Any]], weight: 
         used &= codes[-1] > 0
     known: Booleans = np.any([code > 0 for code in codes[: len(roles.groups)]], axis=0)
     return used & known
+
+
+def _met(number: NDArray[Any], combinations: int) -> tuple[Integers, NDArray[Any]]:
+    """Numbers of combinations that hold all those met, and the place of each row's number among them."""
+    if combinations <= _TABLE:
+        return np.arange(combinations), number
+    return np.unique(number, return_inverse=True)
 
 
 def _radix(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:

@@ -19,23 +19,25 @@ from metrifair.auditing.cellwise import (
     Cells,
     decisions_from,
     distributions_from,
+    left_out_notes,
     notes_from,
     present_in,
     threshold_of,
 )
 from metrifair.auditing.comparing import Compared, contrast_of, distribution_functions, opponents
 from metrifair.auditing.counting import Bins
-from metrifair.auditing.evidence import Plan, findings_of, resolution_for
+from metrifair.auditing.evidence import Plan, _radii, findings_of, plan_for
 from metrifair.auditing.explaining import meaning_of
 from metrifair.auditing.inputs import Part, parts
 from metrifair.auditing.outofcore import METRICS, Measured, Result, Survey, measured
 from metrifair.auditing.remarks import summary_of
 from metrifair.auditing.rows import Rows
 from metrifair.cells import Attribute
-from metrifair.certificates import certified_distance, dkw_radius, vc_radius
+from metrifair.certificates import certified_distance
 from metrifair.choices import check_known
 from metrifair.errors import DataError
 from metrifair.findings import AuditRecord, Finding
+from metrifair.points import Interval
 
 
 class Pairing(NamedTuple):
@@ -87,7 +89,8 @@ def streamed(
     ]
     threshold, notes = threshold_of(cells, request.threshold, result.base)
     decisions = [] if threshold is None else decisions_from(cells, result.base, threshold, plan, generator)
-    notes += notes_from(cells, result, findings, plan, left_out=rows.left_out)
+    notes += left_out_notes(rows.left_out)
+    notes += notes_from(cells, within, result, findings, confidence=plan.confidence)
     ends = request.score_range or (survey.low, survey.high)
     return AuditRecord(
         rows=int(cells.tally.rows.sum()),
@@ -98,7 +101,7 @@ def streamed(
         decisions=decisions,
         distributions=distributions_from(cells, within, result.base, ends),
         notes=notes,
-        summary=summary_of(findings, decisions, notes, plan.confidence),
+        summary=summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
     )
 
 
@@ -122,13 +125,13 @@ def _plan(request: Request, cells: Cells, within: Sequence[Part], compared: int)
         for place, one in enumerate(cells.data.groups.attributes)
     )
     width = None if request.score_range is None else request.score_range[1] - request.score_range[0]
-    plan = replace(request.plan, cdfs=max(2, cdfs), width=width, resolution=resolution_for(compared))
+    plan = replace(plan_for(request.plan, comparisons=compared, cdfs=cdfs), width=width)
     return replace(plan, resamples=0, permutations=0) if cells.weighted else plan
 
 
 def _atoms(base: Bins, found: Measured) -> Atoms:
     """The base bins as atoms at their largest scores, with one more at the largest gap: all are exact there."""
-    left, right = (base.counts[:, side].sum(1).astype(np.float64) for side in found.sides[:2])
+    left, right = (base.total("counts", side).astype(np.float64) for side in found.sides[:2])
     values, at = base.high, int(np.searchsorted(base.high, found.gap.score))
     if values[at] != found.gap.score:
         halves = []
@@ -146,20 +149,20 @@ def _findings(
     pairing: Pairing, found: Measured, result: Result, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """Findings of the base bins, with the values and bounds that the brackets prove."""
-    part = pairing.part
-    compared = Compared(
-        pairing.attribute.name, part.criterion, part.within, pairing.groups, pairing.sizes, _atoms(result.base, found)
-    )
+    part, atoms = pairing.part, _atoms(result.base, found)
+    compared = Compared(pairing.attribute.name, part.criterion, part.within, pairing.groups, pairing.sizes, atoms)
+    span = float(atoms.values[-1] - atoms.values[0])
     return [
-        _proven(finding, found, result, plan, weighted=result.base.weighted)
+        _proven(finding, found, result, plan, span=span, weighted=result.base.weighted)
         for finding in findings_of(compared, plan, generator)
     ]
 
 
-def _proven(finding: Finding, found: Measured, result: Result, plan: Plan, *, weighted: bool) -> Finding:
+def _proven(finding: Finding, found: Measured, result: Result, plan: Plan, *, span: float, weighted: bool) -> Finding:
     bracket = found.bracket(finding.metric, result.scale)
     value = bracket.low / 2 + bracket.high / 2
     alone, jointly, paper = (None, None, None) if weighted else _radii(finding.sizes, plan)
+    sampled = finding.interval
 
     def bound(radius: float | None) -> float | None:
         return None if radius is None else certified_distance(finding.metric, bracket.high, radius, width=plan.width)
@@ -169,17 +172,9 @@ def _proven(finding: Finding, found: Measured, result: Result, plan: Plan, *, we
         value=value,
         bracket=bracket,
         unbiased=None if weighted or finding.unbiased is None else finding.unbiased + (value - finding.value),
+        interval=None if sampled is None else Interval(min(sampled.low, value), max(sampled.high, value)),
         certified=bound(alone),
         certified_jointly=bound(jointly),
         paper_bound=bound(paper),
-        meaning=meaning_of(finding.metric, value, finding.groups, found.gap),
+        meaning=meaning_of(finding.metric, value, finding.groups, found.gap, span),
     )
-
-
-def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float, float, float | None]:
-    """How far both distribution functions together may be off: alone, jointly with all others, by the paper."""
-    alone, jointly = (
-        sum(dkw_radius(size, confidence=plan.confidence, cdfs=cdfs) for size in sizes) for cdfs in (2, plan.cdfs)
-    )
-    paper = [vc_radius(size, confidence=plan.confidence) for size in sizes]
-    return alone, jointly, None if None in paper else sum(radius or 0.0 for radius in paper)

@@ -9,6 +9,7 @@ from metrifair.report.drawable import Json
 from metrifair.report.scales import MISSING, number_text, percent_text, shown_number, strength_texts
 
 FOUR_FIFTHS = 0.8
+_ROUNDING = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
 _MOST_GROUPS = 40
 _SHARES: dict[str, Callable[[GroupRates], float | None]] = {
     "Selection rate": lambda one: one.selection_rate,
@@ -95,11 +96,20 @@ def _ratio(found: Decisions) -> Json:
 
 
 def _verdict(found: Decisions) -> str:
-    side = "below" if (found.selection_ratio or 0.0) < FOUR_FIFTHS else "not below"
+    side = "below" if is_below(found.selection_ratio or 0.0) else "not below"
     return f"{side} four fifths, but the sample leaves both possible." if is_open(found) else f"{side} four fifths."
+
+
+def is_below(ratio: float) -> bool:
+    """Whether a ratio is below four fifths.
+
+    >>> is_below(0.79), is_below(0.8), is_below(0.7999999999999999)
+    (True, False, False)
+    """
+    return ratio < FOUR_FIFTHS * (1 - _ROUNDING)
 
 
 def is_open(found: Decisions) -> bool:
     """Whether the interval of the four-fifths ratio holds values on both sides."""
     interval = found.selection_ratio_interval
-    return interval is not None and interval.low < FOUR_FIFTHS <= interval.high
+    return interval is not None and is_below(interval.low) and not is_below(interval.high)

@@ -145,7 +145,8 @@ _EVIDENCE = {
     "witness": "Something that a person gets and that depends on the score, chosen so that the groups' averages differ "
     "most: the witness of the distance.",
     "unbiased": "The distance without the part that chance adds on average; it can be below 0.",
-    "interval": "Drawn again from these rows (bootstrap), the distance would fall between these bounds that often.",
+    "interval": "In about CONFIDENCE of audits like this one, the distance of the populations lies between such bounds "
+    "(by bootstrap). That is said of one finding by itself, not of the largest of many.",
     "bracket": "Bounds between which the value of this file lies for certain: the file was too large to hold.",
     "certified": "With CONFIDENCE confidence the distance in the population is at most this, whatever the "
     "distributions are (by the inequality of Dvoretzky, Kiefer and Wolfowitz).",

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from metrifair.certificates import dkw_radius
 from metrifair.findings import AuditRecord, Decisions, Finding, GroupRates, NoteKind
-from metrifair.report.auditdecisions import FOUR_FIFTHS, is_open
+from metrifair.points import Interval
+from metrifair.report.auditdecisions import FOUR_FIFTHS, is_below, is_open
 from metrifair.report.auditglossary import confidence_text, metric_words
 from metrifair.report.scales import number_text, percent_text, strength_texts
 
@@ -18,6 +20,10 @@ NOTE_HEADINGS: dict[NoteKind, str] = {
     "exactness": "How exact",
     "weights": "Weights",
 }
+
+
+REST = "the rest"
+"""What all groups but one are called."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +87,42 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     if not main:
         return None
     largest = max(main, key=lambda finding: finding.value)
-    name, interval = metric_words(largest.metric).name, largest.interval
-    if interval is not None:
-        bounds = f"{number_text(interval.low)} to {number_text(interval.high)}"
-        name = f"{name}, {confidence_text(record.confidence)} interval {bounds}"
+    name = f"{metric_words(largest.metric).name}{_bounds_text(largest, record)}"
     sentence = largest.sentence or f"Between “{largest.groups[0]}” and “{largest.groups[1]}”."
     return AuditHighlight("Largest gap", ((name, number_text(largest.value)),), sentence, _where(largest), largest)
+
+
+def _bounds_text(largest: Finding, record: AuditRecord) -> str:
+    """Between which bounds the largest of the findings lies; an interval of one finding is too narrow for that."""
+    several = sum(finding.metric == largest.metric for finding in record.findings)
+    jointly = joint_bounds(largest, record.findings, record.confidence) if several > 1 else None
+    bounds = jointly or largest.interval
+    if bounds is None:
+        return ""
+    kind = "bounds for all at once" if jointly else "interval by itself" if several > 1 else "interval"
+    return f", {confidence_text(record.confidence)} {kind} {number_text(bounds.low)} to {number_text(bounds.high)}"
+
+
+def joint_bounds(finding: Finding, findings: Iterable[Finding], confidence: float) -> Interval | None:
+    """Bounds that hold for the Kolmogorov distances of all findings at once, and so for the largest; None without.
+
+    >>> one = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (900, 900), "kolmogorov", 0.3, certified=0.4,
+    ...               certified_jointly=0.4)
+    >>> joint_bounds(one, [one], 0.95)  # doctest: +ELLIPSIS
+    Interval(low=0.20131..., high=0.4)
+    """
+    if finding.metric != "kolmogorov" or finding.certified_jointly is None:
+        return None
+    functions = {(one.attribute, one.criterion, one.within, side) for one in findings for side in _sides(one)}
+    radius = sum(dkw_radius(size, confidence=confidence, cdfs=max(2, len(functions))) for size in finding.sizes)
+    least = finding.value if finding.bracket is None else finding.bracket.low
+    return Interval(max(0.0, least - radius), finding.certified_jointly)
+
+
+def _sides(finding: Finding) -> tuple[tuple[str, ...], ...]:
+    """The distribution functions of a finding, by name; of the rest there is one for each group left out of it."""
+    first, second = finding.groups
+    return (first,), (second, first) if second == REST else (second,)
 
 
 def _certified(record: AuditRecord) -> AuditHighlight | None:
@@ -118,7 +154,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
     )
     figures = (("Four-fifths ratio", number_text(ratio)), ("the rule asks for", number_text(FOUR_FIFTHS)))
     where = f"{worst.attribute}, {worst.within}, threshold {strength_texts([worst.threshold])[0]}"
-    side = "near" if is_open(worst) else "below" if ratio < FOUR_FIFTHS else "within"
+    side = "near" if is_open(worst) else "below" if is_below(ratio) else "within"
     heading = f"Decisions {side} four fifths"
     return AuditHighlight(heading, figures, sentence, where, worst)
 
