@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
-from metrifair.auditing import evidence, outofcore, reading, rows
-from metrifair.auditing.coding import Roles
+from metrifair.auditing import evidence, reading
+from metrifair.auditing.large import passes, rows
+from metrifair.auditing.large.coding import Roles
 from metrifair.criteria import EQUALIZED_ODDS
 
 WRITERS = {
@@ -131,8 +132,8 @@ def test_holding_agrees_with_audit(scores):
 
 @pytest.mark.parametrize("most_bins", [8, 64])
 def test_few_bins_give_the_same_after_more_passes(most_bins, scores, monkeypatch):
-    monkeypatch.setattr(outofcore, "_MOST_BINS", most_bins)
-    monkeypatch.setattr(outofcore, "_FEWEST_BINS", most_bins)
+    monkeypatch.setattr(passes, "_MOST_BINS", most_bins)
+    monkeypatch.setattr(passes, "_FEWEST_BINS", most_bins)
     options = {"score": "p", "group": ["sex", "region"], "label": "y", **QUICK}
     counted = audit_file(scores, **options, tolerance=1e-3, **STREAMED)
     held = audit_file(scores, **options)
@@ -394,10 +395,10 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     assert not [note for note in audit_file(scores, **options).notes if note.kind == "exactness"]
     counted = audit_file(scores, **options, **STREAMED)
     assert ["proven bracket" in note.text for note in counted.notes if note.kind == "exactness"] == [True]
-    monkeypatch.setattr(outofcore, "_MOST_BINS", 4)
-    monkeypatch.setattr(outofcore, "_FEWEST_BINS", 4)
-    monkeypatch.setattr(outofcore, "_MOST_PASSES", 1)
-    monkeypatch.setattr(outofcore, "_EXACT_ROWS", 1)
+    monkeypatch.setattr(passes, "_MOST_BINS", 4)
+    monkeypatch.setattr(passes, "_FEWEST_BINS", 4)
+    monkeypatch.setattr(passes, "_MOST_PASSES", 1)
+    monkeypatch.setattr(passes, "_EXACT_ROWS", 1)
     coarse = audit_file(scores, **options, **STREAMED)
     assert any("wider than the tolerance" in note.text for note in coarse.notes)
 

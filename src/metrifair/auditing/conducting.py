@@ -19,15 +19,13 @@ from metrifair.auditing.comparing import (
     present_groups,
 )
 from metrifair.auditing.curves import curves_of
-from metrifair.auditing.decisions import are_decisions, counted, decided, decisions_of, ratio_interval
+from metrifair.auditing.decisions import are_decisions, counted, decided, deciding, decisions_of, ratio_interval
 from metrifair.auditing.evidence import Plan, findings_of, plan_for
 from metrifair.auditing.explaining import quoted
 from metrifair.auditing.inputs import Given, Part, parts, strata_of
 from metrifair.auditing.intervals import Rows
 from metrifair.auditing.remarks import absent_note, missing_notes, parity_notes, small_notes, summary_of, weight_note
 from metrifair.findings import AuditRecord, Decisions, Distribution, Finding, Note
-
-DEFAULT_THRESHOLD = 0.5
 
 
 def conducted(data: Given, request: Request, generator: np.random.Generator) -> AuditRecord:
@@ -93,18 +91,9 @@ def _for_score(plan: Plan, part: Part, request: Request) -> Plan:
 
 
 def _threshold(data: Given, threshold: float | None) -> tuple[float | None, list[Note]]:
-    """The threshold at which decisions are made; None where there are none, with a note where that may surprise."""
-    if data.score is None or (threshold is None and not are_decisions(data.score)):
+    if data.score is None:
         return None, []
-    if threshold is None or are_decisions(data.score):
-        return DEFAULT_THRESHOLD, []
-    if threshold == DEFAULT_THRESHOLD and not data.probabilities:
-        text = (
-            f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
-            "threshold for them. Pass threshold=... to see selection rates."
-        )
-        return None, [Note("exactness", text)]
-    return threshold, []
+    return deciding(threshold, decisions=are_decisions(data.score), probabilities=data.probabilities)
 
 
 def decisions_at(data: Given, threshold: float, plan: Plan, generator: np.random.Generator) -> list[Decisions]:

@@ -12,10 +12,31 @@ from numpy.typing import NDArray
 from metrifair.auditing.atoms import Floats, Integers
 from metrifair.auditing.intervals import Rows
 from metrifair.errors import DataError
-from metrifair.findings import Decisions, GroupRates
+from metrifair.findings import Decisions, GroupRates, Note
 from metrifair.points import Interval
 
+DEFAULT_THRESHOLD = 0.5
+
 _FEWEST = 2  # samples of a group
+
+
+def deciding(threshold: float | None, *, decisions: bool, probabilities: bool) -> tuple[float | None, list[Note]]:
+    """The threshold at which decisions are made; None where there are none, with a note where that may surprise.
+
+    ``decisions`` says that the scores are 0 and 1, decisions themselves.
+
+    >>> deciding(0.7, decisions=False, probabilities=True)
+    (0.7, [])
+    """
+    if decisions:
+        return DEFAULT_THRESHOLD, []
+    if threshold == DEFAULT_THRESHOLD and not probabilities:
+        text = (
+            f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
+            "threshold for them. Pass threshold=... to see selection rates."
+        )
+        return None, [Note("exactness", text)]
+    return threshold, []
 
 
 def decided(score: Floats, threshold: float | None) -> NDArray[np.bool_]:

@@ -61,7 +61,7 @@ def findings_of(compared: Compared, plan: Plan, generator: np.random.Generator) 
     intervals, p_values = _sampled(compared, values, plan, generator)
     gap = largest_gap(found)
     drawn = coarsened(found, bins(found, _FINER * plan.resolution))
-    alone, jointly, paper = (None, None, None) if weighted else _radii(compared.sizes, plan)
+    alone, jointly, paper = (None, None, None) if weighted else radii(compared.sizes, plan)
     return [
         Finding(
             compared.attribute,
@@ -108,7 +108,7 @@ def _sampled(
     return intervals, p_values
 
 
-def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float, float, float | None]:
+def radii(sizes: tuple[int, int], plan: Plan) -> tuple[float, float, float | None]:
     """How far both distribution functions together may be off: alone, jointly with all others, by the paper."""
     alone = sum(dkw_radius(size, confidence=plan.confidence) for size in sizes)
     jointly = sum(dkw_radius(size, confidence=plan.confidence, cdfs=plan.cdfs) for size in sizes)

@@ -11,14 +11,14 @@ import numpy as np
 
 from metrifair.auditing.asking import finite_number, metric_names, requested
 from metrifair.auditing.audit import Audit, audit
-from metrifair.auditing.cellwise import Cells, left_out_notes
-from metrifair.auditing.coding import Roles, decoded, levels_for, numbers
-from metrifair.auditing.conducting import DEFAULT_THRESHOLD
+from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.inputs import given
+from metrifair.auditing.large.cellwise import Cells, left_out_notes
+from metrifair.auditing.large.coding import Roles, decoded, levels_for, numbers
+from metrifair.auditing.large.rows import Rows, check_finite, usable
+from metrifair.auditing.large.streaming import check_metrics, streamed
 from metrifair.auditing.reading import Source, opened
 from metrifair.auditing.remarks import summary_of
-from metrifair.auditing.rows import Rows, check_finite, usable
-from metrifair.auditing.streaming import check_metrics, streamed
 from metrifair.cells import Contrast
 from metrifair.choices import check_switches
 from metrifair.criteria import Criterion

@@ -80,7 +80,7 @@ def _row(finding: Finding) -> dict[str, Any]:
 def json_of(record: AuditRecord) -> str:
     """Strict JSON: the record's fields by name, None as null, no NaN."""
     content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(record)}
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+    return json.dumps(content, allow_nan=False, indent=1)
 
 
 def table_of(record: AuditRecord, *, most: int = 20) -> str:

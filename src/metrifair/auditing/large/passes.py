@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from metrifair.auditing.atoms import Gap
-from metrifair.auditing.brackets import SUMS, Bounds, Sides, bounds
-from metrifair.auditing.counting import Bins, Booleans, Pass, counted, joined, recounted, singled
-from metrifair.auditing.grids import Floats, Scale, grid_of
+from metrifair.auditing.large.brackets import SUMS, Bounds, Sides, bounds
+from metrifair.auditing.large.counting import Bins, Booleans, Pass, counted, joined, recounted, singled
+from metrifair.auditing.large.grids import Floats, Scale, grid_of
 from metrifair.choices import check_known
 from metrifair.points import Interval
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.coding import Levels, Roles, levels_for, numbers
-from metrifair.auditing.counting import Block, Booleans
-from metrifair.auditing.grids import Floats, Integers
-from metrifair.auditing.outofcore import Survey
+from metrifair.auditing.large.coding import Levels, Roles, levels_for, numbers
+from metrifair.auditing.large.counting import Block, Booleans
+from metrifair.auditing.large.grids import Floats, Integers
+from metrifair.auditing.large.passes import Survey
 from metrifair.auditing.reading import Source
 from metrifair.errors import DataError
 

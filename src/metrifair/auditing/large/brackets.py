@@ -25,8 +25,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.counting import Bins
-from metrifair.auditing.grids import Floats, Integers, Scale
+from metrifair.auditing.large.counting import Bins
+from metrifair.auditing.large.grids import Floats, Integers, Scale
 
 Convex: TypeAlias = Callable[[Floats], Floats]
 INTEGRALS: dict[str, Convex] = {"wasserstein": np.abs, "cramer": np.square}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.grids import PIECES, Floats, Grid, Integers, Scale, ordered_keys, scores_of
+from metrifair.auditing.large.grids import PIECES, Floats, Grid, Integers, Scale, ordered_keys, scores_of
 
 Booleans: TypeAlias = NDArray[np.bool_]
 

@@ -14,8 +14,12 @@ import numpy as np
 
 from metrifair.auditing.asking import Request
 from metrifair.auditing.atoms import Atoms
-from metrifair.auditing.brackets import Sides
-from metrifair.auditing.cellwise import (
+from metrifair.auditing.comparing import Compared, contrast_of, distribution_functions, opponents
+from metrifair.auditing.evidence import Plan, findings_of, plan_for, radii
+from metrifair.auditing.explaining import meaning_of
+from metrifair.auditing.inputs import Part, parts
+from metrifair.auditing.large.brackets import Sides
+from metrifair.auditing.large.cellwise import (
     Cells,
     decisions_from,
     distributions_from,
@@ -24,20 +28,17 @@ from metrifair.auditing.cellwise import (
     present_in,
     threshold_of,
 )
-from metrifair.auditing.comparing import Compared, contrast_of, distribution_functions, opponents
-from metrifair.auditing.counting import Bins
-from metrifair.auditing.evidence import Plan, _radii, findings_of, plan_for
-from metrifair.auditing.explaining import meaning_of
-from metrifair.auditing.inputs import Part, parts
-from metrifair.auditing.outofcore import METRICS, Measured, Result, Survey, measured
+from metrifair.auditing.large.counting import Bins
+from metrifair.auditing.large.passes import METRICS, Measured, Result, Survey, measured
+from metrifair.auditing.large.rows import Rows
 from metrifair.auditing.remarks import summary_of
-from metrifair.auditing.rows import Rows
 from metrifair.cells import Attribute
 from metrifair.certificates import certified_distance
 from metrifair.choices import check_known
 from metrifair.errors import DataError
 from metrifair.findings import AuditRecord, Finding
 from metrifair.points import Interval
+from metrifair.report.auditwords import REST
 
 
 class Pairing(NamedTuple):
@@ -114,7 +115,7 @@ def _pairings(cells: Cells, part: Part, request: Request) -> Iterator[Pairing]:
             both = part.rows[codes == left], part.rows[on_right]
             first, second = (float(cells.tally.weight[side].sum()) for side in both)
             sizes = int(cells.tally.rows[both[0]].sum()), int(cells.tally.rows[both[1]].sum())
-            names = str(attribute.groups[left]), "the rest" if right is None else str(attribute.groups[right])
+            names = str(attribute.groups[left]), REST if right is None else str(attribute.groups[right])
             yield Pairing(part, attribute, names, sizes, Sides(*both, (first, second)))
 
 
@@ -161,7 +162,7 @@ def _findings(
 def _proven(finding: Finding, found: Measured, result: Result, plan: Plan, *, span: float, weighted: bool) -> Finding:
     bracket = found.bracket(finding.metric, result.scale)
     value = bracket.low / 2 + bracket.high / 2
-    alone, jointly, paper = (None, None, None) if weighted else _radii(finding.sizes, plan)
+    alone, jointly, paper = (None, None, None) if weighted else radii(finding.sizes, plan)
     sampled = finding.interval
 
     def bound(radius: float | None) -> float | None:

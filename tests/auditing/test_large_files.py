@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import distances
-from metrifair.auditing.brackets import Sides
-from metrifair.auditing.counting import Block
-from metrifair.auditing.grids import Scale, grid_of, ordered_keys, scores_of
-from metrifair.auditing.outofcore import METRICS, Survey, measured
+from metrifair.auditing.large.brackets import Sides
+from metrifair.auditing.large.counting import Block
+from metrifair.auditing.large.grids import Scale, grid_of, ordered_keys, scores_of
+from metrifair.auditing.large.passes import METRICS, Survey, measured
 
 LARGEST = 8e307
 

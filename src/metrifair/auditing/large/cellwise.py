@@ -8,17 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from metrifair.auditing.comparing import MOST_PAIRED
-from metrifair.auditing.conducting import DEFAULT_THRESHOLD
-from metrifair.auditing.counting import Bins
 from metrifair.auditing.curves import curves_of
-from metrifair.auditing.decisions import are_decisions, decisions_of, ratio_interval
+from metrifair.auditing.decisions import are_decisions, deciding, decisions_of, ratio_interval
 from metrifair.auditing.evidence import Plan
 from metrifair.auditing.explaining import quoted
-from metrifair.auditing.grids import Floats, Integers
 from metrifair.auditing.inputs import Given, Part, strata_of
-from metrifair.auditing.outofcore import Result
+from metrifair.auditing.large.counting import Bins
+from metrifair.auditing.large.grids import Floats, Integers
+from metrifair.auditing.large.passes import Result
+from metrifair.auditing.large.rows import Tally
 from metrifair.auditing.remarks import absent_note, missing_notes, parity_notes, small_notes
-from metrifair.auditing.rows import Tally
 from metrifair.findings import Decisions, Distribution, Finding, Note
 
 _SAMPLE = 100_000  # rows that stand for all of them where a correlation is looked at
@@ -48,16 +47,8 @@ def _are_decisions(base: Bins) -> bool:
 
 
 def threshold_of(cells: Cells, threshold: float | None, base: Bins) -> tuple[float | None, list[Note]]:
-    """The threshold at which decisions are made; None where there are none, with a note where that may surprise."""
-    if _are_decisions(base):
-        return DEFAULT_THRESHOLD, []
-    if threshold == DEFAULT_THRESHOLD and not cells.data.probabilities:
-        text = (
-            f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
-            "threshold for them. Pass threshold=... to see selection rates."
-        )
-        return None, [Note("exactness", text)]
-    return threshold, []
+    """The threshold at which decisions are made, if any."""
+    return deciding(threshold, decisions=_are_decisions(base), probabilities=cells.data.probabilities)
 
 
 def decisions_from(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.grids import Floats
 from metrifair.auditing.inputs import MOST_GROUPS
+from metrifair.auditing.large.grids import Floats
 from metrifair.auditing.reading import MISSING
 from metrifair.choices import require
 from metrifair.errors import DataError
