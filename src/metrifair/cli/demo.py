@@ -59,7 +59,12 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     front.to_picture(files["picture"])
     model.save(files["model"])
     click.echo(
-        f"Chosen: strength {model.strength:g}, the most accurate model with unfairness at most {max_unfairness:g}."
+        f"Chosen: strength {model.strength:g}, the most accurate model with unfairness at most {max_unfairness:g}, judged "
+        "on validation rows."
     )
+    if front.chosen is not None:
+        reached = f"accuracy {front.chosen.accuracy:.3f}, unfairness {front.chosen.unfairness:.3f}"
+        click.echo(f"On test rows it has {reached}.")
     for what, path in files.items():
         click.echo(f"{what:>8}: {path.resolve()}")
+    click.echo('In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

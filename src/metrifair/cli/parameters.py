@@ -55,6 +55,9 @@ class Number(click.FloatRange):
     def __init__(self, least: float | None = None, most: float | None = None, *, between: bool = False) -> None:
         super().__init__(least, most, min_open=between, max_open=between)
 
+    def _describe_range(self) -> str:
+        return "any number" if self.min is None and self.max is None else super()._describe_range()
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number, or a usage error; click itself lets nan through."""
         number = super().convert(value, param, ctx)

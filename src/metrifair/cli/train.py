@@ -52,7 +52,6 @@ def command(strength: float, test: float, output: Path | None, json_to: Path | N
     lesson.introduce(out, encoder)
     out.print(f"Trained on {len(train):,} rows with strength {strength:g}, measured on {len(held_out):,} others.")
     show_point(out, point, lesson.accuracy_name)
-    if output is not None:
-        out.print(f"Model: {printable(output)}")
+    out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
         write_json(asdict(point) | {"rows": {"train": len(train), "test": len(held_out)}}, json_to)
