@@ -59,8 +59,8 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     front.to_picture(files["picture"])
     model.save(files["model"])
     click.echo(
-        f"Chosen: strength {model.strength:g}, the most accurate model with unfairness at most {max_unfairness:g}, judged "
-        "on validation rows."
+        f"Chosen: strength {model.strength:g}, the most accurate model with unfairness at most {max_unfairness:g}, "
+        "judged on validation rows."
     )
     if front.chosen is not None:
         reached = f"accuracy {front.chosen.accuracy:.3f}, unfairness {front.chosen.unfairness:.3f}"
