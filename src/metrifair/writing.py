@@ -19,7 +19,7 @@ def replace_file(target: Path, data: bytes) -> None:
     ...     [file.name for file in Path(folder).iterdir()]
     ['some.file']
     """
-    if target.exists() and not (target.is_file() or target.is_dir()):  # renaming over a device would put a file in its place
+    if target.exists() and not (target.is_file() or target.is_dir()):  # else a file would take a device's place
         raise OSError(errno.EINVAL, "not a regular file", str(target))
     # In the same folder: renaming is then atomic. Not tempfile: its files are for the owner alone.
     draft = target.with_name(f".metrifair-{secrets.token_hex(8)}.tmp")
