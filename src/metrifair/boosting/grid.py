@@ -1,8 +1,7 @@
 """The energy distance of many scores without sorting them: on a fine grid, where counting is enough.
 
 Scores are moved to the nearest of 16,384 places between the smallest and the largest one. The result is the exact value
-of the moved scores, and its slopes: with A = 2 (left scores below) - n and B = 2 (right scores below) - m, equal ones
-counting half, 2 (B / nm - A / n(n-1)) by a left score, 2 (A / nm - B / m(m-1)) by a right one.
+of the moved scores, and its slopes, which metrics/counting.py derives from the counts below each place.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from metrifair.metrics.counting import energy_slopes
 
 PLACES = 2**14  # their tables stay in the processor's nearest cache
 
@@ -32,8 +33,7 @@ def gridded_energy(
     counts = [np.bincount(own, minlength=PLACES) for own in places]
     n, m = len(left), len(right)
     a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
-    across, within = 2 / (n * m), [2 / (size * (size - 1 if unbiased else size)) for size in (n, m)]
-    slopes = across * b - within[0] * a, across * a - within[1] * b
+    slopes = energy_slopes(a, b, n, m, unbiased=unbiased)
     grid = np.arange(PLACES) - PLACES // 2  # slopes sum to 0 over all scores: any centre gives the same value
     value = width * float((counts[0] * slopes[0] + counts[1] * slopes[1]) @ grid)
     return value, *(table.astype(scores.dtype)[own] for table, own in zip(slopes, places, strict=True))

@@ -29,19 +29,24 @@ def energy_coefficients(z: Scores, left: int, *, unbiased: bool) -> tuple[Scores
     points, places = sorted_places(z)
     below_left, below_all = _twice_below(points, places < left)
     right = z.shape[-1] - left
-    across = 2 / (left * right)
-    within = [2 / (count * (count - 1 if unbiased else count)) for count in (left, right)]
     found = np.empty_like(z)
     for piece in pieces(z.shape[-1]) if z.ndim == 1 else [slice(None)]:
         place = places[..., piece]
         a = below_left[..., piece] - float(left)
         b = below_all[..., piece] - float(right) - below_left[..., piece]
-        coefficients = np.where(place < left, across * b - within[0] * a, across * a - within[1] * b)
+        coefficients = np.where(place < left, *energy_slopes(a, b, left, right, unbiased=unbiased))
         if z.ndim == 1:
             found[place] = coefficients
         else:
             np.put_along_axis(found, place, coefficients.astype(z.dtype), -1)
     return found, points[..., points.shape[-1] // 2]
+
+
+def energy_slopes(a: Scores, b: Scores, left: int, right: int, *, unbiased: bool) -> tuple[Scores, Scores]:
+    """The derivative by a left score and by a right one, from the counts A and B below each."""
+    across = 2 / (left * right)
+    within = [2 / (count * (count - 1 if unbiased else count)) for count in (left, right)]
+    return across * b - within[0] * a, across * a - within[1] * b
 
 
 def _twice_below(points: Scores, is_left: NDArray[np.bool_]) -> tuple[Counts, Counts]:
