@@ -27,8 +27,8 @@ Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
 
 
-class Settings(Protocol):
-    """The parameters of an estimator that fitting reads."""
+class Aim(Protocol):
+    """The parameters that say what is to be fair, and how much: those of every fair estimator."""
 
     strength: float
     criterion: str | Criterion
@@ -37,6 +37,11 @@ class Settings(Protocol):
     compare: Compare
     contrast: Contrast
     intersectional: bool
+
+
+class Settings(Aim, Protocol):
+    """All parameters of an estimator that fitting reads."""
+
     model: str | torch.nn.Module
     hidden: Sequence[int]
     batch_size: int | Literal["auto"]
@@ -119,7 +124,7 @@ class Scheme:
         return self.cells.of(groups.codes, labels=problem.labels, strata=strata)
 
 
-def scheme_for(settings: Settings, problem: Problem, *, penalised: bool, groups: Declared | None = None) -> Scheme:
+def scheme_for(settings: Aim, problem: Problem, *, penalised: bool, groups: Declared | None = None) -> Scheme:
     """The scheme of a first fit; ``groups`` declares groups that its samples may not all show."""
     criterion = criterion_named(settings.criterion)
     if not penalised and problem.sensitive_features is None:
@@ -185,11 +190,16 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 def check_settings(settings: Settings) -> None:
     """Raise a DataError that names the first parameter out of its range."""
-    for name, (wanted, allows) in _RANGES.items():
-        value = getattr(settings, name)
-        if not allows(value):
-            raise DataError(f"{name} must be {wanted}, got {value!r}")
+    for name in _RANGES:
+        check_range(name, getattr(settings, name))
     check_known("compare", settings.compare, ("prediction", "output"))
+
+
+def check_range(name: str, value: object) -> None:
+    """Raise a DataError where the value of a parameter is out of its range."""
+    wanted, allows = _RANGES[name]
+    if not allows(value):
+        raise DataError(f"{name} must be {wanted}, got {value!r}")
 
 
 def objective_for(settings: Settings, scheme: Scheme, task: Task, seed: int) -> Objective:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,12 +15,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, assert_all_finite
 
 from metrifair.boosting.objective import MANY, Floats, PenalisedRisk
-from metrifair.cells import Contrast
 from metrifair.choices import check_known, check_switches
-from metrifair.criteria import Compare, Criterion
 from metrifair.errors import DataError
-from metrifair.fitting import Problem, Scheme, scheme_for
-from metrifair.metrics.catalog import MetricLike
+from metrifair.fitting import Aim, Problem, Scheme, check_range, scheme_for
 from metrifair.objective import Objective
 from metrifair.samples import Batch, Samples, sides_of
 from metrifair.tables import Table, same_length
@@ -29,18 +26,6 @@ from metrifair.training import weighted_moments
 
 OWN = ("strength", "criterion", "metric", "unbiased", "compare", "contrast", "intersectional", "pos_label")
 """Parameters that are ours; all others go to the booster."""
-
-
-class Settings(Protocol):
-    """The parameters of an estimator that preparing its rows reads."""
-
-    strength: float
-    criterion: str | Criterion
-    metric: MetricLike
-    unbiased: bool
-    compare: Compare
-    contrast: Contrast
-    intersectional: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,21 +42,18 @@ class Part:
 
 def is_penalised(booster: Any) -> bool:
     """True where the strength is not 0; a parameter of ours that is out of range is a DataError."""
-    strength = booster.strength
-    is_number = isinstance(strength, (int, float, np.integer, np.floating)) and not isinstance(strength, bool)
-    if not (is_number and 0 <= strength < math.inf):
-        raise DataError(f"strength must be a finite number from 0 upwards, got {strength!r}")
+    check_range("strength", booster.strength)
     check_known("compare", booster.compare, ("prediction", "output"))
     check_known("contrast", booster.contrast, ("pairs", "rest"))
     check_switches(unbiased=booster.unbiased, intersectional=booster.intersectional)
-    return bool(strength > 0)
+    return bool(booster.strength > 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """What is compared, fixed by the training rows; makes the objective of these and of evaluation sets."""
 
-    booster: Settings
+    booster: Aim
     problem: Problem  # of the training rows
     scheme: Scheme
     centre: float
