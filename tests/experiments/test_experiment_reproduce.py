@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from metrifair.errors import DataError
 from metrifair.experiments import NAMES, device, jobs, reproduce
 from metrifair.experiments.report import main as report_main
-from metrifair.experiments.rows import read_rows
+from metrifair.experiments.rows import Row, read_rows
 
 COMPARED = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
 METHODS = {
@@ -80,10 +81,12 @@ def finished_jobs(ledger: Path) -> int:
         return 0
 
 
-def test_killed_and_resumed_gives_the_same_table(tmp_path: Path, raw_data: Path) -> None:
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, raw_data: Path) -> None:
     code = (
         "from pathlib import Path; import sys; from metrifair.experiments import reproduce; "
-        "reproduce('regression', protocol='published', seeds=2, quick=True, out=Path(sys.argv[1]))"
+        "reproduce('regression', protocol='published', seeds=2, quick=True, out=Path(sys.argv[1]), "
+        f"n_jobs={n_jobs})"
     )
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     environment = os.environ | {"METRIFAIR_DATA": str(raw_data)}
@@ -126,12 +129,44 @@ def test_another_machine_needs_only_the_arrays(tmp_path: Path, raw_data: Path) -
     assert "0.357 ± 0.008" in (tmp_path / "docs" / "regression-published.md").read_text()
 
 
+def _row(name: str, process: int) -> Row:
+    figures = {"accuracy": 1.0, "label_gap": 0.0, "kolmogorov": 0.0, "parity_gap": 0.0}
+    return Row("regression", "published", "raw", name, "mfl-nn", 1.0, process, **figures, seconds=0.0, failed=False)
+
+
+def test_processes_begin_with_the_largest_job_and_one_result_serves_all_of_its_name(tmp_path: Path) -> None:
+    def worked(name: str) -> list[Row]:
+        with (tmp_path / "begun").open("a") as file:
+            file.write(f"{name}\n")
+        time.sleep(0.2 if name == "large" else 0.0)
+        return [_row(name, os.getpid())]
+
+    names = {"small": 1, "large": 100, "middle": 10}
+    listed = [jobs.Job(name, partial(worked, name), size) for name, size in names.items()]
+    listed.append(listed[0]._replace(shown={"protocol": "corrected"}))
+    done = list(jobs.finished(listed, tmp_path / "ledger.db", n_jobs=2))
+    rows = jobs.all_rows(done)
+    assert [(row.data, row.protocol) for row in rows] == [
+        ("small", "published"),
+        ("large", "published"),
+        ("middle", "published"),
+        ("small", "corrected"),
+    ]
+    assert os.getpid() not in {row.seed for row in rows}
+    begun = (tmp_path / "begun").read_text().split()
+    assert sorted(begun) == sorted(names)
+    assert begun[-1] == "small"
+    assert jobs.all_rows(jobs.finished(listed, tmp_path / "ledger.db")) == rows
+    assert (tmp_path / "begun").read_text().split() == begun
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"name": "clasification"}, "did you mean 'classification'"),
         ({"name": "theory", "protocol": "publishd"}, "did you mean 'published'"),
         ({"name": "theory", "seeds": 0}, "seeds must be a whole number"),
+        ({"name": "theory", "n_jobs": -1}, "n_jobs must be a whole number"),
     ],
 )
 def test_wrong_names_are_told(given: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ class _Experiment(click.ParamType):  # type: ignore[type-arg]  # not generic bef
 )
 @click.option("--seeds", type=click.IntRange(1, 1_000), default=10, show_default=True, help="Repetitions.")
 @click.option("--quick", is_flag=True, help="Two seeds, few strengths, few epochs: to see that it works.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that work at once.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -46,11 +47,11 @@ class _Experiment(click.ParamType):  # type: ignore[type-arg]  # not generic bef
     show_default=True,
     help="Folder for points, tables, figures and pages. Finished work in it is not done again.",
 )
-def command(*, name: str, protocol: str, seeds: int, quick: bool, out: Path) -> None:
+def command(*, name: str, protocol: str, seeds: int, quick: bool, jobs: int, out: Path) -> None:
     """Run the paper's experiment NAME, or all of them, and set our figures beside the printed ones."""
     from metrifair.cli.terminal import console, working
     from metrifair.experiments import reproduce
 
     with working(f"Reproducing {name}; what is finished is kept in {out}"):
-        reproduce(name, protocol=protocol, seeds=seeds, quick=quick, out=out)
+        reproduce(name, protocol=protocol, seeds=seeds, quick=quick, out=out, n_jobs=jobs)
     console().print(f"Results: {out.resolve()}", soft_wrap=True)

@@ -22,11 +22,14 @@ NAMES = (
 )
 
 
-def reproduce(name: str, *, protocol: str = "corrected", seeds: int = 10, quick: bool = False, out: Path) -> None:
+def reproduce(
+    name: str, *, protocol: str = "corrected", seeds: int = 10, quick: bool = False, out: Path, n_jobs: int = 1
+) -> None:
     """Run an experiment, or ``"all"``, and write its points, table, figure and page into the folder ``out``.
 
     ``protocol`` is ``"published"`` (what the authors' code did) or ``"corrected"`` (what the text means). ``quick``
     runs two seeds, few strengths and few epochs. Finished work is noted in ``out`` and never done again.
+    Tables of several methods are filled by ``n_jobs`` processes at once.
 
     >>> reproduce("clasification", out=Path("results"))
     Traceback (most recent call last):
@@ -34,4 +37,4 @@ def reproduce(name: str, *, protocol: str = "corrected", seeds: int = 10, quick:
     """
     from metrifair.experiments.catalogue import run  # noqa: PLC0415  (listing the names must not import torch)
 
-    run(name, protocol=protocol, seeds=seeds, quick=quick, out=Path(out))
+    run(name, protocol=protocol, seeds=seeds, quick=quick, out=Path(out), n_jobs=n_jobs)

@@ -15,18 +15,19 @@ from metrifair.experiments.settings import Effort, Protocol, protocol_named
 Run = Callable[[Protocol, Effort, Path], None]
 
 
-def run(name: str, *, protocol: str, seeds: int, quick: bool, out: Path) -> None:
+def run(name: str, *, protocol: str, seeds: int, quick: bool, out: Path, n_jobs: int) -> None:
     """Run one experiment, or all of them."""
     check_known("name", name, ["all", *NAMES])
-    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-        raise DataError(f"seeds must be a whole number from 1 upwards, got {seeds!r}")
+    for what, value in (("seeds", seeds), ("n_jobs", n_jobs)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise DataError(f"{what} must be a whole number from 1 upwards, got {value!r}")
     kind, effort = protocol_named(protocol), Effort.of(seeds, quick=quick)
     out.mkdir(parents=True, exist_ok=True)
     for one in NAMES if name == "all" else (name,):
-        _runner(one)(kind, effort, out)
+        _runner(one, n_jobs)(kind, effort, out)
 
 
-def _runner(name: str) -> Run:
+def _runner(name: str, n_jobs: int) -> Run:
     modules = {
         "online-regression": "onlineregression",
         "online-classification": "onlineclassification",
@@ -38,10 +39,10 @@ def _runner(name: str) -> Run:
     if name in modules:
         found: Run = import_module(f"metrifair.experiments.{modules[name]}").run
         return found
-    return partial(_compare, name)
+    return partial(_compare, name, n_jobs)
 
 
-def _compare(name: str, protocol: Protocol, effort: Effort, out: Path) -> None:
+def _compare(name: str, n_jobs: int, protocol: Protocol, effort: Effort, out: Path) -> None:
     from metrifair.experiments.comparisons import jobs, report  # noqa: PLC0415
     from metrifair.experiments.device import where  # noqa: PLC0415
     from metrifair.experiments.grid import loaded, shortened  # noqa: PLC0415
@@ -49,10 +50,10 @@ def _compare(name: str, protocol: Protocol, effort: Effort, out: Path) -> None:
     from metrifair.experiments.rows import write_rows  # noqa: PLC0415
 
     store = loaded(len(effort.seeds))
-    done = list(finished(jobs(name, protocol, shortened(store) if effort.quick else store, effort), out / "ledger.db"))
-    rows = all_rows(done)
+    todo = jobs(name, protocol, shortened(store) if effort.quick else store, effort)
+    rows = all_rows(finished(todo, out / "ledger.db", n_jobs=n_jobs))
     write_rows(out / f"{name}-{protocol.name}.csv", rows)
-    notes = [f"Computed on: {where()}."]
+    notes = [f"Computed on: {where(n_jobs)}."]
     if effort.quick:
         notes.insert(0, "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing.")
     report(name, protocol.name, rows, out, notes=notes)

@@ -35,19 +35,27 @@ def prepare(path: Path, seeds: int = 10) -> None:
     material.write(path, {(name, inputs): store(name, inputs) for name in DATA for inputs in _INPUTS})
 
 
-def run(path: Path, folder: Path, names: Sequence[str], effort: Effort, methods: Sequence[str] = ("mfl",)) -> None:
+def run(
+    path: Path,
+    folder: Path,
+    names: Sequence[str],
+    effort: Effort,
+    *,
+    methods: Sequence[str] = ("mfl",),
+    n_jobs: int = 1,
+) -> None:
     """Run the experiments' methods whose names begin so; points and times are written after every job."""
     folder.mkdir(parents=True, exist_ok=True)
     arrays = material.read(path)
     done: list[Done] = []
     start = time.perf_counter()
     wanted = (job for job in _jobs(names, _store(arrays, effort), effort) if _method(job).startswith(tuple(methods)))
-    for one in finished(wanted, folder / "ledger.db"):
+    for one in finished(wanted, folder / "ledger.db", n_jobs=n_jobs):
         done.append(one)
         sys.stderr.write(f"{one.seconds:8.1f} s  {one.name}\n")
         write_rows(folder / "points.csv", all_rows(done))
         times = {
-            "where": where(),
+            "where": where(n_jobs),
             "total": time.perf_counter() - start,
             "jobs": {job.name: job.seconds for job in done},
         }
@@ -71,10 +79,13 @@ def _method(job: Job) -> str:
     return job.name.split()[4]
 
 
-def where() -> str:
+def where(processes: int = 1) -> str:
     """The machine and the versions that matter."""
-    cuda = device_of("auto").type == "cuda"
-    processor = torch.cuda.get_device_name() if cuda else f"{platform.machine()}, {torch.get_num_threads()} threads"
+    if device_of("auto").type == "cuda":
+        processor = torch.cuda.get_device_name()
+    else:
+        threads = f"{torch.get_num_threads()} threads" if processes == 1 else f"{processes} processes of one thread"
+        processor = f"{platform.machine()}, {threads}"
     return f"{processor}, torch {torch.__version__}, Python {platform.python_version()}"
 
 
@@ -91,11 +102,13 @@ def main(arguments: Sequence[str]) -> None:
     to_run.add_argument("names", nargs="*", default=EXPERIMENTS)
     to_run.add_argument("--quick", action="store_true")
     to_run.add_argument("--methods", default="mfl", help="beginnings of names, with commas between; empty: all")
+    to_run.add_argument("--jobs", type=int, default=1, help="processes that work at once")
     given = parser.parse_args(arguments)
     if given.command == "prepare":
         prepare(given.file, given.seeds)
     else:
-        run(given.file, given.folder, given.names, Effort.of(given.seeds, quick=given.quick), given.methods.split(","))
+        effort = Effort.of(given.seeds, quick=given.quick)
+        run(given.file, given.folder, given.names, effort, methods=given.methods.split(","), n_jobs=given.jobs)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def job(
     material = store(cell.name, cell.input)
     key = fingerprint([material.fingerprint(effort.seeds), repr(cell), repr(effort), code])
     name = f"{cell.experiment} {cell.protocol.name} {cell.input} {cell.name} {method} {key[:16]}"
-    return Job(name, partial(work, material))
+    return Job(name, partial(work, material), size=len(material.y))
 
 
 def variants(cell: Cell) -> Sequence[Variant]:
