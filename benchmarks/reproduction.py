@@ -9,10 +9,10 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Row, print_table
-from metrifair.batches import layout, rows_by_cell, stratified_pass
+from metrifair.batches import layout, stratified_pass
 from metrifair.models import Network
 from metrifair.objective import Objective
-from metrifair.samples import Samples
+from metrifair.samples import Samples, rows_by_cell
 from metrifair.tasks import BINARY
 from metrifair.training import Schedule, train
 

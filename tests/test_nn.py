@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from metrifair import energy_distance, mmd_squared, sliced_energy_distance, unfairness, wasserstein_distance
+from metrifair import energy_distance, mmd_squared, nn, sliced_energy_distance, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
 from metrifair.cells import Attribute, compiled
 from metrifair.criteria import criterion_named
@@ -176,6 +176,18 @@ def test_a_batch_that_lacks_a_group_is_an_error_that_names_it(
         UnfairnessPenalty()(scores, groups)
     assert caught.value.__notes__ == [f"comparing {note}"]
     assert message in str(caught.value)
+
+
+def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(nn, "compiled", lambda *args, **options: made.append(args) or compiled(*args, **options))
+    penalty = UnfairnessPenalty()
+    for _ in range(3):
+        penalty(SCORES, SEX)
+    assert len(made) == 1
+    for _ in range(3):
+        penalty(SCORES, GROUPS)  # of which there are three
+    assert len(made) == 2
 
 
 def test_groups_once_seen_are_missed_later() -> None:

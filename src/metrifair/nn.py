@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.batches import Coverage, cut, layout, rows_by_cell, stratified_pass
-from metrifair.cells import Attribute, Cells, Contrast, compiled
+from metrifair.batches import Coverage, cut, layout, stratified_pass
+from metrifair.cells import Attribute, Cells, Contrast, Integers, compiled
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError
 from metrifair.metrics.catalog import MetricLike
 from metrifair.objective import penalty
-from metrifair.samples import Samples, joined, sides_of
+from metrifair.samples import Samples, joined, rows_by_cell, sides_of
 
 
 class UnfairnessPenalty(torch.nn.Module):
@@ -68,19 +69,20 @@ class UnfairnessPenalty(torch.nn.Module):
         self.n_classes = n_classes
         self.generator = torch.Generator().manual_seed(seed)
         self._declared = n_groups is not None, n_classes is not None
+        self._compiled: tuple[list[int], Cells] | None = None  # for so many groups and classes
 
     def forward(
         self, scores: Tensor, groups: Tensor, targets: Tensor | None = None, weights: Tensor | None = None
     ) -> Tensor:
         """The penalty of a batch, a scalar."""
-        groups = groups.detach().unsqueeze(-1) if groups.ndim == 1 else groups.detach()
         lengths = {"scores": len(scores), "groups": len(groups)}
         lengths |= {name: len(part) for name, part in (("targets", targets), ("weights", weights)) if part is not None}
         if len(set(lengths.values())) > 1:
             raise DataError(f"a batch must have one length, got {lengths}")
-        cells = self._cells(groups, targets)
-        cell = _cell(cells, groups, targets).to(scores.device)
-        sides = sides_of(cells.comparisons, cell, weights)
+        codes, labels = _codes(groups), None if targets is None else targets.detach().cpu().numpy()
+        cells = self._cells(codes, labels)
+        cell = torch.as_tensor(cells.of(codes, labels=labels))
+        sides = sides_of(cells.comparisons, cell.to(scores.device), weights)
         if self.generator.device != scores.device:
             self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
         return penalty(
@@ -94,16 +96,20 @@ class UnfairnessPenalty(torch.nn.Module):
             names=cells.comparisons,
         )
 
-    def _cells(self, groups: Tensor, targets: Tensor | None) -> Cells:
+    def _cells(self, codes: Integers, labels: NDArray[Any] | None) -> Cells:
         """Cells for all groups and labels known so far."""
-        if not self._declared[0]:
-            seen = [max(2, int(column.max()) + 1) for column in groups.unbind(1)]
-            known = self.n_groups or seen
+        seen = (codes.max(0, initial=-1) + 1).tolist()
+        if self._declared[0]:
+            _check_below(self.n_groups or [], seen)
+        else:
+            known = self.n_groups or [2] * len(seen)
             self.n_groups = [max(pair) for pair in zip(known, seen, strict=True)]
-        if self.criterion.needs_labels and targets is not None and not self._declared[1]:
-            self.n_classes = max(2, self.n_classes or 0, int(targets.max()) + 1)
-        counts = self.n_groups or []
-        return _integer_cells(self.criterion, counts, self.n_classes or 2, self.contrast)
+        if self.criterion.needs_labels and labels is not None and not self._declared[1]:
+            self.n_classes = max(2, self.n_classes or 0, int(labels.max()) + 1)
+        groups, classes = self.n_groups or [], self.n_classes or 2
+        if self._compiled is None or self._compiled[0] != [*groups, classes]:
+            self._compiled = [*groups, classes], _integer_cells(self.criterion, groups, classes, self.contrast)
+        return self._compiled[1]
 
 
 def _integer_cells(criterion: Criterion, groups: Sequence[int], classes: int, contrast: Contrast = "pairs") -> Cells:
@@ -112,12 +118,15 @@ def _integer_cells(criterion: Criterion, groups: Sequence[int], classes: int, co
     return compiled(criterion, attributes, classes=range(classes), positive=classes - 1, contrast=contrast)
 
 
-def _cell(cells: Cells, groups: Tensor, targets: Tensor | None) -> Tensor:
-    codes, limits = groups.cpu().long().numpy(), [count - 1 for count in cells.table.shape[2:]]
-    if (codes.max(0, initial=0) >= limits).any():
-        raise DataError(f"group numbers must be below {limits}, got {codes.max(0).tolist()}")
-    labels = None if targets is None else targets.detach().cpu().numpy()
-    return torch.as_tensor(cells.of(codes, labels=labels))
+def _codes(groups: Tensor) -> Integers:
+    """Group numbers (n, attributes)."""
+    codes: Integers = groups.detach().cpu().long().numpy()
+    return codes[:, None] if codes.ndim == 1 else codes
+
+
+def _check_below(limits: Sequence[int], seen: Sequence[int]) -> None:
+    if any(count > limit for count, limit in zip(seen, limits, strict=True)):
+        raise DataError(f"group numbers must be below {list(limits)}, got {[count - 1 for count in seen]}")
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
@@ -142,13 +151,12 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         unbiased: bool = True,
         seed: int = 0,
     ) -> None:
-        codes = torch.as_tensor(groups).long()
-        codes = codes.unsqueeze(-1) if codes.ndim == 1 else codes
-        labels = None if targets is None else torch.as_tensor(targets)
+        codes = _codes(torch.as_tensor(groups))
+        labels = None if targets is None else torch.as_tensor(targets).numpy()
         kind = criterion_named(criterion)
         classes = max(2, int(labels.max()) + 1) if labels is not None and kind.needs_labels else 2
-        cells = _integer_cells(kind, [int(column.max()) + 1 for column in codes.unbind(1)], classes)
-        self.rows = rows_by_cell(_cell(cells, codes, labels), cells.count)
+        cells = _integer_cells(kind, (codes.max(0) + 1).tolist(), classes)
+        self.rows = rows_by_cell(torch.as_tensor(cells.of(codes, labels=labels)), cells.count)
         sizes = torch.tensor([len(own) for own in self.rows])
         self.layout = layout(sizes.tolist(), cells.comparisons, size=batch_size, least=2 if unbiased else 1)
         self.seed, self.epoch = seed, 0
@@ -201,12 +209,14 @@ def covering(
     for x, y, group in stream:
         pending.append((torch.as_tensor(x), torch.as_tensor(y), torch.as_tensor(group)))
         target = pending[-1][1].reshape(1)
-        cell = _cell(cells, pending[-1][2].reshape(1, 1), target)
-        one = Samples(torch.empty(1, 0), target, cell, torch.ones(1))
+        codes = _codes(pending[-1][2].reshape(1, 1))
+        _check_below([groups], (codes[0] + 1).tolist())
+        cell = cells.of(codes, labels=target.numpy())
+        one = Samples(torch.empty(1, 0), target, torch.as_tensor(cell), torch.ones(1))
         waiting = one if waiting is None else joined([waiting, one])
         if (found := cut(waiting, rule)) is not None:
             batch, waiting = found
             count = len(batch.samples)
-            features, targets, codes = (torch.stack(part) for part in zip(*pending[:count], strict=True))
+            features, targets, own = (torch.stack(part) for part in zip(*pending[:count], strict=True))
             pending = pending[count:]
-            yield CoveringBatch(features, targets, codes, batch.samples.weight)
+            yield CoveringBatch(features, targets, own, batch.samples.weight)

@@ -94,14 +94,29 @@ class Sides:
 
 def sides_of(comparisons: Sequence[Comparison], cell: Tensor, weight: Tensor | None = None) -> tuple[Sides, ...]:
     """The rows of each comparison among samples in these cells; ``weight`` is one number per sample."""
-    return tuple(sides_where(left, right, weight) for left, right in membership(comparisons, cell).unbind(1))
+    known = 1 + max((max(one.left + one.right) for one in comparisons), default=-1)
+    own = rows_by_cell(cell, known)  # sorted once, however many comparisons there are
+
+    def rows(side: tuple[int, ...]) -> Tensor:
+        return own[side[0]] if len(side) == 1 else torch.cat([own[one] for one in side]).sort().values
+
+    return tuple(_sides(rows(one.left), rows(one.right), weight) for one in comparisons)
 
 
 def sides_where(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
     """The rows where two masks hold."""
-    rows = [side.nonzero()[:, 0] for side in (left, right)]
-    both = torch.cat(rows)
-    return Sides(both, (len(rows[0]),), (len(rows[1]),), None if weight is None else weight[both])
+    return _sides(left.nonzero()[:, 0], right.nonzero()[:, 0], weight)
+
+
+def _sides(left: Tensor, right: Tensor, weight: Tensor | None) -> Sides:
+    both = torch.cat([left, right])
+    return Sides(both, (len(left),), (len(right),), None if weight is None else weight[both])
+
+
+def rows_by_cell(cell: Tensor, cells: int) -> list[Tensor]:
+    """For each cell the rows of its samples."""
+    order = cell.argsort(stable=True)
+    return list(order.split(torch.bincount(cell, minlength=cells).tolist()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from metrifair.batches import Layout, layout, rows_by_cell, stratified, stratified_pass
+from metrifair.batches import Layout, layout, stratified, stratified_pass
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.objective import Objective, Terms
-from metrifair.samples import Batch, Comparison, Samples
+from metrifair.samples import Batch, Comparison, Samples, rows_by_cell
 from metrifair.tasks import regression
 
 reproducible = settings(deadline=None, derandomize=True, database=None)

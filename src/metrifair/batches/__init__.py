@@ -2,7 +2,7 @@
 
 from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
 from metrifair.batches.shuffled import shuffled, whole
-from metrifair.batches.stratified import Layout, layout, odds_of, rows_by_cell, stratified, stratified_pass
+from metrifair.batches.stratified import Layout, layout, odds_of, stratified, stratified_pass
 
 __all__ = [
     "Coverage",
@@ -13,7 +13,6 @@ __all__ = [
     "odds_of",
     "overshoot_weights",
     "resampled",
-    "rows_by_cell",
     "shuffled",
     "stratified",
     "stratified_pass",

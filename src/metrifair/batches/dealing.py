@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from metrifair.batches.stratified import layout, odds_of, rows_by_cell, stratified_pass
+from metrifair.batches.stratified import Layout, layout, odds_of, stratified_pass
 from metrifair.errors import DataError
-from metrifair.samples import Comparison, Samples, Sides, sides_of
+from metrifair.samples import Comparison, Samples, Sides, rows_by_cell, sides_of
 
 
 class Deal(NamedTuple):
@@ -43,14 +44,13 @@ def stratified_dealer(
     data: Samples, rows: Sequence[Tensor], comparisons: Sequence[Comparison], *, batch_size: int, least: int
 ) -> Dealer:
     """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time."""
-    shared = all(torch.equal(own, rows[0]) for own in rows[1:])
-    if shared and len(rows[0]) <= batch_size:
-        return _whole_dealer(data.take(rows[0]), rows, comparisons)
     cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
     own = [[part[inside] for inside in rows_by_cell(data.cell[part], cells)] for part in rows]
     sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
     if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
         raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
+    if max(map(len, rows)) <= batch_size:
+        return _whole_dealer(data.weight.double(), own, Layout(tuple(sizes.amax(0).tolist())), comparisons)
     plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least)
     if plan.size > batch_size:
         warnings.warn(
@@ -74,12 +74,28 @@ def stratified_dealer(
     return Dealer(plan.size, tuple(plan.sides(one, shares) for one in comparisons), deal)
 
 
-def _whole_dealer(samples: Samples, rows: Sequence[Tensor], comparisons: Sequence[Comparison]) -> Dealer:
-    """All rows in every batch: weights then act as weights, not as odds of being drawn."""
-    weight = samples.weight.double()
-    even = bool((weight == weight[0]).all())
-    order = samples.cell.argsort(stable=True)
-    sides = sides_of(comparisons, samples.cell[order], None if even else weight[order])
-    chosen = torch.stack([own[order] for own in rows]).unsqueeze(1)
-    everything = Deal(chosen, (weight / weight.mean())[order].expand(len(rows), 1, -1))
-    return Dealer(len(order), sides, lambda *_: everything, whole=True)
+def _whole_dealer(
+    weight: Tensor, own: Sequence[Sequence[Tensor]], plan: Layout, comparisons: Sequence[Comparison]
+) -> Dealer:
+    """All rows in every batch: weights then act as weights, not as odds of being drawn.
+
+    Seeds have as many places for each cell as the one with most rows in it; a place that is left over holds a row
+    once more, without weight.
+    """
+    rows = torch.stack([torch.cat(list(map(_filled, seed, plan.counts))) for seed in own])
+    left_over = torch.stack([torch.cat(list(map(_left_over, seed, plan.counts))) for seed in own])
+    counted = weight[rows].masked_fill(left_over, 0.0)
+    cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
+    sides = sides_of(comparisons, cell)
+    if not bool((counted == counted[0, 0]).all()):
+        sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
+    everything = Deal(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))
+    return Dealer(plan.size, sides, lambda *_: everything, whole=True)
+
+
+def _filled(rows: Tensor, places: int) -> Tensor:
+    return torch.cat([rows, rows[:1].expand(places - len(rows))])
+
+
+def _left_over(rows: Tensor, places: int) -> Tensor:
+    return torch.arange(places) >= len(rows)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.samples import Batch, Comparison, Samples, Sides
+from metrifair.samples import Batch, Comparison, Samples, Sides, rows_by_cell
 
 
 class Layout(NamedTuple):
@@ -83,12 +83,6 @@ def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> No
                 f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} of each kind are "
                 f"needed; merge small groups, mark them as missing, or use unbiased=False"
             )
-
-
-def rows_by_cell(cell: Tensor, cells: int) -> list[Tensor]:
-    """For each cell the rows of its samples."""
-    order = cell.argsort(stable=True)
-    return list(order.split(torch.bincount(cell, minlength=cells).tolist()))
 
 
 def odds_of(weight: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.batches import Layout, rows_by_cell, stratified_pass
+from metrifair.batches import Layout, stratified_pass
 from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.cells import Attribute, Cells, compiled
 from metrifair.criteria import STATISTICAL_PARITY, Criterion
@@ -24,7 +24,7 @@ from metrifair.experiments.settings import Data, Input, Protocol
 from metrifair.fitting import device_of, schedule_for
 from metrifair.models import Network
 from metrifair.objective import Objective
-from metrifair.samples import Comparison, Samples
+from metrifair.samples import Comparison, Samples, rows_by_cell
 from metrifair.tasks import BINARY, regression
 from metrifair.training import Schedule, Trained, train
 

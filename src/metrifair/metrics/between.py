@@ -56,6 +56,7 @@ def _pair(scores: Tensor, sides: Sides, vector: bool) -> Pair:
             f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
             "use a larger batch size, or batches that hold every group"
         )
-    everything = sides.rows == slice(0, scores.shape[-2 if vector else -1])
+    # Asked for its kind first: comparing a tensor with a slice takes longer than the whole distance.
+    everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
     values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
     return Pair(values, sides.left, sides.right, sides.weights)
