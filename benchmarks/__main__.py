@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("core", "stack", "tradeoff", "peers", "defaults", "auditing", "files", "reproduction", "boosting")
+NAMES = ("core", "stack", "tradeoff", "peers", "defaults", "auditing", "files", "reproduction", "boosting", "cells")
 
 for name in sys.argv[1:] or NAMES:
     importlib.import_module(f"benchmarks.{name}").main()

@@ -334,3 +334,30 @@ def test_output_can_be_a_data_frame() -> None:
 
 def test_the_encoder_is_a_public_name() -> None:
     assert metrifair.TableEncoder is TableEncoder
+
+
+STRAY = ["7.5"] * 38 + ["8", "1,234"]
+
+
+def test_text_that_is_nearly_numbers_is_encoded_with_a_warning_that_shows_why() -> None:
+    with pytest.warns(UserWarning, match=r"column 'pay' is taken for text, .* 1 of its 40 values, such as '1,234'"):
+        encoder = TableEncoder().fit({"pay": STRAY, "age": [20, 30] * 20})
+    assert list(encoder.get_feature_names_out()) == ["pay = 7.5", "pay is other", "age"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(["02139"] * 39 + ["n/a"], id="codes"),
+        pytest.param(["90210"] * 39 + ["02139"], id="codes, few of which begin with a zero"),
+        pytest.param(["7"] * 37 + ["many"] * 3, id="a word that is no exception"),
+        pytest.param(["7"] * 20 + ["8"] * 20, id="numbers as text"),
+        pytest.param(["a"] * 20 + ["b"] * 20, id="words"),
+    ],
+)
+def test_other_text_is_encoded_without_a_word(values: list[str]) -> None:
+    TableEncoder().fit({"code": values})  # warnings are errors here
+
+
+def test_a_category_may_look_like_a_number() -> None:
+    TableEncoder().fit(pd.DataFrame({"pay": pd.Categorical(STRAY)}))

@@ -56,6 +56,26 @@ def test_a_setting_out_of_its_range_is_refused(name: str, wanted: str, value: ob
     assert message == f"{name} must be {wanted}, got {value!r}"
 
 
+SWITCHES = ("unbiased", "intersectional", "standardize", "verbose")
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("value", ["no", "True", None, [], 0.0, np.nan])
+@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+def test_a_switch_is_on_or_off(
+    kind: type[FairClassifier | FairRegressor], name: str, value: object, method: str
+) -> None:
+    model = kind(**{name: value})
+    message = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=A))
+    assert message == f"{name} must be True or False, got {value!r}"
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+def test_every_switch_is_in_the_table(kind: type[FairClassifier | FairRegressor]) -> None:
+    assert {name for name, value in kind().get_params().items() if isinstance(value, bool)} == {*SWITCHES}
+
+
 @pytest.mark.parametrize(
     "settings",
     [

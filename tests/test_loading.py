@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import sklearn
 import torch
 from forging import bent, damages, described, lies, sealed
 from hypothesis import given, settings
@@ -182,6 +183,40 @@ def test_a_loaded_model_can_be_cloned_and_fitted_anew(tmp_path):
     model = classifier(groups=BOTH)
     again = clone(saved_and_loaded(model, tmp_path)).fit(X, BINARY, sensitive_features=BOTH)
     assert_same(model, again)
+
+
+@pytest.mark.parametrize("model", [classifier, regressor])
+def test_metadata_is_asked_for_after_loading_as_before(model, tmp_path):
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = model().set_fit_request(sensitive_features="sex", sample_weight=False)
+        asking.set_score_request(sample_weight=True)
+    again = saved_and_loaded(asking, tmp_path)
+    assert repr(again.get_metadata_routing()) == repr(asking.get_metadata_routing())
+    assert repr(again.get_metadata_routing()) != repr(model().get_metadata_routing())
+
+
+def test_a_file_without_requests_has_no_field_for_them():
+    assert "requests" not in to_parts(classifier()).meta  # as older files have none
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"fit": {"colour": True}},
+        {"fit": {"sample_weight": "rm -r"}},
+        {"fit": {"sample_weight": 3}},
+        {"fit": {"sample_weight": None}},
+        {"__init__": {"sample_weight": True}},
+        {"params": {"strength": True}},
+        {"fit": True},
+        [],
+    ],
+    ids=str,
+)
+def test_requests_that_cannot_be_made_are_refused(asked):
+    meta, arrays = to_parts(classifier())
+    with pytest.raises(ModelFileError, match="requests"):
+        from_parts({**meta, "requests": asked}, arrays)
 
 
 def test_a_loaded_model_can_be_saved_again_to_the_same_bytes(tmp_path):

@@ -521,3 +521,9 @@ def test_log_loss_with_a_class_that_does_not_occur_is_refused() -> None:
     absent = np.where(KIND == 1, 2, KIND)  # 0 and 2 get the codes 0 and 1, and so the wrong columns
     with pytest.raises(DataError):
         unfairness(absent, SHARES, sensitive_features=GROUP, criterion="risk_parity", loss="log_loss")
+
+
+def test_crossing_attributes_is_on_or_off() -> None:
+    with pytest.raises(DataError) as caught:
+        unfairness(None, PREDICTION, sensitive_features=GROUP, intersectional="no")  # type: ignore[arg-type]
+    assert str(caught.value) == "intersectional must be True or False, got 'no'"

@@ -405,8 +405,39 @@ def test_a_stream_that_never_shows_a_group_is_given_up() -> None:
         model.partial_fit(X, y, sensitive_features=np.where(a == 1, 0, 0), groups=["f", 0])
     assert str(caught.value) == (
         "400 samples of the stream hold fewer than 2 of: sensitive_features 'f', everyone (0 seen); use a larger "
-        "batch size, or leave out the rare group"
+        "batch size, or leave out the rare group. These samples were left out, and learning can go on with the next "
+        "ones. Batch size and groups are fixed once a model has begun; begin a new one to change them (a group is left "
+        "out where sensitive_features marks it as missing and groups does not name it)"
     )
+    assert len(model.learner_.waiting) == 1
+
+
+@pytest.mark.parametrize("cuts", [[600], [50, 60, 600], [7, 441, 500], [440, 441]], ids=str)
+def test_after_a_group_was_missed_the_stream_goes_on_without_those_samples(cuts: list[int]) -> None:
+    """Ten batches of four, 400 samples of one group alone, then both again: bits as if the 400 had not come."""
+    X, y, a = stream(620)
+    a[:440] = [*[0, 0, 1, 1] * 10, *[0] * 400]
+
+    def learnt(rows: np.ndarray, cuts: list[int]) -> tuple[FairClassifier, int]:
+        model, errors = FairClassifier(1.0, batch_size=4, random_state=0), 0
+        for chunk in np.split(rows, cuts):
+            try:
+                model.partial_fit(X[chunk], y[chunk], sensitive_features=a[chunk], groups=[0, 1], classes=[0, 1])
+            except TooFewSamples:
+                errors += 1
+        return model, errors
+
+    found, errors = learnt(np.arange(620), cuts)
+    expected, _ = learnt(np.r_[0:40, 440:620], [])
+    assert errors == 1
+    assert_same_bits(state(found), state(expected))
+
+
+def test_a_continuous_target_is_no_list_of_classes() -> None:
+    X, y, a = stream(60)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        FairClassifier().partial_fit(X, X[:, 0], sensitive_features=a)
+    FairClassifier().partial_fit(X, y / 2, sensitive_features=a, classes=[0.0, 0.5])  # unless they are named
 
 
 def test_samples_of_unknown_group_count_for_the_risk_only() -> None:

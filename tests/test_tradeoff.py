@@ -272,6 +272,10 @@ def test_auto_trains_no_strength_twice(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"on": "labels"}, "on must be"),
         ({"criterion": "parity"}, "criterion must be"),
         ({"test": 0.9}, "validation and test"),
+        ({"test": "0.2"}, "validation and test"),
+        ({"validation": True}, "validation and test"),
+        ({"validation": math.nan}, "validation and test"),
+        *(({"seeds": seeds}, "^seeds must be") for seeds in (0, -1, True, 2.5, "2", [], [0.5], [True], [-1], None)),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused_before_training(
@@ -294,6 +298,21 @@ def made(*figures: tuple[float, float], on: str = "scores", n: int = 2000, **mor
         validation = Point(k, 0, accuracy, gap, 1 - gap, intervals={"unfairness": interval})
         outcomes.append(Outcome(Job(k, 0), validation, Point(k, 0, 1 - accuracy, 1 - gap, gap), None, f"model {k}"))
     return Frontier(outcomes, on, "accuracy", ("a", "b"), {"a": n, "b": n}, **more)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"max_unfairness": "0.1"}, "max_unfairness must be a finite number, got '0.1'"),
+        ({"max_unfairness": math.nan}, "max_unfairness must be a finite number, got nan"),
+        ({"min_accuracy": True}, "min_accuracy must be a finite number, got True"),
+        ({"max_unfairness": 0.9, "certified": "no"}, "certified must be True or False, got 'no'"),
+    ],
+)
+def test_a_choice_that_means_nothing_is_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        made(*SOME).select(**asked)
+    assert str(caught.value) == message
 
 
 SOME = ((0.5, 0.90), (0.3, 0.88), (0.2, 0.874), (0.1, 0.80), (0.25, 0.70))

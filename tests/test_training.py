@@ -14,13 +14,14 @@ import torch
 from oracles import energy, pair_coefficients
 from torch import Tensor
 
-from metrifair import energy_distance, training
+from metrifair import energy_distance
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.catalog import METRICS
 from metrifair.models import Network, StackedModule
 from metrifair.objective import Objective, Terms
 from metrifair.samples import Batch, Comparison, Samples
 from metrifair.tasks import BINARY, MULTICLASS, regression
-from metrifair.training import Schedule, Trained, train, weighted_moments
+from metrifair.training import Schedule, Trained, results, train, weighted_moments
 
 PAIR = (Comparison((0,), (1,)),)
 TRIPLE = (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,)))
@@ -98,10 +99,10 @@ def test_whole_integer_weights_are_repetitions_for_the_plug_in_penalty() -> None
 STRENGTHS, SEEDS = (0.0, 0.5, 4.0), (0, 11)
 
 
-def some_rows(data: Samples, seeds: Sequence[int], *, drop: int = 3) -> list[Tensor]:
-    """For each seed other rows: all but three of every cell."""
+def some_rows(data: Samples, seeds: Sequence[int], drops: Sequence[int]) -> list[Tensor]:
+    """For each seed other rows: all but so many of every cell."""
     chosen = []
-    for seed in seeds:
+    for seed, drop in zip(seeds, drops, strict=True):
         generator = torch.Generator().manual_seed(100 + seed)
         order = torch.randperm(len(data), generator=generator)
         kept = [order[data.cell[order] == cell][drop:] for cell in data.cell.unique()]
@@ -113,13 +114,17 @@ def some_rows(data: Samples, seeds: Sequence[int], *, drop: int = 3) -> list[Ten
     "model", [Network(3), Network(3, (8,)), Network(3, (8,), outputs=3)], ids=["linear", "mlp", "3"]
 )
 @pytest.mark.parametrize(
-    ("size", "own_rows"), [(60, False), (20, False), (20, True)], ids=["full batch", "minibatch", "rows of their own"]
+    ("size", "drops"),
+    [(60, None), (20, None), (20, (3, 3)), (60, (3, 3)), (60, (1, 3))],
+    ids=["full batch", "minibatch", "minibatch, own rows", "full batch, own rows", "full batch, unequal own rows"],
 )
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
-def test_a_stack_equals_its_members_trained_alone(model: Network, size: int, own_rows: bool, weighted: bool) -> None:
+def test_a_stack_equals_its_members_trained_alone(
+    model: Network, size: int, drops: tuple[int, int] | None, weighted: bool
+) -> None:
     """Small batches are single precision: 20 steps and 1e-4 leave room for its rounding, not for another batch."""
     data = population(groups=2, classes=max(2, model.outputs), weighted=weighted)
-    rows = some_rows(data, SEEDS) if own_rows else None
+    rows = None if drops is None else some_rows(data, SEEDS, drops)
     schedule = Schedule(size, epochs=10, learning_rate=0.02)
 
     def run(strengths: Sequence[float], seeds: Sequence[int], rows: list[Tensor] | None) -> Trained:
@@ -413,6 +418,31 @@ def test_the_units_of_the_features_do_not_matter(size: int, tolerance: float) ->
     assert np.abs(run(other) - run(data)).max() > 10 * tolerance  # the sign of a feature does
 
 
+SMOOTHED = {"kolmogorov", "total_variation"}  # their gradients are smoothed, by a width that counts rows of any weight
+
+
+@pytest.mark.parametrize(
+    ("drops", "metrics"), [((2, 2), {*METRICS}), ((1, 3), {*METRICS} - SMOOTHED)], ids=["equal", "unequal"]
+)
+def test_full_batches_of_own_rows_are_exact_for_every_metric(drops: tuple[int, int], metrics: set[str]) -> None:
+    """Places that are left over must not count, neither in the risk nor in a distance."""
+    data = population(weighted=True)
+    rows = some_rows(data, SEEDS, drops)
+
+    def run(metric: str, seeds: Sequence[int], rows: list[Tensor]) -> Trained:
+        objective = Objective(BINARY, PAIR, metric=metric)
+        schedule = Schedule(60, epochs=5, learning_rate=0.02)
+        return train(data, Network(3), objective, strengths=[2.0], seeds=seeds, schedule=schedule, rows=rows)
+
+    for metric in metrics:
+        stack = run(metric, SEEDS, rows)
+        for s, seed in enumerate(SEEDS):
+            alone = run(metric, [seed], [rows[s]])
+            torch.testing.assert_close(
+                stack.parameters["weight0"][s], alone.parameters["weight0"][0], rtol=0, atol=1e-9, msg=metric
+            )
+
+
 def test_without_standardising_features_are_taken_as_they_are() -> None:
     data = population()
     found = train(
@@ -428,5 +458,5 @@ def test_predictions_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: p
     found = train(data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=SHORT)
     one, x = found.predictor(0, 0), data.x.numpy()
     together = one.output(x)
-    monkeypatch.setattr(training, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(results, "_ROWS_AT_ONCE", 7)
     np.testing.assert_allclose(one.output(x), together, rtol=1e-12, atol=1e-12)

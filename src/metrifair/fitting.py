@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from metrifair.cells import Attribute, Cells, Contrast, Strata, compiled
-from metrifair.choices import check_known
+from metrifair.choices import check_known, check_switches
 from metrifair.criteria import Compare, Criterion, criterion_named
 from metrifair.errors import DataError
 from metrifair.metrics.catalog import MetricLike
@@ -22,6 +22,8 @@ from metrifair.samples import Comparison, Samples
 from metrifair.tables import Table, columns, group_codes, same_length, stratum_codes
 from metrifair.tasks import Task
 from metrifair.training import Schedule
+
+_PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
@@ -160,7 +162,8 @@ def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, 
     return tuple(Attribute(name, tuple(groups[name])) for name in names)
 
 
-def _number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """True for a finite number of any kind; a truth value is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     try:
@@ -169,22 +172,24 @@ def _number(value: object) -> bool:
         return False
 
 
-def _whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+def is_whole(value: object, *, least: int = 1) -> bool:
+    """True for a whole number from there upwards."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= least
 
 
 def _several_whole(value: object) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) and all(_whole(units) for units in value)
+    return isinstance(value, (list, tuple, np.ndarray)) and all(is_whole(units) for units in value)
 
 
 _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "strength": ("a finite number from 0 upwards", lambda value: _number(value) and value >= 0),
-    "learning_rate": ("a positive number", lambda value: _number(value) and value > 0),
-    "learning_rate_decay": ("a number above 0, at most 1", lambda value: _number(value) and 0 < value <= 1),
-    "weight_decay": ("a number from 0 upwards", lambda value: _number(value) and value >= 0),
-    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
-    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or _whole(value)),
+    "strength": ("a finite number from 0 upwards", lambda value: is_number(value) and value >= 0),
+    "learning_rate": ("a positive number", lambda value: is_number(value) and value > 0),
+    "learning_rate_decay": ("a number above 0, at most 1", lambda value: is_number(value) and 0 < value <= 1),
+    "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
+    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or is_whole(value)),
+    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or is_whole(value)),
     "hidden": ("a list of whole numbers from 1 upwards", _several_whole),
+    "verbose": ("True or False", lambda value: isinstance(value, (bool, int, np.integer))),  # scikit-learn has numbers
 }
 
 
@@ -192,6 +197,7 @@ def check_settings(settings: Settings) -> None:
     """Raise a DataError that names the first parameter out of its range."""
     for name in _RANGES:
         check_range(name, getattr(settings, name))
+    check_switches(**{name: getattr(settings, name) for name in ("unbiased", "intersectional", "standardize")})
     check_known("compare", settings.compare, ("prediction", "output"))
 
 
@@ -202,8 +208,8 @@ def check_range(name: str, value: object) -> None:
         raise DataError(f"{name} must be {wanted}, got {value!r}")
 
 
-def objective_for(settings: Settings, scheme: Scheme, task: Task, seed: int) -> Objective:
-    """The objective; the seed draws the projections of vector scores."""
+def objective_for(settings: Settings, scheme: Scheme, task: Task) -> Objective:
+    """The objective."""
     return Objective(
         task,
         scheme.comparisons,
@@ -211,7 +217,7 @@ def objective_for(settings: Settings, scheme: Scheme, task: Task, seed: int) -> 
         settings.metric,
         unbiased=settings.unbiased,
         compare=settings.compare,
-        generator=torch.Generator().manual_seed(seed),
+        generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
     )
 
 

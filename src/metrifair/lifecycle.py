@@ -32,7 +32,6 @@ from metrifair.training import Predictor, train
 
 Floats = NDArray[np.float64]
 
-PROJECTIONS_SEED = 0  # the same for all members of a stack, so that each equals a fit of its own
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
 
 
@@ -73,7 +72,7 @@ def trained_stack(
     trained = train(
         samples,
         model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, PROJECTIONS_SEED),
+        objective_for(estimator, scheme, problem.task),
         strengths=strengths,
         seeds=seeds,
         schedule=schedule,
@@ -114,7 +113,7 @@ def _learner(estimator: Any, problem: Problem) -> Learner:
     fitted: Predictor | None = getattr(estimator, "predictor_", None)
     learner = Learner(
         model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task, PROJECTIONS_SEED),
+        objective_for(estimator, scheme, problem.task),
         rule,
         strength=estimator.strength,
         seed=seed,

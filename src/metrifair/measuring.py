@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.cells import Cells, Contrast, compiled
-from metrifair.choices import check_known
+from metrifair.choices import check_known, check_switches
 from metrifair.criteria import Criterion, criterion_named, scores
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.between import between
@@ -51,6 +51,7 @@ def unfairness(
     """
     kind = criterion_named(criterion)
     check_known("reduce", reduce, ("max", "sum"))
+    check_switches(intersectional=intersectional)
     prediction = predictions_of(y_pred)
     labels, classes = labels_of(y_true, kind, loss)
     groups = group_codes(sensitive_features, intersectional=intersectional)

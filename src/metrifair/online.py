@@ -10,11 +10,11 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, cut
 from metrifair.descent import Adam
-from metrifair.errors import Diverged
+from metrifair.errors import Diverged, TooFewSamples
 from metrifair.models import Model, stacked
 from metrifair.objective import Objective
 from metrifair.samples import Batch, Samples, joined
-from metrifair.training import Predictor, Scaling
+from metrifair.training import Predictor, Scaling, spread_or_one
 
 
 class Moments(NamedTuple):
@@ -39,16 +39,15 @@ class Moments(NamedTuple):
         shift = mean - self.mean
         return Moments(
             total,
-            self.mean + shift * more / total,
-            self.squares + squares + shift.square() * self.weight * more / total,
+            self.mean + shift * (more / total),
+            self.squares + squares + shift.square() * self.weight * (more / total),
         )
 
     @property
     def scaling(self) -> Scaling:
         """Centre and spread for a stack of one."""
         spread = (self.squares / self.weight.clamp_min(1e-300)).sqrt()
-        usable = spread > 1e-12 * self.mean.abs().clamp_min(1.0)
-        return Scaling(self.mean.unsqueeze(0), torch.where(usable, spread, 1.0).unsqueeze(0))
+        return Scaling(self.mean.unsqueeze(0), spread_or_one(self.mean, spread).unsqueeze(0))
 
 
 class Learner:
@@ -88,17 +87,34 @@ class Learner:
         self.waiting: Samples | None = None
 
     def learn(self, chunk: Samples) -> int:
-        """Take in samples; how many steps were taken."""
+        """Take in samples; how many steps were taken.
+
+        After an error learning can go on: the samples that led to it are left out, those behind them wait.
+        """
         self.waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
         steps = 0
         try:
-            while (found := cut(self.waiting, self.rule)) is not None:
-                batch, self.waiting = found
+            while (batch := self._next_batch(self.waiting)) is not None:
                 self._step(batch)
                 steps += 1
         finally:
             self.waiting = self.waiting.take(torch.arange(len(self.waiting)))  # a view would keep the whole chunk
         return steps
+
+    def _next_batch(self, waiting: Samples) -> Batch | None:
+        try:
+            found = cut(waiting, self.rule)
+        except TooFewSamples as error:
+            self.waiting = waiting.take(slice(self.rule.patience, None))
+            raise TooFewSamples(
+                f"{error}. These samples were left out, and learning can go on with the next ones. Batch size and "
+                "groups are fixed once a model has begun; begin a new one to change them (a group is left out where "
+                "sensitive_features marks it as missing and groups does not name it)"
+            ) from error
+        if found is None:
+            return None
+        batch, self.waiting = found
+        return batch
 
     def _step(self, batch: Batch) -> None:
         samples = batch.samples
@@ -125,7 +141,7 @@ class Learner:
     def _scaling(self, features: int) -> Scaling:
         if self.standardize and self.moments is not None:
             return self.moments.scaling
-        return Scaling(*(fill(1, features, dtype=torch.float64) for fill in (torch.zeros, torch.ones)))
+        return Scaling.none(features)
 
     def predictor(self, features: int) -> Predictor:
         """The model as it is now."""

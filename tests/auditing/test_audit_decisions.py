@@ -142,6 +142,10 @@ def test_rates_of_continuous_scores_are_refused_or_left_out() -> None:
     assert not silent.decisions
     assert "threshold=..." in silent.notes[-1].text or "threshold=..." in silent.notes[0].text
     assert audit(margins, sensitive_features=groups, threshold=1.0, **QUICK).decisions[0].selection_ratio == 0.0
+    given = audit(margins, sensitive_features=groups, threshold=0.5, **QUICK)
+    assert given.decisions[0].threshold == 0.5
+    assert not any("threshold" in note.text for note in given.notes)
+    assert audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, **QUICK).decisions[0].threshold == 0.5
     assert not audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, threshold=None, **QUICK).decisions
     assert audit([0, 1, 1, 1], sensitive_features=groups, threshold=None, **QUICK).decisions[0].selection_ratio == 0.5
 

@@ -46,8 +46,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"metrics": "kolmogorow"}, "did you mean 'kolmogorov'?"),
     ({"metrics": []}, "metrics must name at least one metric, got none"),
     ({"metrics": [abs]}, "metrics must be one of 'energy'"),
-    ({"threshold": np.nan}, "threshold must be a finite number or None, got nan"),
-    ({"threshold": "half"}, "threshold must be a finite number or None, got 'half'"),
+    ({"threshold": np.nan}, "threshold must be a finite number, 'auto' or None, got nan"),
+    ({"threshold": "half"}, "threshold must be a finite number, 'auto' or None, got 'half'"),
     ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
     ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', got 'all'"),
     ({"intersectional": "yes"}, "intersectional must be True or False, got 'yes'"),
@@ -69,7 +69,7 @@ def test_bad_input_is_refused_with_a_clear_message(changed: dict[str, Any], mess
 
 def test_ten_thousand_groups_are_the_most() -> None:
     n = 10_001
-    with pytest.raises(DataError, match="holds 10,001 groups, an audit compares at most 10,000; merge groups"):
+    with pytest.raises(DataError, match="hold 10,001 different values, as an id or a measurement does: too many"):
         audit(np.zeros(n), sensitive_features=np.arange(n))
 
 

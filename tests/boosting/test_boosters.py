@@ -374,7 +374,7 @@ def test_pickled_models_and_equal_fits_predict_the_same(kind: type) -> None:
         model.fit(X, target(kind), sensitive_features=data()[3]),
     ):
         assert np.array_equal(scores(again, X), scores(model, X))
-    assert not [name for name in vars(model) if name in ("_job", "_descent")]
+    assert not [name for name in vars(model) if name in ("_plan", "_descent")]
 
 
 @every_kind

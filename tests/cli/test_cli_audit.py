@@ -80,7 +80,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
         "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
-        "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss",
+        "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--most-groups", "9",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -101,6 +101,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "loss": "log_loss",
         "separator": ",",
         "format": "csv",
+        "most_groups": 9,
     }
 
 

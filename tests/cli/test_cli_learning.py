@@ -307,7 +307,7 @@ def test_another_separator_can_be_named(people: pl.DataFrame, tmp_path: Path, ca
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda frame: frame.drop("town"), "the table lacks the column 'town', which was there at fit; add it"),
+        (lambda frame: frame.drop("town"), "has no column 'town' (given as feature); its columns are"),
         (
             lambda frame: frame.with_columns(income=pl.lit("much")),
             "column 'income' held numbers at fit, and holds text now: 'much'; pass numbers",

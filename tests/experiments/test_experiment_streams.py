@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.datasets.synthetic import Normal, normal_distances
-from metrifair.experiments import convergence
+from metrifair.experiments import convergence, onlineclassification, onlineregression, theory
 from metrifair.experiments.streams import batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair.samples import Comparison, Samples
 
@@ -107,3 +107,65 @@ def test_the_rate_of_the_theorem() -> None:
     biased = [np.mean([one["norm"] for one in convergence.norms(t, unbiased=False)]) for t in (128, 2048)]
     assert unbiased[0] / unbiased[1] == pytest.approx(4, rel=0.15)
     assert biased[0] / biased[1] < 1.6
+
+
+# --- tables: the authors' values beside ours ---------------------------------------------------------------------
+
+
+def test_the_fitted_exponent_is_that_of_the_power() -> None:
+    means = [
+        {"kind": kind, "steps": t, "norm": 3.0 * t**power}
+        for kind, power in (("unbiased", -0.5), ("biased", -0.1))
+        for t in (64, 128, 4096)
+    ]
+    assert convergence.rate_table(means)[1:] == [["unbiased", "-0.50", "-0.50"], ["biased", "none", "-0.10"]]
+
+
+def test_the_paper_s_examples_beside_the_exact_values() -> None:
+    figures = {
+        "proposition": theory.proposition(3),
+        "theorem, shift": theory.theorem(9, "shift"),
+        "theorem, shrink": theory.theorem(9, "shrink"),
+    }
+    lines = {line[0]: line[1:] for line in theory.values_table(figures)[1:]}
+    assert lines["Example 1: least fair risk"] == ["0.365", "0.0625", "no"]
+    assert lines["Example 2: positive decisions in group 0, in group 1"] == ["0.8, 0.2", "0.8, 0.2", "yes"]
+    assert lines["Example 2: share of group 1 that has label 1 with probability 0.4"] == ["0.2", "0.8", "no"]
+    assert lines["Proposition: unfairness of the optimum without bias"] == ["0, 0", "0, 0", "yes"]
+    assert lines["Theorem, shift: fair is no worse"][1:] == ["up to 0.95, all that were tried", "yes"]
+    assert lines["Theorem, shrink: fair is no worse"][1:] == ["below 0.59", "yes"]
+
+
+def test_a_fair_hypothesis_that_loses_at_once_contradicts_the_theorem() -> None:
+    risks = [
+        {"x": x, "what": what, "value": x * (what == "fair")}
+        for x in (0.0, 0.1, 0.2)
+        for what in ("fair", "unpenalised")
+    ]
+    assert theory._no_worse(risks) == ("below 0.10", False)
+
+
+def test_online_tables_have_the_authors_values_and_the_times() -> None:
+    curves = [
+        {"size": size, "unbiased": unbiased, "replication": at, "seen": 40, "objective": 0.5 + at}
+        for size in onlineregression.SIZES
+        for unbiased in (True, False)
+        for at in (0, 1)
+    ]
+    seconds = {(size, unbiased): float(size) for size in (4, 16, 50) for unbiased in (True, False)}
+    ends = onlineregression.end_table(onlineregression.summary(curves), seconds)
+    assert ends[1] == ["4", "unbiased", "0.35 (0.03)", "1.000 ± 0.500", "4.0"]
+    points = [
+        {"size": size, "kind": kind, "accuracy": 0.8 + at / 10, "label_gap": 0.1, "kolmogorov": 0.2}
+        for size in (16, 4)
+        for kind in onlineclassification.KINDS
+        for at in (0, 1)
+    ]
+    means = onlineclassification.means_table(points, seconds)
+    assert [line[:4] for line in means[1:]] == [
+        ["4", "no penalty", "", "0.850 ± 0.050"],
+        ["4", "biased", "0.769 / 0", "0.850 ± 0.050"],
+        ["4", "unbiased", "0.826 / 0.058", "0.850 ± 0.050"],
+        *(["16", kind, "", "0.850 ± 0.050"] for kind in onlineclassification.KINDS),
+    ]
+    assert {line[-1] for line in means[4:]} == {"16.0"}

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from test_fairkde import simulated
 
 from metrifair.errors import DataError
@@ -209,3 +211,11 @@ def test_an_empty_cell_is_named() -> None:
     y[a == 1] = 0
     with pytest.raises(DataError, match="group 1"):
         LabelBiasClassifier(LogisticRegression(), criterion="equalized_odds").fit(x, y, sensitive_features=a)
+
+
+@pytest.mark.parametrize("learner", [GaussianNB(), FairClassifier(0.5), make_pipeline(LogisticRegression())])
+def test_a_learner_that_cannot_go_on_is_refused_before_anything_is_trained(learner: Any) -> None:
+    x, y, a = simulated(40)
+    model = LabelBiasClassifier(learner, warm_start=True, rounds=1)
+    with pytest.raises(DataError, match=r"warm_start=True goes on from the round before, which .* cannot"):
+        model.fit(x, y, sensitive_features=a)

@@ -121,14 +121,3 @@ def test_a_stack_of_networks_equals_its_members() -> None:
         alone = ReweighingClassifier(**model.get_params(deep=False)).fit(x[own], y[own], sensitive_features=a[own])
         np.testing.assert_allclose(model.weights_, alone.weights_)
         np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), rtol=1e-3, atol=1e-4)
-
-
-def test_agrees_with_aif360() -> None:
-    preprocessing = pytest.importorskip("aif360.algorithms.preprocessing")
-    datasets = pytest.importorskip("aif360.datasets")
-    pandas = pytest.importorskip("pandas")
-    x, y, a = simulated(200)
-    frame = pandas.DataFrame({"x": x[:, 0], "y": y, "a": a})
-    data = datasets.BinaryLabelDataset(df=frame, label_names=["y"], protected_attribute_names=["a"])
-    theirs = preprocessing.Reweighing([{"a": 0}], [{"a": 1}]).fit_transform(data).instance_weights
-    np.testing.assert_allclose(independence_weights(y, a), theirs)

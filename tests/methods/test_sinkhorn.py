@@ -17,8 +17,12 @@ from sklearn.exceptions import ConvergenceWarning
 from test_fairkde import gap, simulated
 
 from metrifair.errors import DataError, Diverged
-from metrifair.methods.sinkhorn import SinkhornClassifier, fit_stack, forward
-from metrifair.methods.transport import Sinkhorn, _Problem, sinkhorn_divergence
+from metrifair.methods import sinkhorn
+from metrifair.methods.alignment import forward
+from metrifair.methods.clouds import Points, by_coordinate, distinct, uniform
+from metrifair.methods.entropic import Problem
+from metrifair.methods.sinkhorn import SinkhornClassifier, fit_stack
+from metrifair.methods.transport import Sinkhorn, sinkhorn_divergence
 from metrifair.models import Network
 
 
@@ -62,24 +66,114 @@ def test_gradients_are_those_of_the_entropic_value(block: int | None) -> None:
     assert torch.autograd.gradcheck(value, (u, v), eps=1e-6, atol=1e-6)
 
 
-def by_pot(x: Any, y: Any, epsilon: float) -> tuple[float, float]:
+def by_pot(x: Any, y: Any, a: Any, b: Any, epsilon: float) -> tuple[float, float]:
     """Entropic value (relative to the product measure) and cost of the plan."""
-    a, b = np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y))
     cost = ot.dist(x, y, metric="euclidean")
     plan = ot.sinkhorn(a, b, cost, epsilon, method="sinkhorn_log", stopThr=1e-11, numItermax=10_000)
     relative = np.sum(plan * np.log(np.maximum(plan, 1e-300) / np.outer(a, b)))
     return float((plan * cost).sum() + epsilon * relative), float((plan * cost).sum())
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "m", "d", "epsilon"), [(5, 8, 1, 0.2), (12, 30, 4, 0.4), (25, 10, 16, 1.0)])
-def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float) -> None:
+def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float, weighted: bool) -> None:
     u, v = clouds(n, m, d)
-    parts = [by_pot(x, y, epsilon) for x, y in ((u, v), (u, u), (v, v))]
+    rng = np.random.default_rng(1)
+    weights = [rng.uniform(0.1, 1, size) if weighted else np.ones(size) for size in (n, m)]
+    a, b = (weight / weight.sum() for weight in weights)
+    parts = [by_pot(*problem, epsilon) for problem in ((u, v, a, b), (u, u, a, a), (v, v, b, b))]
     expected = [both - (first + second) / 2 for both, first, second in zip(*parts, strict=True)]
+    given = {"u_weights": weights[0], "v_weights": weights[1]} if weighted else {}
     for block in (None, 3):
-        value, sharp = (sinkhorn_divergence(u, v, epsilon=epsilon, sharp=kind, block=block) for kind in (False, True))
+        value, sharp = (
+            sinkhorn_divergence(u, v, **given, epsilon=epsilon, sharp=kind, block=block) for kind in (False, True)
+        )
         assert float(value) == pytest.approx(expected[0], abs=1e-8)
         assert float(sharp) == pytest.approx(expected[1], abs=1e-7)
+
+
+def measured(u: Any, v: Any, a: Any = None, b: Any = None, **options: Any) -> tuple[Any, ...]:
+    """Value, sharp value and the gradients at both clouds."""
+    first, second = (torch.tensor(cloud, dtype=torch.float64, requires_grad=True) for cloud in (u, v))
+    options = {"u_weights": a, "v_weights": b, "epsilon": 0.5, "tolerance": 1e-11, **options}
+    value = sinkhorn_divergence(first, second, **options)
+    slopes = torch.autograd.grad(value, (first, second))
+    sharp = sinkhorn_divergence(u, v, sharp=True, **options)
+    return float(value.detach()), float(sharp), *(slope.numpy() for slope in slopes)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+COUNTS = st.lists(st.integers(1, 4), min_size=1, max_size=6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(COUNTS, COUNTS, st.sampled_from([None, 2]))
+def test_whole_weights_are_repeated_points(a: list[int], b: list[int], block: int | None) -> None:
+    """The slope of a weighted point is the sum over its copies."""
+    u, v = clouds(len(a), len(b), 2)
+    value, sharp, *slopes = measured(np.repeat(u, a, 0), np.repeat(v, b, 0), block=block)
+    firsts = [np.cumsum([0, *counts[:-1]]) for counts in (a, b)]
+    summed = [np.add.reduceat(slope, first) for slope, first in zip(slopes, firsts, strict=True)]
+    assert_same(measured(u, v, a, b, block=block), (value, sharp, *summed))
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.09, 0.01)])
+def test_splitting_a_point_changes_nothing(shares: tuple[float, ...]) -> None:
+    u, v = clouds(5, 7, 3)
+    a, b = np.arange(1.0, 6), np.arange(2.0, 9)
+    value, sharp, at_u, at_v = measured(u, v, a, b)
+    split = np.repeat(u, [len(shares), 1, 1, 1, 1], 0)
+    found = measured(split, v, [*(share * a[0] for share in shares), *a[1:]], b)
+    assert_same(found, (value, sharp, np.concatenate([np.outer(shares, at_u[0]), at_u[1:]]), at_v))
+
+
+def test_weighted_gradients_are_those_of_the_entropic_value() -> None:
+    u, v = (torch.as_tensor(cloud).requires_grad_() for cloud in clouds(5, 6, 2))
+
+    def value(*both: Any) -> Any:
+        return sinkhorn_divergence(*both, u_weights=range(1, 6), v_weights=range(1, 7), tolerance=1e-12)
+
+    assert torch.autograd.gradcheck(value, (u, v), eps=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("sweeps", [7, 20])
+def test_a_padded_cloud_takes_the_same_sweeps(sweeps: int) -> None:
+    """Copies that share a weight: also before they have converged, Anderson's steps are those of the cloud itself."""
+    u, v = (
+        Points(cloud, np.arange(1, 1 + len(cloud)) / sum(range(1 + len(cloud)))) for cloud in clouds(9, 12, 3, scale=3)
+    )
+    solver = Sinkhorn(max_iterations=sweeps, tolerance=1e-300)
+    found = [
+        solver.divergence(
+            *(torch.as_tensor(one.rows) for one in pair),
+            weights=(torch.as_tensor(pair[0].weight), torch.as_tensor(pair[1].weight)),
+        )
+        for pair in ((u, v), (u.padded(20), v.padded(13)))
+    ]
+    assert [one.potentials[2][0].shape[-1] for one in found] == [9, 20]
+    assert not found[0].converged
+    assert float(found[1].value) == pytest.approx(float(found[0].value), abs=1e-10)
+    assert (
+        abs(float(sinkhorn_divergence(u.rows, v.rows, u_weights=u.weight, v_weights=v.weight) - found[0].value)) > 1e-7
+    )
+
+
+def test_distinct_rows_keep_the_measure_and_their_order() -> None:
+    rows = np.array([[3.0, 1.0], [1.0, 2.0], [3.0, 1.0], [1.0, 0.0]])
+    found = distinct(rows)
+    np.testing.assert_array_equal(found.rows, rows[[0, 1, 3]])
+    np.testing.assert_array_equal(found.weight, [0.5, 0.25, 0.25])
+
+
+def test_distances_by_coordinate_are_distances() -> None:
+    """They are taken on CUDA; points that coincide are at a distance of exactly 0."""
+    u, v = (torch.as_tensor(np.stack([cloud, 100 * cloud])) for cloud in clouds(6, 8, 3))
+    torch.testing.assert_close(by_coordinate(u, v), torch.cdist(u, v))
+    assert (by_coordinate(u, u).diagonal(dim1=-2, dim2=-1) == 0).all()
 
 
 @settings(max_examples=20, deadline=None)
@@ -131,7 +225,7 @@ def test_single_precision_is_near_double() -> None:
 
 def test_blocks_give_the_same_sweeps() -> None:
     u, v = (torch.as_tensor(cloud) for cloud in clouds(7, 9, 3, scale=5))
-    whole, parts = (_Problem(u, v, block) for block in (None, 2))
+    whole, parts = (Problem(u, v, uniform(u), uniform(v), block) for block in (None, 2))
     for one, other in zip(whole.start(), parts.start(), strict=True):
         torch.testing.assert_close(one, other)
     plans = [torch.cat([plan for _, _, plan in problem.plans(*whole.start())()]) for problem in (whole, parts)]
@@ -176,6 +270,10 @@ def test_the_cap_warns() -> None:
         ([], {}, "u must"),
         ([float("nan")], {}, "u must"),
         ([[0.0, 1.0]], {}, "dimension"),
+        ([0.0], {"u_weights": [1.0, 1.0]}, "u_weights must hold one weight for each of the 1 points"),
+        ([0.0, 1.0], {"u_weights": [1.0, 0.0]}, "u_weights must be positive"),
+        ([0.0], {"v_weights": [float("inf")]}, "v_weights must be positive"),
+        ([0.0], {"v_weights": 1.0}, "v_weights must hold"),
     ],
 )
 def test_the_divergence_refuses(u: Any, options: dict[str, Any], named: str) -> None:
@@ -220,7 +318,9 @@ def descended(x: Any, y: Any, a: Any, strength: float, *, level: str, among: Any
 @pytest.mark.parametrize("level", ["hidden", "output"])
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
 def test_follows_descent_with_the_plans_of_pot(criterion: str, level: Any) -> None:
+    """Which takes all rows as they come, also those that are there twice."""
     x, y, a = simulated(40)
+    x[20:36] = x[:16]
     among = y == 1 if criterion == "equal_opportunity" else y >= 0
     expected = descended(x, y, a, 2.0, level=level, among=among)
     for options in ({}, {"block": 7}):
@@ -237,20 +337,45 @@ def test_strength_0_is_plain_descent() -> None:
     assert model.divergence_ == 0
 
 
-def test_a_stack_equals_its_members() -> None:
+def repeated() -> tuple[Any, Any, Any, list[Any]]:
+    """Seeds with rows of their own: other numbers of them, and some more than once."""
     x, y, a = simulated(60)
-    rows = [np.arange(0, 50), np.arange(10, 60)]
-    template = SinkhornClassifier(**QUICK)
-    for limit in (4 * 2**30, 4 * 8 * 40**2):  # all strengths at once, or one after the other
-        template.set_params(memory_limit=limit)
-        stack = fit_stack(template, x, y, a, strengths=[0.0, 0.3, 3.0], seeds=[2, 7], rows=rows)
-        for model in stack:
-            assert model is not None
-            own = rows[0 if model.random_state == 2 else 1]
-            alone = SinkhornClassifier(**model.get_params()).fit(x[own], y[own], sensitive_features=a[own])
-            np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), atol=1e-6)
-            if model.strength:
-                assert model.divergence_ == pytest.approx(alone.divergence_, abs=1e-6)
+    x[:30] = x[:30].round()
+    return x, y, a, [np.arange(50), np.arange(10, 60), np.concatenate([np.arange(5, 45), np.arange(9)])]
+
+
+@pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
+@pytest.mark.parametrize(("models", "stacks"), [(1, 9), (2, 6), (3, 3), (7, 2), (1000, 1)])
+def test_a_stack_equals_its_members(models: int, stacks: int, criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are trained at once: one, some strengths of a seed, a seed, some seeds, all."""
+    x, y, a, rows = repeated()
+    among = y == 1 if criterion == "equal_opportunity" else y >= 0
+    clouds = [x[own][among[own] & (a[own] == code)] for own in rows for code in (0, 1)]
+    most = max(len(np.unique(cloud, axis=0)) for cloud in clouds)
+    assert most < max(map(len, clouds))
+    seen: list[int] = []
+    descend = sinkhorn._descend
+    monkeypatch.setattr(sinkhorn, "_STACKS_SEEDS", ("cpu",))
+    monkeypatch.setattr(sinkhorn, "_descend", lambda *given: [seen.append(1), descend(*given)][1])
+    template = SinkhornClassifier(criterion=criterion, memory_limit=models * Sinkhorn().memory(most, 1, 8), **QUICK)
+    stack = fit_stack(template, x, y, a, strengths=[0.0, 0.3, 3.0], seeds=[2, 7, 8], rows=rows)
+    assert len(seen) == stacks
+    for model, own in zip(stack, (own for own in rows for _ in range(3)), strict=True):
+        assert model is not None
+        alone = SinkhornClassifier(**model.get_params()).fit(x[own], y[own], sensitive_features=a[own])
+        np.testing.assert_allclose(model.decision_function(x), alone.decision_function(x), atol=1e-6)
+        if model.strength:
+            assert model.divergence_ == pytest.approx(alone.divergence_, abs=1e-6)
+
+
+def test_only_networks_that_remain_are_warned_about() -> None:
+    """One that is lost says nothing of the others; one whose plans are loose does."""
+    x, y, a = simulated(40)
+    calm = SinkhornClassifier(**{**QUICK, "epochs": 3, "learning_rate": 20.0})
+    stack = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
+    assert [model is None for model in stack] == [False, True]
+    with pytest.warns(ConvergenceWarning, match="2 iterations"):
+        fit_stack(calm.set_params(max_iterations=2), x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
 
 
 def test_strength_makes_groups_alike() -> None:
@@ -286,13 +411,14 @@ def test_hidden_layers_and_outputs_are_those_of_the_network() -> None:
 def test_memory_is_refused_before_it_is_taken() -> None:
     """A terabyte would be needed: allocation itself would fail."""
     n = 200_000
-    x, y = np.zeros((n, 1)), np.arange(n) % 2
+    x, y = np.arange(n, dtype=float)[:, None], np.arange(n) % 2
     with pytest.raises(MemoryError, match="block"):
         SinkhornClassifier().fit(x, y, sensitive_features=np.arange(n) // 2 % 2)
     x, y, a = simulated(40)
     with pytest.raises(MemoryError, match="memory_limit"):
         SinkhornClassifier(memory_limit=1000).fit(x, y, sensitive_features=a)
     SinkhornClassifier(0.0, memory_limit=1000, epochs=1).fit(x, y, sensitive_features=a)  # no transport
+    SinkhornClassifier(memory_limit=1000, epochs=1).fit(np.sign(x), y, sensitive_features=a)  # few distinct points
 
 
 MEASURED = """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metrifair.auditing.decisions import Threshold
 from metrifair.auditing.evidence import Plan
 from metrifair.auditing.inputs import Given
 from metrifair.cells import Contrast
@@ -25,7 +26,7 @@ class Request:
 
     criteria: tuple[Criterion, ...]
     plan: Plan
-    threshold: float | None
+    threshold: Threshold
     contrast: Contrast
     score_range: tuple[float, float] | None  # that holds all scores, seen or not; None: not known
 
@@ -35,7 +36,7 @@ def requested(
     *,
     criteria: Sequence[str | Criterion] | str | Criterion | None,
     metrics: Sequence[str] | str | None,
-    threshold: float | None,
+    threshold: Threshold,
     confidence: float,
     contrast: Contrast,
     score_range: tuple[float, float] | None,
@@ -54,7 +55,7 @@ def requested(
     return Request(
         criteria_of(criteria, data),
         plan,
-        finite_number("threshold", threshold),
+        threshold_asked(threshold),
         contrast,
         known_range(score_range, data),
     )
@@ -99,12 +100,12 @@ def whole_number(name: str, value: int, *, least: int) -> int:
     return int(value)
 
 
-def finite_number(name: str, value: float | None) -> float | None:
-    """A finite number or None."""
-    if value is None:
-        return None
+def threshold_asked(value: Threshold) -> Threshold:
+    """A finite number, "auto" or None."""
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-        raise DataError(f"{name} must be a finite number or None, got {value!r}")
+        raise DataError(f"threshold must be a finite number, 'auto' or None, got {value!r}")
     return float(value)
 
 

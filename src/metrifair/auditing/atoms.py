@@ -5,7 +5,7 @@ That is all a distance on the line needs; resampling changes the weights and lea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch import Tensor
 from metrifair.metrics.catalog import facts
 from metrifair.metrics.cdf import Merged
 from metrifair.metrics.kernel import kernel_function
+from metrifair.metrics.witness import Witness, witness
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -111,22 +112,23 @@ def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metric
     """
     # Sums of counts are exact, those of shares are not.
     below = [np.cumsum(side, axis=-1) / side.sum(-1, keepdims=True) for side in (left, right)]
-    found = _distances(values, shares(left) - shares(right), below[0] - below[1], metrics)
+    found = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], metrics)
     return {metric: np.minimum(value, facts(metric).most) for metric, value in found.items()}
 
 
 def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
     """The same from the left side's shares less the right side's, (..., k), which need be no such difference."""
-    return _distances(values, signed, np.cumsum(signed, axis=-1), metrics)
+    return _distances(values, lambda: signed, np.cumsum(signed, axis=-1), metrics)
 
 
-def _distances(values: Floats, signed: Floats, below: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
+def _distances(
+    values: Floats, signed: Callable[[], Floats], below: Floats, metrics: Sequence[str]
+) -> dict[str, Floats]:
     if len(values) == 1:  # all scores are equal
-        return {metric: np.zeros(signed.shape[:-1]) for metric in metrics}
-    difference = torch.from_numpy(signed)
-    points = torch.from_numpy(values).expand(difference.shape)
-    both = Merged(points, torch.from_numpy(below), torch.zeros(()))
-    return {metric: _distance(metric, both, difference).numpy() for metric in metrics}
+        return {metric: np.zeros(below.shape[:-1]) for metric in metrics}
+    points, differences = torch.from_numpy(values), torch.from_numpy(below)
+    none = torch.zeros((), dtype=differences.dtype)
+    return {metric: _distance(metric, points, differences, none, signed).numpy() for metric in metrics}
 
 
 def shares(weights: NDArray[Any]) -> Floats:
@@ -135,21 +137,24 @@ def shares(weights: NDArray[Any]) -> Floats:
     return found
 
 
-def _distance(metric: str, both: Merged, signed: Tensor) -> Tensor:
+def _distance(metric: str, points: Tensor, below: Tensor, none: Tensor, signed: Callable[[], Floats]) -> Tensor:
     of_merged = facts(metric).of_merged
-    return _mean_kernel(both.points, signed) if of_merged is None else of_merged(both)
+    if of_merged is None:
+        return _mean_kernel(points, torch.from_numpy(signed()))
+    # One row of points serves all rows of differences, unless scores are looked up one by one.
+    own = points.expand(below.shape) if metric == "total_variation" else points
+    return of_merged(Merged(own, below, none))
 
 
 def _mean_kernel(points: Tensor, signed: Tensor) -> Tensor:
     """Sum of signed_i signed_j K(z_i, z_j), in blocks of columns; the kernel is the default one of mmd_squared."""
-    line = points[(0,) * (points.ndim - 1)]
-    kernel = kernel_function("gaussian", 1.0, line)
-    width = max(1, _BLOCK // len(line))
+    kernel = kernel_function("gaussian", 1.0, points)
+    width = max(1, _BLOCK // len(points))
     parts = [
-        ((signed @ kernel(line.unsqueeze(-1), line[start : start + width])) * signed[..., start : start + width]).sum(
-            -1
-        )
-        for start in range(0, len(line), width)
+        (
+            (signed @ kernel(points.unsqueeze(-1), points[start : start + width])) * signed[..., start : start + width]
+        ).sum(-1)
+        for start in range(0, len(points), width)
     ]
     return torch.stack(parts).sum(0)
 
@@ -173,6 +178,17 @@ def _spread(metric: str, values: Floats, shares: Floats) -> float:
         below = np.cumsum(shares)[:-1]
         return float(2 * (below * (1 - below) * np.diff(values)).sum())
     return 1.0 - float(_mean_kernel(torch.from_numpy(values), torch.from_numpy(shares)))
+
+
+def utility_of(metric: str, found: Atoms) -> Witness:
+    """The utility that tells the two sides apart best.
+
+    >>> utility_of("wasserstein", atoms(np.array([0.0, 1, 3]), np.array([True, False, False]))).gap
+    2.0
+    """
+    # As tensors: that these are numbers need not be found out many thousand times.
+    values, left, right = (torch.as_tensor(np.require(part, np.float64, ["C", "W"])) for part in found)
+    return witness(values, values, metric=metric, u_weights=left, v_weights=right)
 
 
 class Gap(NamedTuple):

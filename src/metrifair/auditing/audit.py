@@ -11,6 +11,7 @@ import numpy as np
 
 from metrifair.auditing.asking import requested
 from metrifair.auditing.conducting import conducted
+from metrifair.auditing.decisions import Threshold
 from metrifair.auditing.frames import Backend, frame_of, json_of, table_of
 from metrifair.auditing.inputs import given
 from metrifair.auditing.remarks import worst_of
@@ -129,7 +130,7 @@ def audit(
     sample_weight: Table | None = None,
     criteria: Sequence[str | Criterion] | str | Criterion | None = None,
     metrics: Sequence[str] | str | None = None,
-    threshold: float | None = 0.5,
+    threshold: Threshold = "auto",
     confidence: float = 0.95,
     random_state: Any = None,
     contrast: Contrast = "pairs",
@@ -139,6 +140,7 @@ def audit(
     score_range: tuple[float, float] | None = None,
     resamples: int = 500,
     permutations: int = 999,
+    most_groups: int | None = None,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -158,10 +160,13 @@ def audit(
         also equal opportunity and predictive equality (together they are equalized odds), with more labels equalized
         odds. Risk parity needs to know its ``loss``
     metrics : names; kolmogorov, wasserstein and energy by default
-    threshold : scores from here on are decisions for; None: no decisions. Scores 0 and 1 are decisions themselves
+    threshold : scores from here on are decisions for; "auto": 0.5 for probabilities, and no decisions for scores of
+        another scale; None: no decisions. Scores 0 and 1 are decisions themselves
     score_range : lowest and highest score that can occur; [0, 1] for probabilities. Without it only the Kolmogorov
         distance is certified
     resamples, permutations : how many, for intervals and p-values; 0: none
+    most_groups : groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are
+        more than 30 with fewer than two samples each on average: such a column holds ids or measurements
 
     Examples
     --------
@@ -181,6 +186,7 @@ def audit(
         intersectional=intersectional,
         pos_label=pos_label,
         loss=loss,
+        most_groups=most_groups,
     )
     request = requested(
         data,

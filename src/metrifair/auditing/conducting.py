@@ -19,7 +19,15 @@ from metrifair.auditing.comparing import (
     present_groups,
 )
 from metrifair.auditing.curves import curves_of
-from metrifair.auditing.decisions import are_decisions, counted, decided, deciding, decisions_of, ratio_interval
+from metrifair.auditing.decisions import (
+    Threshold,
+    are_decisions,
+    counted,
+    decided,
+    deciding,
+    decisions_of,
+    ratio_interval,
+)
 from metrifair.auditing.evidence import Plan, findings_of, plan_for
 from metrifair.auditing.explaining import quoted
 from metrifair.auditing.inputs import Given, Part, parts, strata_of
@@ -90,7 +98,7 @@ def _for_score(plan: Plan, part: Part, request: Request) -> Plan:
     return replace(plan, width=high - low)
 
 
-def _threshold(data: Given, threshold: float | None) -> tuple[float | None, list[Note]]:
+def _threshold(data: Given, threshold: Threshold) -> tuple[float | None, list[Note]]:
     if data.score is None:
         return None, []
     return deciding(threshold, decisions=are_decisions(data.score), probabilities=data.probabilities)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from statistics import NormalDist
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,28 +16,32 @@ from metrifair.errors import DataError
 from metrifair.findings import Decisions, GroupRates, Note
 from metrifair.points import Interval
 
-DEFAULT_THRESHOLD = 0.5
+DEFAULT_THRESHOLD = 0.5  # of probabilities
+Threshold: TypeAlias = float | Literal["auto"] | None
+"""Scores from here on are decisions for; "auto": 0.5 for probabilities, none for other scores; None: no decisions."""
 
 _FEWEST = 2  # samples of a group
 
 
-def deciding(threshold: float | None, *, decisions: bool, probabilities: bool) -> tuple[float | None, list[Note]]:
+def deciding(threshold: Threshold, *, decisions: bool, probabilities: bool) -> tuple[float | None, list[Note]]:
     """The threshold at which decisions are made; None where there are none, with a note where that may surprise.
 
     ``decisions`` says that the scores are 0 and 1, decisions themselves.
 
-    >>> deciding(0.7, decisions=False, probabilities=True)
-    (0.7, [])
+    >>> deciding("auto", decisions=False, probabilities=True), deciding(0.5, decisions=False, probabilities=False)
+    ((0.5, []), (0.5, []))
     """
     if decisions:
         return DEFAULT_THRESHOLD, []
-    if threshold == DEFAULT_THRESHOLD and not probabilities:
-        text = (
-            f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
-            "threshold for them. Pass threshold=... to see selection rates."
-        )
-        return None, [Note("exactness", text)]
-    return threshold, []
+    if threshold != "auto":
+        return threshold, []
+    if probabilities:
+        return DEFAULT_THRESHOLD, []
+    text = (
+        f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
+        "threshold for them. Pass threshold=... to see selection rates."
+    )
+    return None, [Note("exactness", text)]
 
 
 def decided(score: Floats, threshold: float | None) -> NDArray[np.bool_]:

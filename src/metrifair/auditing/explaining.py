@@ -6,9 +6,8 @@ from math import ceil, floor, log10
 
 import numpy as np
 
-from metrifair.auditing.atoms import Atoms, Gap, largest_gap
+from metrifair.auditing.atoms import Atoms, Gap, largest_gap, utility_of
 from metrifair.findings import WitnessCurve
-from metrifair.metrics.witness import witness
 from metrifair.report.scales import percent_text
 
 _GRID = 100
@@ -36,7 +35,7 @@ def quoted(name: str) -> str:
 
 def witness_curve(metric: str, found: Atoms) -> WitnessCurve:
     """The utility that shows the gap, on at most 101 scores that include the one of the largest gap."""
-    utility = witness(found.values, found.values, metric=metric, u_weights=found.left, v_weights=found.right)
+    utility = utility_of(metric, found)
     grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
     return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
 

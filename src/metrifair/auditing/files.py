@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.asking import finite_number, metric_names, requested
+from metrifair.auditing.asking import metric_names, requested, threshold_asked
 from metrifair.auditing.audit import Audit, audit
-from metrifair.auditing.decisions import DEFAULT_THRESHOLD
-from metrifair.auditing.inputs import given
+from metrifair.auditing.decisions import DEFAULT_THRESHOLD, Threshold
+from metrifair.auditing.inputs import given, groups_allowed
 from metrifair.auditing.large.cellwise import Cells, left_out_notes
 from metrifair.auditing.large.coding import Roles, decoded, levels_for, numbers
 from metrifair.auditing.large.rows import Rows, check_finite, usable
@@ -41,7 +41,7 @@ def audit_file(
     weight: str | None = None,
     criteria: Sequence[str | Criterion] | str | Criterion | None = None,
     metrics: Sequence[str] | str | None = None,
-    threshold: float | None = DEFAULT_THRESHOLD,
+    threshold: Threshold = "auto",
     confidence: float = 0.95,
     random_state: Any = None,
     tolerance: float = 1e-5,
@@ -52,6 +52,7 @@ def audit_file(
     score_range: tuple[float, float] | None = None,
     resamples: int = 500,
     permutations: int = 999,
+    most_groups: int | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -93,7 +94,8 @@ def audit_file(
         "resamples": resamples,
         "permutations": permutations,
     }
-    meaning = {"intersectional": intersectional, "pos_label": pos_label, "loss": loss}
+    meaning = {"intersectional": intersectional, "pos_label": pos_label, "loss": loss, "most_groups": most_groups}
+    groups_allowed(most_groups)
     check_switches(intersectional=intersectional)
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
         raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
@@ -126,6 +128,9 @@ def _names(role: str, given_names: str | Sequence[str] | None) -> tuple[str, ...
 
 
 def _check_columns(source: Source, roles: Roles) -> None:
+    for role, name in (("label", roles.label), ("weight", roles.weight)):
+        if name == roles.score:
+            raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
     source.check(score=roles.score, label=roles.label, weight=roles.weight)
     for name in roles.groups:
         source.check(group=name)
@@ -184,15 +189,17 @@ def _counted(
 ) -> Audit:
     """The audit of rows that are too many to hold."""
     check_metrics(metric_names(options["metrics"]))
-    threshold = finite_number("threshold", options["threshold"])
-    rows = Rows(source, roles)
-    survey, tally = rows.surveyed(DEFAULT_THRESHOLD if threshold is None else threshold)
+    threshold = threshold_asked(options["threshold"])
+    most = groups_allowed(meaning["most_groups"])
+    rows = Rows(source, roles, most)
+    survey, tally = rows.surveyed(threshold if isinstance(threshold, float) else DEFAULT_THRESHOLD)
     _check_some(source, roles, survey.rows)
     codes = list(np.array(rows.cells).T)
     columns = decoded(roles, rows.levels, codes, is_text=source.is_text)
     ends = np.full(len(rows.cells), survey.low)
     ends[-1] = survey.high  # all that is asked of the predictions is their range
-    data = given(ends, **columns, **{**meaning, "pos_label": _positive(meaning["pos_label"], columns["y_true"])})
+    pos_label = _positive(meaning["pos_label"], columns["y_true"])
+    data = given(ends, **columns, **{**meaning, "pos_label": pos_label, "most_groups": most})
     request = requested(data, **options)
     cells = Cells(data, tally, roles.weight is not None)
     return Audit(streamed(rows, cells, survey, request, generator, tolerance=tolerance))

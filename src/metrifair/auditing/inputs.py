@@ -20,7 +20,9 @@ from metrifair.errors import DataError
 from metrifair.measuring import labels_of, positive_of, predictions_of, scores_of, weights_of
 from metrifair.tables import Groups, Table, columns, group_codes, is_missing, levels, same_length, stratum_codes
 
-MOST_GROUPS = 10_000
+MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
+MOST_LEVELS = 10_000  # that can be told apart
+_FEW_GROUPS = 30  # up to so many may be as small as they like
 _MOST_CLASSES = 20  # whole numbers with more values than this are measurements, not classes
 _NOBODY = Attribute("nobody", ("one", "other"))
 
@@ -82,6 +84,7 @@ def given(
     intersectional: bool = False,
     pos_label: object = None,
     loss: str | None = None,
+    most_groups: int | None = None,
 ) -> Given:
     """The arguments, checked."""
     prediction = predictions_of(y_pred)
@@ -96,8 +99,8 @@ def given(
         control_features=None if strata is None else strata[0],
         sample_weight=sample_weight,
     )
-    for attribute in groups.attributes:
-        check_groups(attribute.name, len(attribute.groups))
+    for attribute, codes in zip(groups.attributes, groups.codes.T, strict=True):
+        check_groups(attribute.name, len(attribute.groups), int((codes >= 0).sum()), most_groups)
     weights = weights_of(sample_weight)
     classes = () if y_true is None else _classes(y_true)
     positive = positive_of(classes, pos_label)
@@ -114,15 +117,36 @@ def given(
     )
 
 
-def check_groups(attribute: str, groups: int) -> None:
-    """Raise a DataError unless there are two groups to compare, and not more than an audit can list."""
+def check_groups(attribute: str, groups: int, samples: int, most: int | None = None) -> None:
+    """Raise a DataError unless there are two groups to compare, and not more than were meant.
+
+    An id, a date or a measurement makes a group of each value: there are then very many of them, or hardly any has two
+    samples. ``most`` groups are compared where the user says so.
+    """
     if groups < 2:
         raise DataError(f"{attribute} must hold at least two groups, got {groups}; there is nobody to compare with")
-    if groups > MOST_GROUPS:
-        raise DataError(
-            f"{attribute} holds {groups:,} groups, an audit compares at most {MOST_GROUPS:,}; merge groups, or cut "
-            "numbers such as ages into ranges"
-        )
+    if groups > groups_allowed(most):
+        raise too_many_groups(attribute, f"{groups:,} different values", groups)
+    if most is None and groups > _FEW_GROUPS and 2 * groups > samples:
+        raise too_many_groups(attribute, f"{groups:,} different values in {samples:,} samples", groups)
+
+
+def groups_allowed(most: int | None) -> int:
+    """How many groups may be compared; a DataError where ``most`` is no such number."""
+    if most is None:
+        return MOST_GROUPS
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 2 <= most <= MOST_LEVELS:
+        raise DataError(f"most_groups must be a whole number from 2 to {MOST_LEVELS:,}, or None, got {most!r}")
+    return int(most)
+
+
+def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
+    """What is wrong with a column that makes so many groups, and what to do about it."""
+    insist = f"; pass most_groups={groups} if each value is a group" if groups <= MOST_LEVELS else ""
+    return DataError(
+        f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare; name another "
+        f"column, or cut its values into a few ranges first{insist}"
+    )
 
 
 def _classes(y_true: Table) -> tuple[object, ...]:

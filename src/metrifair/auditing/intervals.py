@@ -23,17 +23,19 @@ from metrifair.auditing.atoms import (
     distances_between,
     distances_of,
     shares,
+    utility_of,
 )
 from metrifair.certificates import dkw_radius
 from metrifair.errors import DataError
 from metrifair.metrics.catalog import facts
-from metrifair.metrics.witness import witness
 from metrifair.points import Interval
 
 RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
+_MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
 _MANY_ROWS = 2**15
+_MANY_COUNTS = 2**12
 _NORMAL = 30  # rows whose sum, each drawn a random number of times, is as good as normal
 _FEWEST = 2  # samples of either side
 _MAXIMA = ("kolmogorov", "total_variation")
@@ -77,7 +79,7 @@ def bootstrap(
     Dvoretzky, Kiefer and Wolfowitz allows for, and other distances no interval; nor is any of a single sample.
     """
     observed = shares(found.left) - shares(found.right)
-    told = {metric: _utility(found, metric) for metric in metrics}
+    told: dict[str, Floats] = {metric: utility_of(metric, found)(found.values) for metric in metrics}
     margins = _margins(found, rows, told, confidence)
     if not margins:
         return {}
@@ -156,12 +158,6 @@ def spread_of(values: Floats) -> float:
     return largest * float((values / largest).std()) if largest > 0 else 0.0
 
 
-def _utility(found: Atoms, metric: str) -> Floats:
-    utility = witness(found.values, found.values, metric=metric, u_weights=found.left, v_weights=found.right)
-    values: Floats = utility(found.values)
-    return values
-
-
 def _blocks(count: int, width: int) -> Iterator[int]:
     size = max(1, _BLOCK // width)
     for start in range(0, count, size):
@@ -177,9 +173,14 @@ def _resampled(found: Atoms, rows: Sequence[Rows], count: int, generator: np.ran
     return left - right
 
 
-def resampled_counts(counts: NDArray[Any], resamples: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Counts (k,) of as many samples drawn with replacement: (resamples, k)."""
+def resampled_counts(counts: NDArray[Any], resamples: int, generator: np.random.Generator) -> NDArray[Any]:
+    """Counts (k,) of as many samples drawn with replacement: (resamples, k); of many samples their number varies."""
     total, atoms = int(counts.sum()), len(counts)
+    if total > max(_MANY_COUNTS, 16 * atoms):
+        drawn = _normal_sums(counts, counts, resamples, generator)
+        few = counts < _NORMAL
+        drawn[:, few] = generator.poisson(counts[few], size=(resamples, int(few.sum())))
+        return drawn
     if total > 4 * atoms:
         return generator.multinomial(total, counts / total, size=resamples)
     # Few samples are faster drawn one by one.
@@ -207,10 +208,7 @@ def _resampled_sums(rows: Rows, atoms: int, resamples: int, generator: np.random
     """The sum at each atom where rows count Poisson numbers of times: normal, unless few rows make up an atom."""
     weights = rows.weights / rows.weights.max()
     mean, variance = (np.bincount(rows.place, part, atoms) for part in (weights, weights**2))
-    drawn = generator.standard_normal((resamples, atoms))
-    drawn *= np.sqrt(variance)
-    drawn += mean
-    np.maximum(drawn, 0.0, out=drawn)
+    drawn = _normal_sums(mean, variance, resamples, generator)
     few = mean**2 < _NORMAL * variance  # the effective number of rows
     own = few[rows.place]
     place, weights = rows.place[own], weights[own]
@@ -218,6 +216,14 @@ def _resampled_sums(rows: Rows, atoms: int, resamples: int, generator: np.random
         times = generator.poisson(1.0, len(place))
         resample[few] = np.bincount(place, weights * times, atoms)[few]
     return drawn
+
+
+def _normal_sums(mean: NDArray[Any], variance: NDArray[Any], resamples: int, generator: np.random.Generator) -> Floats:
+    """Normal numbers (resamples, k) with these means and variances (k,), none of them below 0."""
+    drawn = generator.standard_normal((resamples, len(mean)))
+    drawn *= np.sqrt(variance)
+    drawn += mean
+    return np.maximum(drawn, 0.0, out=drawn)
 
 
 def permutation_p_values(
@@ -232,9 +238,10 @@ def permutation_p_values(
         return dict.fromkeys(metrics)
     observed = distances_of(found.values, found.left, found.right, metrics)
     at_least = dict.fromkeys(metrics, 0)
-    dealt = int(found.left.sum())
-    # Shuffling is the faster way to deal few samples; many share atoms, which are dealt as a whole.
-    method: Literal["count", "marginals"] = "count" if pooled.sum() <= 16 * len(pooled) else "marginals"
+    total, dealt = int(pooled.sum()), int(found.left.sum())
+    # Shuffling is the faster way to deal few samples to one side; many share atoms, which are dealt as a whole.
+    few = total <= _MOST_SHUFFLED and min(dealt, total - dealt) <= 16 * len(pooled)
+    method: Literal["count", "marginals"] = "count" if few else "marginals"
     for count in _blocks(permutations, len(pooled)):
         left = generator.multivariate_hypergeometric(pooled, dealt, size=count, method=method)
         drawn = distances_of(found.values, left, pooled - left, metrics)

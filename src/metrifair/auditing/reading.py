@@ -17,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.choices import check_known, require
+from metrifair.auditing.textfiles import check_readable, named_twice, polars, reading, separator_of
+from metrifair.choices import check_known
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson")
 _TEXT = ("csv", "tsv", "ndjson")
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in small letters: no number, label or target
 _LISTED = 20
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,26 @@ class Source:
     columns: tuple[str, ...]
     texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
+    twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
 
     def check(self, **roles: str | None) -> None:
         """Raise a DataError that lists the columns, unless each of these is one; those that are None are not asked."""
         for role, column in roles.items():
             if column is not None and column not in self.columns:
-                raise DataError(f"{self.name} has no column {column!r} (given as {role}); {self._what_there_is()}")
+                raise DataError(
+                    f"{self.name} has no column {column!r} (given as {role}); {self._what_there_is(column)}"
+                )
+            if column in self.twice:
+                raise self.ambiguous(column)
 
-    def _what_there_is(self) -> str:
+    def ambiguous(self, column: str) -> DataError:
+        """What is wrong with a name that several columns have."""
+        return DataError(f"{self.name} has several columns {column!r}; rename all of them but one")
+
+    def _what_there_is(self, wanted: str) -> str:
+        alike = next((name for name in self.columns if name.strip().lower() == wanted.strip().lower()), None)
+        if alike is not None:
+            return f"did you mean {alike!r}?"
         listed = ", ".join(map(repr, self.columns[:_LISTED])) + (", ..." if len(self.columns) > _LISTED else "")
         if len(self.columns) > 1:
             return f"its columns are {listed}"
@@ -83,7 +97,7 @@ class Source:
                     break
                 first = frame.select(self._in_order(names)).head(wanted)
                 parts.append(self._uniform(first.collect(engine="streaming")))
-            found: pl.DataFrame = _polars().concat(parts, how="vertical_relaxed")
+            found: pl.DataFrame = polars().concat(parts, how="vertical_relaxed")
         return found
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
@@ -91,14 +105,14 @@ class Source:
 
     def _uniform(self, batch: pl.DataFrame) -> pl.DataFrame:
         texts = [name for name in batch.columns if name in self.texts]
-        return batch.cast(dict.fromkeys(texts, _polars().String)) if texts else batch
+        return batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch
 
     def rows(self) -> int | None:
         """How many rows there are, where files say so; None for text, which would have to be read."""
         if self.is_text:
             return None
         with reading(self.name):
-            return sum(int(frame.select(_polars().len()).collect(engine="streaming").item()) for frame in self.frames)
+            return sum(int(frame.select(polars().len()).collect(engine="streaming").item()) for frame in self.frames)
 
 
 @contextmanager
@@ -124,26 +138,6 @@ def opened(
         with copy.open("wb") as target, _bytes_of(given) as stream:
             shutil.copyfileobj(stream, target, 2**20)
         yield _source("standard input" if given == "-" else given, [str(copy)], kind, separator)
-
-
-@contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Say in one sentence what polars found wrong with a file."""
-    errors = _polars().exceptions
-    try:
-        yield
-    except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
-        said = str(error)
-        if "utf-8" in said.lower():
-            raise DataError(f"{name} is not UTF-8 text; save it as UTF-8, or as parquet") from None
-        if "more fields than" in said:
-            raise DataError(f"{name} has a row with more fields than its header; check quotes and separator") from None
-        first = said.strip().split("\n")[0][:200]
-        raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
-
-
-def _polars() -> Any:
-    return require("polars", extra="cli", purpose="auditing files")
 
 
 def _is_pipe(given: str) -> bool:
@@ -186,6 +180,8 @@ def _format_of(name: str) -> str:
     suffix = suffixes[-1].lower() if suffixes else ""
     if suffix in (".gz", ".zst") and len(suffixes) > 1 and SUFFIXES.get(suffixes[-2].lower()) in _TEXT:
         suffix = suffixes[-2].lower()
+    if suffix in _SPREADSHEETS:
+        raise DataError(f"{name} is a spreadsheet; save its sheet as csv")
     if suffix not in SUFFIXES:
         raise DataError(
             f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}; "
@@ -207,46 +203,32 @@ def _source(name: str, files: Sequence[str], format: str | None, separator: str 
             other = min(set(found) ^ set(columns[0]))
             raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
     texts = frozenset(column for column in columns[0] if not _is_plain([schema[column] for schema in schemas]))
-    return Source(name, tuple(frames), columns[0], texts, kind in _TEXT)
+    twice = frozenset(column for file in files for column in named_twice(file, kind, separator))
+    return Source(name, tuple(frames), columns[0], texts, kind in _TEXT, twice)
 
 
 def _is_plain(kinds: Sequence[pl.DataType]) -> bool:
     """True for numbers of any kind, and for columns that are text or booleans in all files."""
-    polars = _polars()
-    return all(kind.is_numeric() for kind in kinds) or set(kinds) <= {polars.String} or set(kinds) <= {polars.Boolean}
+    text, truth = polars().String, polars().Boolean
+    return all(kind.is_numeric() for kind in kinds) or set(kinds) <= {text} or set(kinds) <= {truth}
 
 
 def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:
-    _check_readable(file, name, is_text=kind in _TEXT)
-    polars = _polars()
+    check_readable(file, name, is_text=kind in _TEXT)
+    library = polars()
     scan = {
-        "csv": partial(polars.scan_csv, separator=separator or ",", infer_schema=False, glob=False),
-        "tsv": partial(polars.scan_csv, separator=separator or "\t", infer_schema=False, glob=False),
-        "parquet": partial(polars.scan_parquet, glob=False),
-        "arrow": polars.scan_ipc,
-        "ndjson": polars.scan_ndjson,
+        "csv": partial(library.scan_csv, separator=separator_of(kind, separator), infer_schema=False, glob=False),
+        "tsv": partial(library.scan_csv, separator=separator_of(kind, separator), infer_schema=False, glob=False),
+        "parquet": partial(library.scan_parquet, glob=False),
+        "arrow": library.scan_ipc,
+        "ndjson": library.scan_ndjson,
     }[kind]
     place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
     with reading(name):
         frame: pl.LazyFrame = scan(place)
         names = frame.collect_schema().names()
         if kind == "ndjson":
-            frame = polars.scan_ndjson(place, schema_overrides=dict.fromkeys(names, polars.String))
+            frame = library.scan_ndjson(place, schema_overrides=dict.fromkeys(names, library.String))
     if not names:
         raise DataError(f"{name} has no columns")
     return frame
-
-
-def _check_readable(file: str, name: str, *, is_text: bool) -> None:
-    try:
-        with Path(file).open("rb") as stream:
-            start = stream.read(4096)
-    except PermissionError:
-        raise DataError(f"{name} cannot be read: no permission") from None
-    except OSError as error:
-        raise DataError(f"{name} cannot be read: {error.strerror}") from None
-    if not start:
-        raise DataError(f"{name} is empty")
-    compressed = file.endswith((".gz", ".zst"))
-    if is_text and not compressed and b"\0" in start:
-        raise DataError(f"{name} is no text; if it is a table of another kind, pass format")

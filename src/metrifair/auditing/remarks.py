@@ -14,7 +14,7 @@ from metrifair.cells import Attribute
 from metrifair.certificates import dkw_radius
 from metrifair.findings import Decisions, Finding, Note
 from metrifair.report.auditdecisions import is_below
-from metrifair.report.auditwords import joint_bounds
+from metrifair.report.auditwords import functions_in, joint_bounds
 from metrifair.report.scales import percent_text
 
 _FEW = 30  # samples: below, no figure says much
@@ -167,7 +167,7 @@ def _sureness(worst: Finding, findings: Sequence[Finding], confidence: float) ->
     """Bounds of the largest gap. That of several is picked because it is large: bounds must then hold for all."""
     text = score_text if worst.metric != "kolmogorov" else (lambda share: percent_text(share).replace("%", " points"))
     several = sum(finding.metric == worst.metric for finding in findings)
-    jointly, alone = joint_bounds(worst, findings, confidence), worst.interval
+    jointly, alone = joint_bounds(worst, functions_in(findings), confidence), worst.interval
     sure = f"With {percent_text(confidence)} confidence"
     if several > 1 and jointly is not None:
         span = f"{text(jointly.low)} and {text(jointly.high)}"
@@ -193,7 +193,8 @@ def _chance(compared: Sequence[Finding], confidence: float, permutations: int) -
     level, number = (1 - confidence) / len(p_values), len(p_values)
     beyond = sum(p_value <= level for p_value in p_values)
     if level * (1 + permutations) < 1 - _ROUNDING:
-        bounds = [joint_bounds(finding, compared, confidence) for finding in compared]
+        functions = functions_in(compared)
+        bounds = [joint_bounds(finding, functions, confidence) for finding in compared]
         if None in bounds:
             enough = ceil(number / (1 - confidence) - _ROUNDING)
             few = f"{permutations:,} permutations are too few to tell which of {number:,} gaps chance alone explains"

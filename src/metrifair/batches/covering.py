@@ -26,6 +26,11 @@ class Coverage:
         if self.size < 1 or self.least < 1:
             raise DataError(f"size and least must be at least 1, got size={self.size} and least={self.least}")
 
+    @property
+    def patience(self) -> int:
+        """Samples that a batch may grow to."""
+        return PATIENCE * self.size
+
 
 def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
     """The batch at the front of the waiting samples, and those that go on waiting; None where none is complete.
@@ -64,17 +69,17 @@ def _covered(waiting: Samples, rule: Coverage) -> Batch | None:
 
 
 def _check_patience(length: int, member: Tensor, rule: Coverage) -> None:
-    if length <= PATIENCE * rule.size:
+    if length <= rule.patience:
         return
     short = [
         f"{one.attribute} {one.groups[side]!r}, {one.within} ({count} seen)"
         for j, one in enumerate(rule.comparisons)
         for side in (0, 1)
-        if (count := int(member[side, j, : PATIENCE * rule.size].sum())) < rule.least
+        if (count := int(member[side, j, : rule.patience].sum())) < rule.least
     ]
     missing = "; ".join(dict.fromkeys(short))
     raise TooFewSamples(
-        f"{PATIENCE * rule.size} samples of the stream hold fewer than {rule.least} of: {missing}; "
+        f"{rule.patience} samples of the stream hold fewer than {rule.least} of: {missing}; "
         "use a larger batch size, or leave out the rare group"
     )
 

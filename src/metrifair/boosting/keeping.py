@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.boosting.rows import is_penalised
+from metrifair.boosting.problem import is_penalised
 from metrifair.boosting.trees import safe_lightgbm_text, safe_xgboost_json
 from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, ModelFileError

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from metrifair.boosting.rows import OWN
-from metrifair.boosting.shell import METRIC_NAME, FairBooster, Job
+from metrifair.boosting.problem import OWN
+from metrifair.boosting.shell import METRIC_NAME, FairBooster, FitPlan
 from metrifair.choices import require
 from metrifair.errors import DataError
 
@@ -48,8 +48,8 @@ class _FairLGBM(FairBooster):
         plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN}
         params: dict[str, Any] = plain._process_params(stage)
         self._objective = plain._objective
-        if self._job is not None:
-            descent = self._job.descent
+        if self._plan is not None:
+            descent = self._plan.descent
             params |= {"objective": lambda output, _: descent.step(output), "metric": "None", "first_metric_only": True}
         return params
 
@@ -60,18 +60,18 @@ class _FairLGBM(FairBooster):
         given = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
         return int([*given, estimator.n_estimators][0]), float(estimator.learning_rate)
 
-    def _fit_booster(self, fit: Callable[..., Any], job: Job) -> None:
+    def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
         _check_usable(estimator.get_params(), self._objectives)
-        arguments = dict(job.arguments)
+        arguments = dict(plan.arguments)
         if arguments.get("eval_X") is not None:
             raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
         start = 0.0
         if arguments.get("init_score") is None and arguments.get("init_model") is None:
-            start = job.rows.start
-            arguments["init_score"] = np.full(len(job.rows.problem.weight), start)
-        if job.evaluations:
-            arguments |= _evaluation(job, arguments, start, ranks_only=hasattr(self, "predict_proba"))
+            start = plan.problem.start
+            arguments["init_score"] = np.full(len(plan.problem.training.weight), start)
+        if plan.evaluations:
+            arguments |= _evaluation(plan, arguments, start, ranks_only=hasattr(self, "predict_proba"))
         with warnings.catch_warnings():
             # LightGBM 4.7 would rather be given eval_X and eval_y, but does not translate labels in these.
             warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
@@ -149,7 +149,7 @@ def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> N
                 raise DataError(f"{alias}={params[alias]!r} cannot be used where strength > 0: {reason}")
 
 
-def _evaluation(job: Job, arguments: dict[str, Any], start: float, *, ranks_only: bool) -> dict[str, Any]:
+def _evaluation(plan: FitPlan, arguments: dict[str, Any], start: float, *, ranks_only: bool) -> dict[str, Any]:
     """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk."""
     given = arguments.get("eval_metric")
     metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
@@ -160,7 +160,7 @@ def _evaluation(job: Job, arguments: dict[str, Any], start: float, *, ranks_only
                 f"eval_metric must be among {', '.join(_BY_RANKS)} where strength > 0, since LightGBM sees log-odds "
                 f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
             )
-    penalised = job.metric()
+    penalised = plan.metric()
 
     def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
         return METRIC_NAME, penalised(output), False
@@ -172,7 +172,7 @@ def _evaluation(job: Job, arguments: dict[str, Any], start: float, *, ranks_only
         "callbacks": [_penalised_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
     }
     if start and arguments.get("eval_init_score") is None:
-        changed["eval_init_score"] = [np.full(len(one.batch.samples), start) for one in job.evaluations]
+        changed["eval_init_score"] = [np.full(len(one.batch.samples), start) for one in plan.evaluations]
     return changed
 
 

@@ -16,19 +16,24 @@ from metrifair.errors import Diverged
 from metrifair.metrics.counting import energy_coefficients
 from metrifair.objective import Objective
 from metrifair.samples import Batch
-from metrifair.tasks import BINARY
+from metrifair.tasks import BINARY, Task
 
 Floats = NDArray[np.float64]
 
 FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
 WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
 _NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
-MANY = 2**15  # rows from which on probabilities are counted on a grid, in single precision
+MANY = 2**15  # rows from which on probabilities are counted on a grid
 _LEAST_CURVATURE = 1e-16
 _NOT_YET = 1e9  # reported for each round that the strength still rises
 
 
-class Terms(NamedTuple):
+def on_grid(task: Task, rows: int) -> bool:
+    """True where scores are counted on a grid: many, and probabilities; a heavy tail would leave few places to most."""
+    return task is BINARY and rows >= MANY
+
+
+class Expansion(NamedTuple):
     """The objective at the outputs of a round, and how it changes with them.
 
     ``risk`` and ``unfairness`` are means, on the scale of FairClassifier and FairRegressor. Slopes and curvature are
@@ -51,9 +56,9 @@ class PenalisedRisk:
     >>> from metrifair.samples import Comparison, Samples, sides_of
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
-    >>> rows = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
-    >>> terms = rows.at(np.array([-1.0, 0, 0, 1]))
-    >>> print(f"{terms.risk:.3f} {terms.unfairness:.3f}", terms.unfairness_slope.round(2))
+    >>> penalised = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
+    >>> found = penalised.at(np.array([-1.0, 0, 0, 1]))
+    >>> print(f"{found.risk:.3f} {found.unfairness:.3f}", found.unfairness_slope.round(2))
     0.503 0.000 [ 0.  -1.5  1.5  0. ]
     """
 
@@ -63,7 +68,7 @@ class PenalisedRisk:
     centre: float = 0.0
     spread: float = 1.0
 
-    def at(self, output: ArrayLike) -> Terms:
+    def at(self, output: ArrayLike) -> Expansion:
         """Both terms for outputs (n,) of the booster."""
         standard, samples = self._standard(output), self.batch.samples
         share = self.total_weight / len(samples)
@@ -80,7 +85,7 @@ class PenalisedRisk:
             slope = slope * link_slope
         else:
             unfairness, slope = self._differentiated(standard)
-        return Terms(
+        return Expansion(
             risk,
             unfairness,
             (risk_slope * (samples.weight * share)).numpy(),
@@ -111,7 +116,7 @@ class PenalisedRisk:
         for one in self.batch.sides:
             rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
             left, right = rows[: one.counts[0]], rows[one.counts[0] :]
-            if len(prediction) >= MANY and self.objective.task is BINARY:  # a heavy tail would leave few places to most
+            if on_grid(self.objective.task, len(prediction)):
                 own, left_slopes, right_slopes = gridded_energy(
                     prediction, left, right, unbiased=self.objective.unbiased
                 )
@@ -148,14 +153,14 @@ class Descent:
     raised the objective the limit is halved, otherwise it is widened again.
     """
 
-    def __init__(self, rows: PenalisedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
-        self.rows = rows
+    def __init__(self, trained: PenalisedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
+        self.trained = trained
         self.strength = strength
         self.round = 0
         self.limit = WIDEST
         growth = math.log(max(strength / FIRST_STRENGTH, 1.0))
         self.warm_up = math.ceil(min(growth / max(learning_rate, 1e-9), rounds / 2))
-        self._before: tuple[float, Terms] | None = None
+        self._before: tuple[float, Expansion] | None = None
 
     def strength_at(self, number: int) -> float:
         """The strength in a round, counted from 0.
@@ -170,30 +175,30 @@ class Descent:
 
     def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
         """Slope and curvature of every row for the next tree."""
-        terms, strength = self.rows.at(output), self.strength_at(self.round)
-        if not math.isfinite(terms.risk + terms.unfairness):
+        found, strength = self.trained.at(output), self.strength_at(self.round)
+        if not math.isfinite(found.risk + found.unfairness):
             raise Diverged(
-                f"boosting diverged in round {self.round}: risk {terms.risk}, unfairness {terms.unfairness}; lower "
+                f"boosting diverged in round {self.round}: risk {found.risk}, unfairness {found.unfairness}; lower "
                 "learning_rate, or check the target, and the score of a criterion of your own"
             )
-        self._adapt(terms)
-        self._before = strength, terms
+        self._adapt(found)
+        self._before = strength, found
         self.round += 1
-        pull = strength * terms.unfairness_slope
-        curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.rows.spread)
-        return terms.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
+        pull = strength * found.unfairness_slope
+        curvature = found.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
+        return found.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
-    def _adapt(self, terms: Terms) -> None:
+    def _adapt(self, found: Expansion) -> None:
         if self._before is None:
             return
         strength, before = self._before
-        rose = terms.risk - before.risk + strength * (terms.unfairness - before.unfairness) > 0
+        rose = found.risk - before.risk + strength * (found.unfairness - before.unfairness) > 0
         self.limit = min(WIDEST, self.limit * (_NARROWED if rose else _WIDENED))
 
-    def report(self, rows: PenalisedRisk, output: ArrayLike) -> float:
+    def report(self, other: PenalisedRisk, output: ArrayLike) -> float:
         """The penalised risk of other rows, for early stopping.
 
         While the strength still rises no round can be the best: a figure beyond all risks, falling every round.
         """
         left = self.warm_up - self.round
-        return _NOT_YET * left if left > 0 else rows.value(output, self.strength)
+        return _NOT_YET * left if left > 0 else other.value(output, self.strength)

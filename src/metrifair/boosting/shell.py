@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 
 from metrifair.boosting.objective import Descent, PenalisedRisk
-from metrifair.boosting.rows import (
-    Part,
-    Rows,
+from metrifair.boosting.problem import (
+    BoostingProblem,
+    GivenRows,
     class_weights,
-    classification_rows,
-    evaluation_parts,
+    classification_problem,
     evaluation_problem,
+    evaluation_rows,
     is_penalised,
-    regression_rows,
+    regression_problem,
 )
 from metrifair.cells import Contrast
 from metrifair.criteria import Compare, Criterion
@@ -32,10 +32,10 @@ METRIC_NAME = "penalised_risk"
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """A penalised fit: the rows, the objective's course, and what the booster's own ``fit`` is called with."""
+class FitPlan:
+    """A penalised fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
 
-    rows: Rows
+    problem: BoostingProblem
     descent: Descent
     evaluations: tuple[PenalisedRisk, ...]
     arguments: dict[str, Any]
@@ -50,7 +50,7 @@ class FairBooster:
     """Parameters, ``fit`` and ``save`` of every fair booster; the class beside it in the bases is the booster's own."""
 
     _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
-    _job: Job | None = None  # while a penalised fit runs
+    _plan: FitPlan | None = None  # while a penalised fit runs
 
     def __init__(
         self,
@@ -102,20 +102,20 @@ class FairBooster:
         if not is_penalised(self):
             super().fit(X, y, **booster)  # type: ignore[misc]
             return self
-        rows = self._rows(Part(X, y, sensitive_features, control_features, sample_weight))
-        parts: list[Part] = []
+        problem = self._problem(GivenRows(X, y, sensitive_features, control_features, sample_weight))
+        evaluated: list[GivenRows] = []
         if eval_set is not None:
-            parts = evaluation_parts(
+            evaluated = evaluation_rows(
                 eval_set,
                 eval_sensitive_features=eval_sensitive_features,
                 eval_control_features=eval_control_features,
                 **{self._eval_weights: booster.get(self._eval_weights)},
             )
-        self._job = self._planned(rows, parts, booster)
+        self._plan = self._planned(problem, evaluated, booster)
         try:
-            self._fit_booster(partial(super().fit, X, y), self._job)  # type: ignore[misc]
+            self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
         finally:
-            del self._job
+            del self._plan
         return self
 
     def save(self, path: PathLike) -> None:
@@ -128,24 +128,25 @@ class FairBooster:
 
         save(self, path)
 
-    def _rows(self, part: Part) -> Rows:
-        return classification_rows(self, part) if hasattr(self, "predict_proba") else regression_rows(self, part)
+    def _problem(self, given: GivenRows) -> BoostingProblem:
+        prepare = classification_problem if hasattr(self, "predict_proba") else regression_problem
+        return prepare(self, given)
 
-    def _planned(self, rows: Rows, parts: Sequence[Part], arguments: dict[str, Any]) -> Job:
+    def _planned(self, problem: BoostingProblem, evaluated: Sequence[GivenRows], arguments: dict[str, Any]) -> FitPlan:
         rounds, learning_rate = self._pace()
-        objective = rows.objective_of(rows.problem, self._risk_weight(rows))
+        objective = problem.objective_of(problem.training, self._risk_weight(problem))
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(rows.objective_of(evaluation_problem(rows, part)) for part in parts)
-        return Job(rows, descent, evaluations, arguments)
+        evaluations = tuple(problem.objective_of(evaluation_problem(problem, given)) for given in evaluated)
+        return FitPlan(problem, descent, evaluations, arguments)
 
-    def _risk_weight(self, rows: Rows) -> Any:
-        return class_weights(getattr(self, "class_weight", None), rows)
+    def _risk_weight(self, problem: BoostingProblem) -> Any:
+        return class_weights(getattr(self, "class_weight", None), problem)
 
     @abstractmethod
     def _pace(self) -> tuple[int, float]:
         """Rounds at most, and the learning rate."""
 
     @abstractmethod
-    def _fit_booster(self, fit: Callable[..., Any], job: Job) -> None:
-        """Call the booster's own ``fit`` with the job's objective, and whatever its predictions then need."""
+    def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
+        """Call the booster's own ``fit`` with the plan's objective, and whatever its predictions then need."""
         raise NotImplementedError

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.rows import OWN, Rows
-from metrifair.boosting.shell import METRIC_NAME, FairBooster, Job
+from metrifair.boosting.problem import OWN, BoostingProblem
+from metrifair.boosting.shell import METRIC_NAME, FairBooster, FitPlan
 from metrifair.choices import require
 from metrifair.errors import DataError
 
@@ -34,26 +34,26 @@ class _FairXGB(FairBooster):
         given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
         return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
-    def _risk_weight(self, rows: Rows) -> NDArray[np.float64] | None:
+    def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)
-        return None if of_positives is None else np.where(rows.problem.labels == 1, float(of_positives), 1.0)
+        return None if of_positives is None else np.where(problem.training.labels == 1, float(of_positives), 1.0)
 
-    def _fit_booster(self, fit: Callable[..., Any], job: Job) -> None:
+    def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
         if estimator.objective != self._objective:
             raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
         kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
-            return job.descent.step(output)
+            return plan.descent.step(output)
 
         estimator.objective = objective
-        if job.evaluations:
-            estimator.eval_metric = _metrics(estimator.eval_metric, job)
-        if estimator.base_score is None and job.arguments.get("xgb_model") is None:
-            estimator.base_score = self._constant(job.rows.start)
+        if plan.evaluations:
+            estimator.eval_metric = _metrics(estimator.eval_metric, plan)
+        if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
+            estimator.base_score = self._constant(plan.problem.start)
         try:
-            fit(**job.arguments)
+            fit(**plan.arguments)
         finally:
             for name, value in kept.items():
                 setattr(estimator, name, value)
@@ -111,7 +111,7 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     _objective = "reg:squarederror"
 
 
-def _metrics(given: Any, job: Job) -> Any:
+def _metrics(given: Any, plan: FitPlan) -> Any:
     """The metrics asked for, and the penalised risk, which comes last and therefore stops."""
     several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     for metric in several:
@@ -120,7 +120,7 @@ def _metrics(given: Any, job: Job) -> Any:
                 f"eval_metric must be names where strength > 0, since XGBoost takes one function only and that is "
                 f"{METRIC_NAME}, got {metric!r}"
             )
-    penalised = job.metric()
+    penalised = plan.metric()
 
     def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
         return penalised(output)

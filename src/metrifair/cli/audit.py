@@ -20,7 +20,9 @@ _UNFAIR = 1  # the exit code
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
 @click.option("--weight", metavar="COLUMN", help="How often each row counts.")
-@click.option("--threshold", type=Number(), default=0.5, show_default=True, help="Scores from here on are a yes.")
+@click.option(
+    "--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities, else none]"
+)
 @click.option(
     "--criterion", "criteria", multiple=True, help=f"{CRITERIA}. Repeatable.  [default: all that the columns allow]"
 )
@@ -60,6 +62,11 @@ _UNFAIR = 1  # the exit code
     type=Output(*TABLES),
     help="File for the table of findings (csv, tsv, parquet, arrow or ndjson).",
 )
+@click.option(
+    "--most-groups",
+    type=click.IntRange(2, 10_000),
+    help="Groups that a column may have.  [default: 1000, with two rows each on average if there are more than 30]",
+)
 @file_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
 @click.pass_context
@@ -74,7 +81,7 @@ def command(
     positive: str | None,
     control: tuple[str, ...],
     weight: str | None,
-    threshold: float,
+    threshold: float | None,
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
@@ -84,6 +91,7 @@ def command(
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
+    most_groups: int | None,
     seed: int,
     separator: str | None,
     format: str | None,  # noqa: A002
@@ -116,10 +124,11 @@ def command(
             criteria=list(criteria) or None,
             loss=loss,
             metrics=metrics_asked(metrics, limits),
-            threshold=threshold,
+            threshold="auto" if threshold is None else threshold,
             confidence=confidence,
             random_state=seed,
             tolerance=tolerance,
+            most_groups=most_groups,
             separator=separator,
             format=format,
         )

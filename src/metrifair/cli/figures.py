@@ -38,7 +38,7 @@ def show_frontier(out: Console, front: Frontier) -> None:
         own = [point for point in front.points if point.strength == strength and not point.failed]
         rows.append([f"{strength:g}", *(_mean(figure, own) for figure in figures.values())])
     for note in front.notes:
-        out.print(note, soft_wrap=True)
+        out.print(printable(note), soft_wrap=True)
     out.print(str(front), soft_wrap=True)
     show_table(out, [front.parameter, *figures], rows)
 
@@ -51,6 +51,7 @@ def frontier_json(front: Frontier) -> dict[str, Any]:
         "sizes": front.sizes,
         "points": [asdict(point) for point in front.points],
         "area": front.area,
+        "notes": list(front.notes),
         "chosen": None if front.chosen is None else asdict(front.chosen),
     }
 

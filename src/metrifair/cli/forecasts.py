@@ -32,7 +32,7 @@ def forecast(model: TableModel, file: str, ids: tuple[str, ...], **reading: str 
         name for name, coder in model.encoder.coders_.items() if isinstance(coder, Levels) and coder.kind == "text"
     ]
     only_ids = [name for name in (*ids, *model.ids) if name not in model.encoder.coders_]  # kept as they are written
-    frame = read(file, texts=[*texts, *only_ids], roles={"id": ids}, **reading)
+    frame = read(file, texts=[*texts, *only_ids], roles={"id": ids, "feature": tuple(model.encoder.coders_)}, **reading)
     kept = ids or tuple(name for name in model.ids if name in frame.columns)
     shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
     shown = shown.with_columns(_free("prediction", shown, model.predict(frame)))

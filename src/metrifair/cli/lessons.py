@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from metrifair.cli.reading import read, without_missing_words
 from metrifair.cli.terminal import printable, working
 from metrifair.criteria import criterion_named
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.encoding.kinds import level_name, typed
+from metrifair.encoding.kinds import level_name, strays_in, typed
 from metrifair.errors import DataError
 from metrifair.metrics.catalog import METRICS
 from metrifair.tables import Column, columns, is_missing
@@ -44,6 +45,7 @@ class Lesson:
     control: dict[str, Column] | None
     estimator: Any
     left_out: int  # rows without a target
+    notes: tuple[str, ...] = ()  # what to know of the columns
 
     @property
     def regression(self) -> bool:
@@ -57,7 +59,9 @@ class Lesson:
 
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
         """An encoder that has seen these rows only."""
-        return TableEncoder().fit(self.features[rows])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
+            return TableEncoder().fit(self.features[rows])
 
     def fitted(self, encoder: TableEncoder, rows: NDArray[np.int64]) -> TableModel:
         """The model trained on these rows."""
@@ -72,7 +76,7 @@ class Lesson:
         share, seed = 0.25, self.request.seed
         encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
         with _training(self.request.model):
-            return encoder, metrifair.frontier(
+            front = metrifair.frontier(
                 self.estimator,
                 encoder.transform(self.features),
                 self.data.y,
@@ -84,6 +88,7 @@ class Lesson:
                 test=share,
                 random_state=seed,
             )
+        return encoder, replace(front, notes=(*front.notes, *self.notes))
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
@@ -101,7 +106,7 @@ class Lesson:
         for name, reason in encoder.dropped_.items():
             out.print(f"Left out: column {printable(repr(name))} {reason}.")
         if self.left_out:
-            out.print(f"Left out: {self.left_out:,} rows without a target.")
+            out.print(f"Left out: {self.left_out:,} row{'' if self.left_out == 1 else 's'} without a target.")
 
 
 def lesson_of(request: Request, *, strength: float) -> Lesson:
@@ -138,7 +143,12 @@ def lesson_of(request: Request, *, strength: float) -> Lesson:
         pos_label=positive,
     )
     estimator = _estimator(request, regression=regression, strength=strength, positive=positive)
-    return Lesson(request, features, data, groups, control, estimator, len(frame) - len(known))
+    notes = tuple(
+        f"{strays.note(column.name)}, or leave it out with --ignore."
+        for column in features.select(pl.selectors.string())
+        if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
+    )
+    return Lesson(request, features, data, groups, control, estimator, len(frame) - len(known), notes)
 
 
 def _target(request: Request, frame: pl.DataFrame) -> tuple[Column, bool]:
@@ -150,7 +160,10 @@ def _target(request: Request, frame: pl.DataFrame) -> tuple[Column, bool]:
         raise DataError(f"--target {name!r} holds {'dates' if kind else 'no values'}; name classes or numbers")
     if kind != "number":
         if wanted is False:
-            raise DataError(f"--target {name!r} is no number, but such as {values[0]!r}; leave --regression out")
+            strays = strays_in(values)
+            example = values[0] if strays is None else strays.example
+            raise DataError(f"--target {name!r} is no number, but such as {example!r}; leave --regression out")
+        _check_classes(name, values, wanted)
         return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
     different = np.unique(values)
     whole = bool((different == different.round()).all())
@@ -159,6 +172,21 @@ def _target(request: Request, frame: pl.DataFrame) -> tuple[Column, bool]:
     if wanted or (wanted is None and whole and len(different) <= _MOST_CLASSES):
         return values.astype(np.int64), False
     return values, True
+
+
+def _check_classes(name: str, values: Column, wanted: bool | None) -> None:
+    """Raise a DataError where text can be no classes: many different values, or numbers with a few other cells."""
+    different, strays = len(set(values.tolist())), strays_in(values)
+    if strays is not None and wanted is None and different > _MOST_CLASSES:
+        raise DataError(
+            f"--target {name!r} holds numbers, but for {strays.cells:,} of its {strays.known:,} values, such as "
+            f"{strays.example!r}; correct or empty these cells, or use --classification"
+        )
+    if different > _MOST_GROUPS:
+        raise DataError(
+            f"--target {name!r} takes {different:,} different texts, too many for classes; name another column, or "
+            "merge them"
+        )
 
 
 def _positive(request: Request, labels: Column) -> object:

@@ -19,7 +19,12 @@ TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
 _SPOKEN = {
     "pass separator=": "use --separator ",
     "pass format": "use --format",
+    "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
+    "y_true holds": "--label holds",
+    "leave y_true out": "leave --label out",
+    "pos_label must be": "--positive must be",
+    "separator must be": "--separator must be",
     "say which: loss=": "say which: --loss ",
 }
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
-from metrifair.auditing.reading import MISSING, opened, reading
+from metrifair.auditing.reading import MISSING, opened
+from metrifair.auditing.textfiles import reading
 from metrifair.errors import DataError
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
@@ -29,6 +30,8 @@ def read(
         for role, names in roles.items():
             for name in names:
                 source.check(**{role: name})
+        if source.twice:
+            raise source.ambiguous(min(source.twice))
         with reading(source.name):
             frame = pl.concat([part.collect() for part in source.frames], how="diagonal_relaxed")
     if not len(frame):

@@ -50,8 +50,12 @@ def command(strength: float, test: float, output: Path | None, json_to: Path | N
     if output is not None:
         model.save(output)
     lesson.introduce(out, encoder)
+    for note in lesson.notes:
+        out.print(f"Note: {printable(note)}", soft_wrap=True)
     out.print(f"Trained on {len(train):,} rows with strength {strength:g}, measured on {len(held_out):,} others.")
     show_point(out, point, lesson.accuracy_name)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
-        write_json(asdict(point) | {"rows": {"train": len(train), "test": len(held_out)}}, json_to)
+        write_json(
+            asdict(point) | {"rows": {"train": len(train), "test": len(held_out)}, "notes": lesson.notes}, json_to
+        )

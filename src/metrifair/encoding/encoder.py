@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +11,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from metrifair.encoding.coders import Coder, Omitted, levels_coder, numbers_coder
-from metrifair.encoding.kinds import LARGEST, Floats, as_kind, named_columns, typed, unnamed_columns
+from metrifair.encoding.coders import Coder, Levels, Omitted, levels_coder, numbers_coder
+from metrifair.encoding.kinds import (
+    LARGEST,
+    Floats,
+    as_kind,
+    categories,
+    named_columns,
+    strays_in,
+    typed,
+    unnamed_columns,
+)
 from metrifair.errors import DataError
 from metrifair.tables import Column, Table
 
@@ -24,6 +34,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - Text, categories and truth values become one column for each level. Levels of fewer than ``min_frequency`` rows,
       and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``
       go too. If there is none, such a level is 0 in all columns.
+      Text of which at least 95 %, but not all, are numbers is taken for text all the same, with a warning.
     - Dates become days since 1970, and are then numbers. Spans of time, lists and records are refused.
     - Left out, with the reason in ``dropped_``: columns that do not vary, whole numbers that count the rows, and text
       of which no value occurs ``min_frequency`` times.
@@ -66,8 +77,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(f"X must have at least 2 rows to learn from, got n_samples={rows}")
         self.coders_: dict[str, Coder] = {}
         self.dropped_: dict[str, str] = {}
+        meant = categories(X)
         for name, column in found.items():
             coder = self._coder(name, column)
+            if isinstance(coder, Levels) and name not in meant:
+                _warn_of_strays(name, column)
             if isinstance(coder, Omitted):
                 self.dropped_[name] = str(coder)
             else:
@@ -131,6 +145,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def _warn_of_strays(name: str, column: Column) -> None:
+    found = strays_in(column.tolist())
+    if found is not None:
+        warnings.warn(f"{found.note(name)}, or make it a category to have names.", UserWarning, stacklevel=4)
 
 
 def _encoded(name: str, column: Column, coder: Coder) -> Floats:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import reprlib
+from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
 from math import isnan
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -21,6 +24,9 @@ Kind: TypeAlias = Literal["number", "date", "text", "truth"]
 
 LARGEST = 1e150  # squares of larger numbers are beyond all floats
 _NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "truth": "truth values"}
+_FEW_STRAYS = 0.05  # of the values: more of them are what the column is about
+_CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
+_NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -28,18 +34,23 @@ def named_columns(table: Table) -> dict[str, Column] | None:
     """Columns of what has names for them."""
     if isinstance(table, dict) and not hasattr(table, "shape"):  # a sparse matrix can be a dictionary
         return columns("X", table)
-    native = wrapped("X", table)
-    if not isinstance(native, nw.DataFrame):
+    if not isinstance(wrapped("X", table), nw.DataFrame):
         return None
     found = columns("X", table)
     # A category is a name, even where the name is a number.
-    for name, kind in native.schema.items():
-        if isinstance(kind, (nw.Categorical, nw.Enum)):
-            column = found[str(name)]
-            levels = np.full(len(column), None, dtype=object)
-            levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
-            found[str(name)] = levels
+    for name in categories(table):
+        column = found[name]
+        levels = np.full(len(column), None, dtype=object)
+        levels[~is_missing(column)] = [level_name(value) for value in column[~is_missing(column)].tolist()]
+        found[name] = levels
     return found
+
+
+def categories(table: Table) -> list[str]:
+    """Names of the columns of a data frame that say that they hold names."""
+    native = None if isinstance(table, dict) else wrapped("X", table)
+    schema = native.schema if isinstance(native, nw.DataFrame) else {}
+    return [str(name) for name, kind in schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
 
 
 def unnamed_columns(table: Table) -> dict[str, Column]:
@@ -52,6 +63,45 @@ def unnamed_columns(table: Table) -> dict[str, Column]:
 def level_name(value: object) -> str:
     """A category's name; pandas makes floats of whole numbers where values are missing."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+class Strays(NamedTuple):
+    """The few cells without a number in a column of numbers, which make text of all of it."""
+
+    cells: int
+    known: int  # cells that hold anything
+    example: str
+
+    def note(self, name: str) -> str:
+        """What happens to the column, and what to do.
+
+        >>> print(Strays(1, 40, "1,234").note("pay"))
+        column 'pay' is taken for text, not for numbers, because of 1 of its 40 values, such as '1,234': it becomes a \
+column for each frequent value. Correct or empty such cells to have numbers
+        """
+        return (
+            f"column {name!r} is taken for text, not for numbers, because of {self.cells:,} of its {self.known:,} "
+            f"values, such as {reprlib.repr(self.example)}: it becomes a column for each frequent value. Correct or "
+            "empty such cells to have numbers"
+        )
+
+
+def strays_in(values: Iterable[object]) -> Strays | None:
+    """The cells without a number, where at least 95 % of the text in a column are numbers; else None.
+
+    Codes, which begin with a zero, are no numbers.
+
+    >>> strays_in(["7"] * 39 + [None, "1,234"])
+    Strays(cells=1, known=40, example='1,234')
+    >>> strays_in(["02139"] * 39 + ["n/a"]), strays_in(["7", "many"]), strays_in(["7", "8"])
+    (None, None, None)
+    """
+    counts = Counter(value.strip() for value in values if isinstance(value, str))
+    other = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
+    cells, known = sum(other.values()), counts.total()
+    if not other or cells > _FEW_STRAYS * known or any(map(_CODE.match, other)):
+        return None
+    return Strays(cells, known, next(iter(other)))
 
 
 def as_kind(name: str, column: Column, kind: Kind) -> Column:

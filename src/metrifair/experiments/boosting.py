@@ -2,57 +2,37 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import os
+import inspect
+import sys
+import time
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from metrifair import datasets
 from metrifair.choices import require
-from metrifair.datasets.record import Dataset
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.measuring import unfairness
-from metrifair.progress import Progress
-from metrifair.report.charts import save_picture
-from metrifair.writing import replace_file
+from metrifair.experiments.boostingpage import FINE, NETWORK, REDUCTION, STRENGTHS, report
+from metrifair.experiments.grid import Store, loaded, shortened
+from metrifair.experiments.jobs import Job, all_rows, finished
+from metrifair.experiments.judging import judged
+from metrifair.experiments.material import Material
+from metrifair.experiments.pagenotes import circumstances
+from metrifair.experiments.rows import Row, write_rows
+from metrifair.experiments.settings import DATA, Effort, Protocol
+from metrifair.tradeoff.ledger import fingerprint
 
-STRENGTHS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
-FINE = (2.0, 3.5, 4.0, 5.0, 7.0)  # of Adult's boosters besides: around the targets of docs/boosting.md
 BOUNDS = (0.1, 0.05, 0.02)  # of the reduction: the demographic parity it is asked for
-SETS: dict[str, tuple[str, dict[str, str]]] = {
-    "adult": ("adult", {}),
-    "compas": ("compas", {}),
-    "drug": ("drug", {"target": "cannabis"}),
-    "communities": ("communities", {}),
-    "communities (regression)": ("communities", {"task": "regression"}),
-    "student-math": ("student-math", {}),
-    "student-portuguese": ("student-portuguese", {}),
-}
-REDUCTION = "fairlearn on LightGBM"
-
-_THREADS = max(1, int(os.environ.get("OMP_NUM_THREADS", "0")) or (os.cpu_count() or 1))
-
-
-@dataclass(frozen=True)
-class Row:
-    """One model on the test rows of its split."""
-
-    data: str
-    method: str
-    strength: float  # of the penalty; of the reduction, the bound
-    seed: int
-    accuracy: float  # or R2
-    unfairness: float  # Kolmogorov distance of the scores
-    decision_unfairness: float  # of the decisions; of a regressor, that of its predictions
+SETS = ("adult", "compas", "drug", "communities", "communities-regression", "student-math", "student-portuguese")
+TREES = ("LightGBM", "XGBoost")
+_MODELS = 15  # that the reduction trains for each bound
 
 
 class Pace(NamedTuple):
@@ -62,199 +42,166 @@ class Pace(NamedTuple):
     learning_rate: float
     suffix: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.rounds} rounds, learning rate {self.learning_rate:g}"
+
 
 USUAL, SLOWER, _QUICK = Pace(100, 0.1), Pace(200, 0.05, ", slower"), Pace(20, 0.1)
 
 
-class Case(NamedTuple):
-    """A data set cut into training and test rows."""
+@dataclass(frozen=True)
+class Piece:
+    """Work that is noted as a whole: one method on one split, at several strengths."""
 
-    name: str
-    regression: bool
-    X: NDArray[Any]
-    y: NDArray[Any]
-    a: NDArray[Any]
-    train: NDArray[Any]
-    test: NDArray[Any]
-
-
-def run(out: Path, *, seeds: int = 3, quick: bool = False) -> None:
-    """Train everything, and write ``boosting.csv``, ``boosting.md`` and ``boosting.svg`` into the folder ``out``."""
-    out.mkdir(parents=True, exist_ok=True)
-    rows = list(points(seeds=1 if quick else seeds, quick=quick))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Row)], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
-    replace_file(out / "boosting.csv", text.getvalue().encode())
-    replace_file(out / "boosting.md", table(rows).encode())
-    save_picture(figure(rows), out / "boosting.svg")
+    data: str
+    method: str
+    seed: int
+    strengths: tuple[float, ...]  # of the reduction, its bounds
+    pace: Pace
 
 
-def points(*, seeds: int, quick: bool = False) -> Iterator[Row]:
-    """All models on all data sets, one split per seed; where a split is prescribed there is one seed."""
-    names = ["compas", "student-math"] if quick else list(SETS)
-    strengths = (0.0, 1.0, 10.0) if quick else STRENGTHS
-    pace = _QUICK if quick else USUAL
-    with Progress("boosting", total=len(names)) as progress:
-        for done, name in enumerate(names):
-            progress.show(done)
-            data = datasets.load(SETS[name][0], **SETS[name][1])
-            for seed in range(seeds if data.prescribed is None else 1):
-                case = _case(name, data, seed)
-                yield from _network(case, strengths, seed)
-                if name == "adult":
-                    yield from adult_boosted(case, seed)
-                    yield from _reduction(case, pace)
-                else:
-                    yield from _boosted(case, strengths, seed, pace)
+class Trained(NamedTuple):
+    """What a model says of the test rows."""
+
+    strength: float
+    score: NDArray[Any]
+    decided: NDArray[Any]  # of a regressor, the scores
+    seconds: float
 
 
-def adult_boosted(case: Case, seed: int) -> Iterator[Row]:
-    """Adult's boosters: more strengths, at two paces."""
-    for pace in (USUAL, SLOWER):
-        yield from _boosted(case, sorted((*STRENGTHS, *FINE)), seed, pace)
+def run(protocol: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:  # noqa: ARG001  (the same for both)
+    """Write the points, their figure and their page: one page, whatever the protocol."""
+    modules = [require(name, extra="boosting", purpose="the experiment") for name in ("lightgbm", "xgboost")]
+    store = loaded(len(effort.seeds))
+    wanted = jobs(shortened(store) if effort.quick else store, effort)
+    rows = all_rows(finished(wanted, out / "ledger.db", n_jobs=n_jobs))
+    write_rows(out / "boosting.csv", rows)
+    settings = (
+        f"Boosters: {_QUICK if effort.quick else USUAL}; slower: {SLOWER}. Reduction: {_MODELS} models for each bound. "
+        f"{', '.join(f'{module.__name__} {module.__version__}' for module in modules)}."
+    )
+    report(rows, out, notes=[settings, *circumstances(effort, processes=n_jobs)])
 
 
-def _case(name: str, data: Dataset, seed: int) -> Case:
-    X, y, a = (np.asarray(part) for part in (data.X, data.y, data.sensitive_features))
-    return Case(name, data.task == "regression", X, y, a, *data.split(seed))
+def jobs(store: Store, effort: Effort) -> list[Job]:
+    """All methods on all data sets, one split per seed; where a split is prescribed there is one seed."""
+    found = []
+    for name in ("compas", "student-math") if effort.quick else SETS:
+        material = store(name, "raw")
+        fixed = bool((material.train == material.train[0]).all())
+        for seed in effort.seeds[:1] if fixed else effort.seeds:
+            for piece in pieces(name, seed, quick=effort.quick):
+                key = fingerprint([material.fingerprint([seed]), repr(piece), _code()])
+                title = f"boosting {name} {piece.method}{piece.pace.suffix} seed {seed} {key[:16]}"
+                found.append(Job(title, partial(work, piece, material), size=len(material.x)))
+    return found
 
 
-def _network(case: Case, strengths: Sequence[float], seed: int) -> Iterator[Row]:
-    kind = FairRegressor if case.regression else FairClassifier
-    X, y, a = (part[case.train] for part in (case.X, case.y, case.a))
-    models = fit_stack(kind(), X, y, strengths=strengths, seeds=[seed], sensitive_features=a)
-    for strength, model in zip(strengths, models, strict=True):
-        if model is not None:
-            yield _judged(case, "network", strength, seed, model)
+def pieces(name: str, seed: int, *, quick: bool) -> list[Piece]:
+    """What is trained on one split; Adult's boosters at more strengths and at two paces, and the reduction."""
+    strengths, pace = ((0.0, 1.0, 10.0), _QUICK) if quick else (STRENGTHS, USUAL)
+    found = [Piece(name, NETWORK, seed, strengths, pace)]
+    if name != "adult":
+        return found + [Piece(name, method, seed, strengths, pace) for method in TREES]
+    finer = tuple(sorted((*STRENGTHS, *FINE)))
+    found += [Piece(name, method, seed, finer, own) for own in (USUAL, SLOWER) for method in TREES]
+    if find_spec("fairlearn") is not None:  # needed for nothing else: without it the comparison is left out
+        found.append(Piece(name, REDUCTION, seed, BOUNDS, USUAL))
+    return found
 
 
-def _boosted(case: Case, strengths: Sequence[float], seed: int, pace: Pace) -> Iterator[Row]:
+def _code() -> str:
+    return inspect.getsource(sys.modules[__name__])
+
+
+def work(piece: Piece, material: Material) -> list[Row]:
+    """The rows of all models of a piece."""
+    kinds = {NETWORK: _network, REDUCTION: _reduction}
+    return [_judged(piece, material, one) for one in kinds.get(piece.method, _boosted)(piece, material)]
+
+
+def _judged(piece: Piece, material: Material, one: Trained) -> Row:
+    test = material.test[piece.seed]
+    both = torch.as_tensor(np.stack([one.score, one.decided]), dtype=torch.float64)
+    figures = judged(both, material.y[test], material.a[test], classify=not _regression(piece))
+    return Row(
+        "boosting",
+        "both",
+        "raw",
+        piece.data,
+        piece.method + piece.pace.suffix,
+        one.strength,
+        piece.seed,
+        accuracy=float(figures.accuracy[1]),
+        label_gap=float(figures.label_gap[1]),
+        kolmogorov=float(figures.kolmogorov[0]),
+        seconds=one.seconds,
+    )
+
+
+def _regression(piece: Piece) -> bool:
+    return DATA[piece.data].task == "regression"
+
+
+def _training(piece: Piece, material: Material) -> list[NDArray[Any]]:
+    train = material.train[piece.seed]
+    return [part[train] for part in (material.x, material.y, material.a)]
+
+
+def _said(piece: Piece, material: Material, strength: float, model: Any, seconds: float) -> Trained:
+    X = material.x[material.test[piece.seed]]
+    decided = model.predict(X)
+    return Trained(strength, decided if _regression(piece) else model.predict_proba(X)[:, 1], decided, seconds)
+
+
+def _network(piece: Piece, material: Material) -> Iterator[Trained]:
+    kind = FairRegressor if _regression(piece) else FairClassifier
+    X, y, a = _training(piece, material)
+    start = time.perf_counter()
+    models = fit_stack(kind(), X, y, strengths=piece.strengths, seeds=[piece.seed], sensitive_features=a)
+    seconds = (time.perf_counter() - start) / len(piece.strengths)
+    for strength, model in zip(piece.strengths, models, strict=True):
+        if model is not None:  # one that diverged has no row
+            yield _said(piece, material, strength, model, seconds)
+
+
+def _boosted(piece: Piece, material: Material) -> Iterator[Trained]:
     from metrifair.boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor  # noqa: PLC0415  (an extra)
     from metrifair.boosting.xgb import FairXGBClassifier, FairXGBRegressor  # noqa: PLC0415
 
-    common: dict[str, Any] = {"n_estimators": pace.rounds, "learning_rate": pace.learning_rate}
-    common |= {"n_jobs": _THREADS, "random_state": seed}
-    lgbm, xgb = (FairLGBMRegressor, FairXGBRegressor) if case.regression else (FairLGBMClassifier, FairXGBClassifier)
-    kinds = {"LightGBM": partial(lgbm, verbose=-1, **common), "XGBoost": partial(xgb, **common)}
-    for method, kind in kinds.items():
-        for strength in strengths:
-            model = kind(strength=strength).fit(
-                case.X[case.train], case.y[case.train], sensitive_features=case.a[case.train]
-            )
-            yield _judged(case, method + pace.suffix, strength, seed, model)
+    kinds: dict[tuple[str, bool], Any] = {
+        ("LightGBM", False): partial(FairLGBMClassifier, verbose=-1),
+        ("LightGBM", True): partial(FairLGBMRegressor, verbose=-1),
+        ("XGBoost", False): FairXGBClassifier,
+        ("XGBoost", True): FairXGBRegressor,
+    }
+    X, y, a = _training(piece, material)
+    for strength in piece.strengths:
+        model = kinds[piece.method, _regression(piece)](strength, random_state=piece.seed, **_settings(piece.pace))
+        start = time.perf_counter()
+        model.fit(X, y, sensitive_features=a)
+        yield _said(piece, material, strength, model, time.perf_counter() - start)
 
 
-def _judged(case: Case, method: str, strength: float, seed: int, model: Any) -> Row:
-    X, y = case.X[case.test], case.y[case.test]
-    decided = model.predict(X)
-    score = decided if case.regression else model.predict_proba(X)[:, 1]
-    return Row(case.name, method, strength, seed, float(model.score(X, y)), *_gaps(case, score, decided))
+def _settings(pace: Pace) -> dict[str, Any]:
+    """One thread: sums of several threads, and with them the points, would depend on the machine."""
+    return {"n_estimators": pace.rounds, "learning_rate": pace.learning_rate, "n_jobs": 1}
 
 
-def _gaps(case: Case, *several: Any) -> list[float]:
-    groups = case.a[case.test]
-    return [unfairness(None, np.asarray(values, dtype=float), sensitive_features=groups) for values in several]
-
-
-def _reduction(case: Case, pace: Pace) -> Iterator[Row]:
-    """Exponentiated gradient, which reweights a plain booster again and again; nothing where fairlearn is absent."""
-    try:
-        reductions: Any = require("fairlearn.reductions", extra="dev", purpose="the comparison")
-    except ImportError:
-        return
+def _reduction(piece: Piece, material: Material) -> Iterator[Trained]:
+    """Exponentiated gradient, which reweights a plain booster again and again."""
+    reductions: Any = require("fairlearn.reductions", extra="dev", purpose="the comparison")
     lightgbm: Any = require("lightgbm", extra="boosting", purpose="the comparison")
-    X, y, a = (part[case.train] for part in (case.X, case.y, case.a))
-    for bound in BOUNDS:
-        settings = {"n_estimators": pace.rounds, "learning_rate": pace.learning_rate, "n_jobs": _THREADS}
-        plain = lightgbm.LGBMClassifier(**settings, verbose=-1)
+    X, y, a = _training(piece, material)
+    unseen = material.x[material.test[piece.seed]]
+    for bound in piece.strengths:
+        plain = lightgbm.LGBMClassifier(**_settings(piece.pace), verbose=-1)
         parity = reductions.DemographicParity(difference_bound=bound)
-        model = reductions.ExponentiatedGradient(plain, parity, max_iter=15)
+        model = reductions.ExponentiatedGradient(plain, parity, max_iter=_MODELS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of versions between fairlearn and pandas
+            start = time.perf_counter()
             model.fit(X, y, sensitive_features=a)
-            chance = model._pmf_predict(case.X[case.test])[:, 1]  # its decisions are drawn with these
-            decided = model.predict(case.X[case.test], random_state=0)
-        right = float((decided == case.y[case.test]).mean())
-        yield Row(case.name, REDUCTION, bound, 0, right, *_gaps(case, chance, decided))
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Means over seeds: accuracy (or R2) / Kolmogorov distance of the scores.
-
-    >>> both = [Row("adult", "LightGBM", 1.0, 0, 0.87, 0.1, 0.1), Row("adult", "LightGBM", 1.0, 1, 0.85, 0.2, 0.1)]
-    >>> print(table(both))
-    Accuracy (or R²) / Kolmogorov distance of the scores, test rows, mean over seeds.
-    <BLANKLINE>
-    | data | method | strength 1 |
-    |---|---|---|
-    | adult | LightGBM | 0.860 / 0.150 |
-    <BLANKLINE>
-    """
-    penalised = [row for row in rows if row.method != REDUCTION]
-    text = "Accuracy (or R²) / Kolmogorov distance of the scores, test rows, mean over seeds.\n\n"
-    text += _grid([row for row in penalised if row.strength in STRENGTHS])
-    finer = [row for row in penalised if row.strength in FINE]
-    if finer:
-        text += (
-            f"\nFurther strengths; slower: {SLOWER.rounds} rounds, learning rate {SLOWER.learning_rate}.\n\n"
-            + _grid(finer)
-        )
-    return text + _reduction_table([row for row in rows if row.method == REDUCTION])
-
-
-def _grid(rows: Sequence[Row]) -> str:
-    strengths = sorted({row.strength for row in rows})
-    lines = [f"| data | method | {' | '.join(f'strength {value:g}' for value in strengths)} |"]
-    lines.append("|---|---|" + "---|" * len(strengths))
-    for name, method in dict.fromkeys((row.data, row.method) for row in rows):
-        cells = [_cell([r for r in rows if (r.data, r.method, r.strength) == (name, method, s)]) for s in strengths]
-        lines.append(f"| {name} | {method} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
-
-
-def _cell(rows: Sequence[Row]) -> str:
-    if not rows:
-        return "–"
-    return f"{fmean(row.accuracy for row in rows):.3f} / {fmean(row.unfairness for row in rows):.3f}"
-
-
-def _reduction_table(rows: Sequence[Row]) -> str:
-    if not rows:
-        return ""
-    lines = [
-        "",
-        f"{REDUCTION} (exponentiated gradient, 15 models), adult: a bound on the decisions' gap, not on the scores'.",
-        "",
-        "| bound | accuracy | Kolmogorov of the scores | gap of the decisions |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {r.strength:g} | {r.accuracy:.3f} | {r.unfairness:.3f} | {r.decision_unfairness:.3f} |" for r in rows]
-    return "\n".join(lines) + "\n"
-
-
-def figure(rows: Sequence[Row]) -> Any:
-    """Accuracy against unfairness, a panel for each data set, a line along the strengths for each method."""
-    alt: Any = require("altair", extra="report", purpose="the figure of the experiment")
-    keys = dict.fromkeys((row.data, row.method, row.strength) for row in rows)
-    records = []
-    for name, method, strength in keys:
-        own = [row for row in rows if (row.data, row.method, row.strength) == (name, method, strength)]
-        gap, accuracy = fmean(row.unfairness for row in own), fmean(row.accuracy for row in own)
-        records.append(
-            {"data": name, "method": method, "strength": strength, "gap": gap, "accuracy": max(accuracy, -0.2)}
-        )
-    panels = [
-        alt.Chart(alt.Data(values=[record for record in records if record["data"] == name]), title=name)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("gap:Q", title="Kolmogorov distance of the scores"),
-            y=alt.Y("accuracy:Q", title="accuracy or R²", scale=alt.Scale(zero=False)),
-            color=alt.Color("method:N", title=None),
-            order="strength:Q",
-        )
-        .properties(width=260, height=190)
-        for name in dict.fromkeys(record["data"] for record in records)
-    ]
-    return alt.concat(*panels, columns=3)
+            seconds = time.perf_counter() - start
+            chance = model._pmf_predict(unseen)[:, 1]  # its decisions are drawn with these
+            yield Trained(bound, chance, model.predict(unseen, random_state=0), seconds)

@@ -35,7 +35,7 @@ def _runner(name: str, n_jobs: int) -> Run:
         "theory": "theory",
     }
     if name == "boosting":
-        return _boosting
+        return partial(import_module("metrifair.experiments.boosting").run, n_jobs=n_jobs)
     if name in modules:
         found: Run = import_module(f"metrifair.experiments.{modules[name]}").run
         return found
@@ -44,20 +44,13 @@ def _runner(name: str, n_jobs: int) -> Run:
 
 def _compare(name: str, n_jobs: int, protocol: Protocol, effort: Effort, out: Path) -> None:
     from metrifair.experiments.comparisons import jobs, report  # noqa: PLC0415
-    from metrifair.experiments.device import where  # noqa: PLC0415
     from metrifair.experiments.grid import loaded, shortened  # noqa: PLC0415
     from metrifair.experiments.jobs import all_rows, finished  # noqa: PLC0415
+    from metrifair.experiments.pagenotes import circumstances  # noqa: PLC0415
     from metrifair.experiments.rows import write_rows  # noqa: PLC0415
 
     store = loaded(len(effort.seeds))
     todo = jobs(name, protocol, shortened(store) if effort.quick else store, effort)
     rows = all_rows(finished(todo, out / "ledger.db", n_jobs=n_jobs))
     write_rows(out / f"{name}-{protocol.name}.csv", rows)
-    notes = [f"Computed on: {where(n_jobs)}."]
-    if effort.quick:
-        notes.insert(0, "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing.")
-    report(name, protocol.name, rows, out, notes=notes)
-
-
-def _boosting(_: Protocol, effort: Effort, out: Path) -> None:
-    import_module("metrifair.experiments.boosting").run(out, seeds=min(len(effort.seeds), 3), quick=effort.quick)
+    report(name, protocol.name, rows, out, notes=circumstances(effort, processes=n_jobs))

@@ -84,7 +84,7 @@ def where(processes: int = 1) -> str:
     if device_of("auto").type == "cuda":
         processor = torch.cuda.get_device_name()
     else:
-        threads = f"{torch.get_num_threads()} threads" if processes == 1 else f"{processes} processes of one thread"
+        threads = f"threads: {torch.get_num_threads()}" if processes == 1 else f"{processes} processes of one thread"
         processor = f"{platform.machine()}, {threads}"
     return f"{processor}, torch {torch.__version__}, Python {platform.python_version()}"
 

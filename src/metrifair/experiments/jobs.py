@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import joblib
 
 from metrifair.experiments.rows import Row, from_record
+from metrifair.processes import spread
 from metrifair.tradeoff.ledger import Entry, Ledger
 
 Records = list[dict[str, Any]]
@@ -57,11 +58,10 @@ def finished(jobs: Iterable[Job], ledger: Path, *, n_jobs: int = 1) -> Iterator[
 
 def _worked(jobs: Sequence[Job], n_jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names and records of jobs as they are finished."""
+    named = (partial(_named, job.name, partial(_records, job.work)) for job in jobs)
     with joblib.parallel_config("loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs, return_as="generator_unordered", pre_dispatch="n_jobs", max_nbytes=None)
-    named = (joblib.delayed(_named)(job.name, partial(_records, job.work)) for job in jobs)
-    found: Iterator[tuple[str, dict[str, Any]]] = pool(named)
-    return found
+        # Begun in order; arrays are sent whole, since torch wants them writable.
+        return spread(named, n_jobs, in_order=False, pre_dispatch="n_jobs", max_nbytes=None)
 
 
 def _named(name: str, work: Callable[[], Records]) -> tuple[str, dict[str, Any]]:

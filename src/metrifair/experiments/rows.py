@@ -35,6 +35,7 @@ class Row:
     parity_gap: float = nan  # of the labels, among everyone: differs from label_gap under equal opportunity only
     seconds: float = nan  # of one fit; in a stack, its share
     failed: bool = False  # training diverged: the figures mean nothing
+    unconverged: float = nan  # 1 where a solver stopped short, in this fit or in its stack; nan: not noted
 
     def gap(self, on: str) -> float:
         """The figure named by ``on``: labels, scores or parity; the scores' where there are no labels."""
@@ -66,8 +67,8 @@ def rows_of(text: str) -> list[Row]:
 
 
 def from_record(record: Mapping[str, object]) -> Row:
-    """A row from its fields as texts or values."""
-    return Row(**{name: kind(str(record[name])) for name, kind in _COLUMNS.items()})
+    """A row from its fields as texts or values; those that older files lack keep their defaults."""
+    return Row(**{name: kind(str(record[name])) for name, kind in _COLUMNS.items() if name in record})
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

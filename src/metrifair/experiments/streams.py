@@ -48,7 +48,7 @@ def covering_ends(group: Integers, size: int, least: int = 2) -> Integers:
     return np.array(ends, dtype=np.int64)
 
 
-class Batch(NamedTuple):
+class PaddedBatch(NamedTuple):
     """One batch of every replication, padded: (replications, width)."""
 
     place: Tensor  # in each replication's stream
@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     sizes: Tensor  # (replications,)
 
 
-def batches(ends: list[Integers]) -> Iterator[Batch]:
+def batches(ends: list[Integers]) -> Iterator[PaddedBatch]:
     """The batches of all replications, as many as the shortest has."""
     steps = min(map(len, ends))
     stops = np.stack([own[:steps] for own in ends], 1)
@@ -65,10 +65,10 @@ def batches(ends: list[Integers]) -> Iterator[Batch]:
     for start, stop, width in zip(torch.as_tensor(starts), torch.as_tensor(stops), widths.tolist(), strict=True):
         place = start[:, None] + torch.arange(width)
         counted = place < stop[:, None]
-        yield Batch(torch.where(counted, place, 0), counted, stop - start)
+        yield PaddedBatch(torch.where(counted, place, 0), counted, stop - start)
 
 
-def covering_weights(group: Tensor, batch: Batch, size: int, *, always: bool = False) -> Tensor:
+def covering_weights(group: Tensor, batch: PaddedBatch, size: int, *, always: bool = False) -> Tensor:
     """Loss weights of covering batches, (replications, width); see ``batches.overshoot_weights``.
 
     ``always``: the published code also weighs batches that did not overshoot.

@@ -21,7 +21,7 @@ from metrifair.methods.inputs import (
     check_number,
     classification_rows,
 )
-from metrifair.methods.learners import Delegating, fit_learners
+from metrifair.methods.learners import Delegating, check_continues, fit_learners
 from metrifair.methods.networks import fitted_copy, own_rows, subset
 from metrifair.tables import Table
 
@@ -226,6 +226,8 @@ def _check(estimator: LabelBiasClassifier) -> None:
     check_switches(warm_start=estimator.warm_start)
     check_number("step", estimator.step, low=0)
     check_number("scale", estimator.scale, low=0, low_open=True)
+    if estimator.warm_start:
+        check_continues(estimator.estimator)
     if (
         isinstance(estimator.rounds, bool)
         or not isinstance(estimator.rounds, (int, np.integer))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.fitting import seed_of
 from metrifair.methods.inputs import Floats, Integers, Rows
@@ -55,6 +57,47 @@ class Delegating(ClassifierMixin, BaseEstimator):
         return x
 
 
+def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
+    """Raise a DataError unless it is a scikit-learn estimator of that kind, or of none that it tells.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> check_learner(LinearRegression(), "classifier")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: estimator must be a scikit-learn classifier, got LinearRegression(), a regressor
+    """
+    if isinstance(estimator, type):
+        raise DataError(f"{name} must be an instance, got the class {estimator.__name__}; call it first")
+    learns = all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__"))
+    told = None
+    if learns and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+        told = get_tags(estimator).estimator_type or kind
+    if told != kind:
+        but = f", a {told}" if told else ""
+        raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{but}")
+
+
+def check_continues(estimator: Any) -> None:
+    """Raise a DataError unless a fit of the base learner can go on from an earlier one."""
+    base = _base(estimator, "estimator")
+    if not _is_network(base) and "warm_start" not in base.get_params():
+        raise DataError(
+            f"warm_start=True goes on from the round before, which {base!r} cannot; set warm_start=False, or take a "
+            "network or a learner that has warm_start"
+        )
+
+
+def _base(estimator: Any, name: str) -> Any:
+    """The base learner, checked; None is a network."""
+    if estimator is None:
+        return FairClassifier(0.0)
+    check_learner(estimator, "classifier", name=name)
+    return estimator
+
+
+def _is_network(base: Any) -> bool:
+    return isinstance(base, FairClassifier) and base.strength == 0
+
+
 def fit_learners(
     estimator: Any,
     table: Rows,
@@ -63,17 +106,18 @@ def fit_learners(
     rows: Sequence[Integers],
     weights: Sequence[Floats],
     earlier: Sequence[Any] = (),
+    name: str = "estimator",
 ) -> list[Any]:
     """The base learner fitted for each seed on its own rows of the table, with weights.
 
     None is a network; networks without a penalty are trained all at once. A learner whose ``random_state`` is None
     gets the seed; one that takes no weights gets rows drawn in proportion to them. ``earlier`` are fitted learners to
-    go on from, for those that can; they stay as they are.
+    go on from, for those that can; they stay as they are. ``name`` is the learner's in messages.
     """
-    base = FairClassifier(0.0) if estimator is None else estimator
+    base = _base(estimator, name)
     own = getattr(base, "random_state", None)
     seeds = list(seeds) if own is None else [seed_of(own)] * len(seeds)
-    if isinstance(base, FairClassifier) and base.strength == 0:
+    if _is_network(base):
         return fit_weighted(base, table, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
     fitted = []
     for place, (seed, part, weight) in enumerate(zip(seeds, rows, weights, strict=True)):

@@ -125,7 +125,7 @@ def _fitted(
         ranker = estimator.estimator
     if ranker is not None and not hasattr(ranker, "predict_proba"):
         raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
-    rankers = fit_learners(ranker, table, seeds=seeds, rows=own, weights=even)
+    rankers = fit_learners(ranker, table, seeds=seeds, rows=own, weights=even, name="ranker")
     changes = [_changes(estimator, subset(table, part), one) for part, one in zip(own, rankers, strict=True)]
     # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
     both = replace(

@@ -109,7 +109,7 @@ def train_networks(
         objective,
         strengths=strengths,
         seeds=seeds,
-        schedule=schedule_for(network, min(map(len, rows))),
+        schedule=schedule_for(network, max(map(len, rows))),
         rows=[torch.as_tensor(own) for own in rows],
         dealer=dealer,
         path=path,

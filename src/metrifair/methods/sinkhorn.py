@@ -14,16 +14,17 @@ from torch import Tensor
 from metrifair.choices import check_known, check_switches
 from metrifair.errors import DataError
 from metrifair.fitting import device_of, seed_of
+from metrifair.methods.alignment import Part, objective_of, part_of
 from metrifair.methods.inputs import Integers, Rows, check_cells, check_number, classification_rows
 from metrifair.methods.networks import NetworkClassifier, check_diverged, fitted_copy, network_of, own_rows, subset
 from metrifair.methods.transport import Divergence, Sinkhorn, warn_not_converged
 from metrifair.models import Network, member, stacked
 from metrifair.tables import Table
-from metrifair.tasks import BINARY
-from metrifair.training import Predictor, Scaling, weighted_moments
+from metrifair.training import Predictor
 
 _LABELS: dict[str, tuple[int, ...]] = {"statistical_parity": (), "equal_opportunity": (1,)}
 _DTYPES = {"double": torch.float64, "single": torch.float32}
+_STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all wait for the last one to converge
 
 
 class SinkhornClassifier(NetworkClassifier):
@@ -43,7 +44,8 @@ class SinkhornClassifier(NetworkClassifier):
     epochs : steps, each on all rows.
     learning_rate, learning_rate_decay : of the descent; the decay acts after each step.
     block : rows of a cost matrix that are in memory at once; None keeps all, which is much faster.
-    memory_limit : bytes that the transport may take; more is a MemoryError before anything is allocated.
+    memory_limit : bytes that the transport may take; more is a MemoryError before anything is allocated. Equal rows of
+        a group count as one point.
     precision : ``"double"``, or ``"single"``, where the tolerance is at least 1e-5.
     variant : ``"reference"`` reports in ``divergence_`` the plain cost of the plans, as the published code did, instead
         of the entropic value; training is the same.
@@ -125,8 +127,9 @@ def fit_stack(
 ) -> list[SinkhornClassifier | None]:
     """Fitted copies for every seed and, within it, every strength; None where training diverged.
 
-    As many strengths of a seed as ``memory_limit`` holds are trained at once. They equal ``fit`` with that strength and
-    ``random_state`` up to the tolerance. ``rows`` are the training rows of each seed.
+    As many are trained at once as ``memory_limit`` holds: all strengths of some seeds, or some strengths of one; on the
+    CPU, of one seed at a time. They equal ``fit`` with that strength and ``random_state`` up to the tolerance. ``rows``
+    are the training rows of each seed.
     """
     template = clone(estimator)
     table = classification_rows(template, X, y, sensitive_features)
@@ -159,15 +162,21 @@ def _fitted(
     own: Sequence[Integers],
 ) -> list[list[Fitted]]:
     solver = _checked(estimator, strengths)
+    penalised = any(strengths)
+    labels = _LABELS[estimator.criterion]
+    parts = []
+    for seed, mine in zip(seeds, own, strict=True):
+        compared = subset(rows, mine)
+        check_cells(compared, labels)
+        parts.append(part_of(compared, seed, labels, standardize=estimator.standardize, penalised=penalised))
+    together = _models_at_once(estimator, solver, parts) if penalised and parts else len(seeds) * len(strengths)
+    few = max(1, min(together, len(strengths)))
+    many = max(1, together // few) if device_of(estimator.device).type in _STACKS_SEEDS else 1
     found = []
-    for seed, part in zip(seeds, own, strict=True):
-        mine = subset(rows, part)
-        check_cells(mine, _LABELS[estimator.criterion])
-        together = _strengths_at_once(estimator, solver, mine) if any(strengths) else len(strengths)
-        trained: list[Fitted] = []
-        for first in range(0, len(strengths), together):
-            trained += _descend(estimator, solver, mine, strengths[first : first + together], seed)
-        found.append(trained)
+    for first in range(0, len(parts), many):
+        some = parts[first : first + many]
+        stacks = [_descend(estimator, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
+        found += [[one for stack in stacks for one in stack[at]] for at in range(len(some))]
     return found
 
 
@@ -188,18 +197,12 @@ def _checked(estimator: SinkhornClassifier, strengths: Sequence[float]) -> Sinkh
     return Sinkhorn(estimator.epsilon, estimator.tolerance, estimator.max_iterations, estimator.block)
 
 
-def _sides(estimator: SinkhornClassifier, rows: Rows) -> list[Tensor]:
-    """The rows of either group that are compared."""
-    among = rows.y == 1 if _LABELS[estimator.criterion] else np.ones(len(rows), dtype=bool)
-    return [torch.as_tensor(np.flatnonzero(among & (rows.group == code))) for code in (0, 1)]
-
-
-def _strengths_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, rows: Rows) -> int:
-    n, m = map(len, _sides(estimator, rows))
+def _models_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[Part]) -> int:
+    n, m = (max(map(len, clouds)) for clouds in zip(*(part.sides for part in parts), strict=True))
     needed = solver.memory(n, m, _DTYPES[estimator.precision].itemsize)
     if needed > estimator.memory_limit:
         raise MemoryError(
-            f"transport between {n} and {m} points would take {needed / 2**30:.1f} GiB, memory_limit allows "
+            f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} GiB, memory_limit allows "
             f"{estimator.memory_limit / 2**30:.1f}; pass block=1024 to keep so many rows in memory at once, raise "
             "memory_limit, use precision='single', or train on fewer rows"
         )
@@ -207,34 +210,22 @@ def _strengths_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, rows: Ro
 
 
 def _descend(
-    estimator: SinkhornClassifier, solver: Sinkhorn, rows: Rows, strengths: Sequence[float], seed: int
-) -> list[Fitted]:
-    """Gradient descent of one seed's networks, one for each strength."""
+    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[Part], strengths: Sequence[float]
+) -> list[list[Fitted]]:
+    """Gradient descent of some seeds' networks, one for each strength, all at once."""
     device, dtype = device_of(estimator.device), _DTYPES[estimator.precision]
-    network = Network(rows.x.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
-    features = torch.as_tensor(rows.x)
-    mean, scale = torch.zeros(1, features.shape[1]), torch.ones(1, features.shape[1])
-    if estimator.standardize:
-        mean, scale = (part.unsqueeze(0) for part in weighted_moments(features, torch.as_tensor(rows.weight)))
-    scaling = Scaling(mean.double(), scale.double())
-    x = scaling.apply(features.unsqueeze(0)).to(device, dtype)
-    y = torch.as_tensor(rows.y).to(device, dtype)
-    first, second = (side.to(device) for side in _sides(estimator, rows))
-    start = stacked([network.initial(seed)], len(strengths))
+    network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
+    objective = objective_of(parts, strengths, network, solver, level=estimator.level).to(device, dtype)
+    start = stacked([network.initial(part.seed) for part in parts], len(strengths))
     parameters = {name: value.to(device, dtype).requires_grad_() for name, value in start.items()}
-    strength = torch.tensor(strengths, dtype=dtype, device=device)
     rate = estimator.learning_rate
     found: Divergence | None = None
-    converged, lost = True, torch.zeros(1, len(strengths), dtype=torch.bool, device=device)
+    lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=device)
+    short = lost.clone()  # networks one of whose transport problems was not solved
     for step in range(estimator.epochs):
-        hidden, output = forward(network, parameters, x)
-        loss = BINARY.loss(output, y).mean(-1)
-        if any(strengths):
-            compared = hidden if estimator.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
-            clouds = compared[..., first, :], compared[..., second, :]
-            found = solver.divergence(*clouds, found and found.potentials, sharp=step == estimator.epochs - 1)
-            converged &= found.converged
-            loss = loss + strength * found.value
+        loss, found = objective(parameters, found, sharp=step == estimator.epochs - 1)
+        if found is not None:
+            short |= ~found.converged
         slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))
         with torch.no_grad():
             for value, slope in zip(parameters.values(), slopes, strict=True):
@@ -243,32 +234,25 @@ def _descend(
             lost |= diverged
             found = None  # the potentials may be lost, too
         rate *= estimator.learning_rate_decay
-    if not converged and not bool(lost.any()):  # a lost network never converges
+    if bool((short & ~lost).any()):
         warn_not_converged(estimator.max_iterations)
-    values = [0.0] * len(strengths)
+    values = torch.zeros(lost.shape)
     if found is not None:
-        values = (found.sharp if estimator.variant == "reference" else found.value.detach())[0].tolist()
+        values = found.sharp if estimator.variant == "reference" else found.value.detach()
+    divergences = values.tolist()
     final = {name: value.detach().double().cpu() for name, value in parameters.items()}
     return [
-        Fitted(None if gone else Predictor(network, member(final, 0, k), scaling), values[k])
-        for k, gone in enumerate(lost[0].tolist())
+        [
+            Fitted(None if gone else Predictor(network, member(final, s, k), part.scaling), divergences[s][k])
+            for k, gone in enumerate(lost[s].tolist())
+        ]
+        for s, part in enumerate(parts)
     ]
-
-
-def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    """The last hidden layer (1, strengths, n, units), which is x where there is none, and the outputs."""
-    last = len(network.hidden)
-    hidden = x.unsqueeze(1)
-    if last:
-        before = Network(network.features, network.hidden[:-1], network.hidden[-1])
-        hidden = before(parameters, x).relu()
-        hidden = hidden.unsqueeze(-1) if network.hidden[-1] == 1 else hidden
-    return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(-1)
 
 
 @torch.no_grad()
 def _diverged(parameters: dict[str, Tensor]) -> Tensor:
-    """Which networks have a parameter that is not finite, (1, strengths); all of theirs are set to 0."""
+    """Which networks have a parameter that is not finite, (seeds, strengths); all of theirs are set to 0."""
     lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in parameters.values()]).any(0)
     for value in parameters.values():
         value.masked_fill_(lost[..., None, None], 0.0)

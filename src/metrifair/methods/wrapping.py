@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from metrifair.choices import check_switches
 from metrifair.errors import DataError
 from metrifair.methods.inputs import Integers, check_number, groups_at_fit, groups_at_predict
+from metrifair.methods.learners import check_learner
 from metrifair.tables import Table
 
 
@@ -33,6 +34,8 @@ def fitted_base(wrapper: Any, default: Callable[[], Any], X: Table, y: Table, se
     It is calibrated on the rows that it learns from, or on the share ``holdout`` of each group and class, which it then
     does not see.
     """
+    if wrapper.estimator is not None:
+        check_learner(wrapper.estimator, "classifier" if isinstance(wrapper, ClassifierMixin) else "regressor")
     check_switches(prefit=wrapper.prefit)
     check_number("holdout", wrapper.holdout, low=0, high=0.9)
     validate_data(wrapper, X, skip_check_array=True)
@@ -42,7 +45,7 @@ def fitted_base(wrapper: Any, default: Callable[[], Any], X: Table, y: Table, se
         if wrapper.estimator is None:
             raise DataError("prefit=True needs a fitted estimator, got None")
         check_is_fitted(wrapper.estimator)
-        return Calibration(wrapper.estimator, X, sensitive_features, group)
+        return _calibration(wrapper, wrapper.estimator, X, sensitive_features, group)
     if y is None:
         name = type(wrapper).__name__
         raise DataError(f"{name} requires y to be passed, but the target y is None; only a prefit estimator needs none")
@@ -50,14 +53,21 @@ def fitted_base(wrapper: Any, default: Callable[[], Any], X: Table, y: Table, se
     check_consistent_length(X, y)
     base = default() if wrapper.estimator is None else clone(wrapper.estimator)
     if not wrapper.holdout:
-        return Calibration(_learnt(base, X, y, sensitive_features), X, sensitive_features, group)
+        return _calibration(wrapper, _learnt(base, X, y, sensitive_features), X, sensitive_features, group)
     held = _held_out(group, y, wrapper)
     if len(set(group[held])) < len(wrapper.groups_):
         raise DataError(f"holdout={wrapper.holdout} leaves a group without rows to calibrate on; raise it, or take 0")
     (X, their_X), (y, _), (sensitive_features, their_features) = (
         [_safe_indexing(table, np.flatnonzero(rows)) for rows in (~held, held)] for table in (X, y, sensitive_features)
     )
-    return Calibration(_learnt(base, X, y, sensitive_features), their_X, their_features, group[held])
+    return _calibration(wrapper, _learnt(base, X, y, sensitive_features), their_X, their_features, group[held])
+
+
+def _calibration(wrapper: Any, base: Any, X: Table, sensitive_features: Table, group: Integers) -> Calibration:
+    """Some have predict_proba only once they are fitted: it is asked for here."""
+    if isinstance(wrapper, ClassifierMixin) and not hasattr(base, "predict_proba"):
+        raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
+    return Calibration(base, X, sensitive_features, group)
 
 
 def _learnt(base: Any, X: Table, y: Table, sensitive_features: Table) -> Any:

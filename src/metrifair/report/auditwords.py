@@ -95,7 +95,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
 def _bounds_text(largest: Finding, record: AuditRecord) -> str:
     """Between which bounds the largest of the findings lies; an interval of one finding is too narrow for that."""
     several = sum(finding.metric == largest.metric for finding in record.findings)
-    jointly = joint_bounds(largest, record.findings, record.confidence) if several > 1 else None
+    jointly = joint_bounds(largest, functions_in(record.findings), record.confidence) if several > 1 else None
     bounds = jointly or largest.interval
     if bounds is None:
         return ""
@@ -103,18 +103,24 @@ def _bounds_text(largest: Finding, record: AuditRecord) -> str:
     return f", {confidence_text(record.confidence)} {kind} {number_text(bounds.low)} to {number_text(bounds.high)}"
 
 
-def joint_bounds(finding: Finding, findings: Iterable[Finding], confidence: float) -> Interval | None:
+def functions_in(findings: Iterable[Finding]) -> int:
+    """How many different distribution functions the findings compare."""
+    return len({(one.attribute, one.criterion, one.within, side) for one in findings for side in _sides(one)})
+
+
+def joint_bounds(finding: Finding, functions: int, confidence: float) -> Interval | None:
     """Bounds that hold for the Kolmogorov distances of all findings at once, and so for the largest; None without.
+
+    ``functions`` is how many distribution functions they compare.
 
     >>> one = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (900, 900), "kolmogorov", 0.3, certified=0.4,
     ...               certified_jointly=0.4)
-    >>> joint_bounds(one, [one], 0.95)  # doctest: +ELLIPSIS
+    >>> joint_bounds(one, functions_in([one]), 0.95)  # doctest: +ELLIPSIS
     Interval(low=0.20131..., high=0.4)
     """
     if finding.metric != "kolmogorov" or finding.certified_jointly is None:
         return None
-    functions = {(one.attribute, one.criterion, one.within, side) for one in findings for side in _sides(one)}
-    radius = sum(dkw_radius(size, confidence=confidence, cdfs=max(2, len(functions))) for size in finding.sizes)
+    radius = sum(dkw_radius(size, confidence=confidence, cdfs=max(2, functions)) for size in finding.sizes)
     least = finding.value if finding.bracket is None else finding.bracket.low
     return Interval(max(0.0, least - radius), finding.certified_jointly)
 

@@ -21,6 +21,7 @@ from metrifair.metrics.catalog import METRICS
 from metrifair.saving.codebook import classes_meta, classes_of, scheme_meta, scheme_of
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.saving.plain import Arrays, Fields, plain, value_of
+from metrifair.saving.requests import requests_meta, restore_requests
 from metrifair.saving.streamstate import Setting, learner_parts, restored_learner
 from metrifair.saving.weights import given, predictor_parts, restored_predictor
 from metrifair.tasks import REGRESSION_LOSSES
@@ -37,9 +38,9 @@ _FIELDS = (
     "model",
     "learner",
 )
+_REQUESTS = "requests"  # only where there are any: older files have no such field
 KIND = "estimator"  # of the file; which one it is, its meta says
 
-_SWITCHES = ("unbiased", "intersectional", "standardize", "verbose")
 _LONGEST_MESSAGE = 500
 
 
@@ -117,6 +118,8 @@ def _taken_apart(estimator: BaseEstimator) -> Parts:
         "model": model,
         "learner": learner,
     }
+    if requests := requests_meta(estimator):
+        meta[_REQUESTS] = requests
     return Parts(meta, arrays)
 
 
@@ -135,8 +138,9 @@ def rebuilt(
     module: torch.nn.Module | None = None,
 ) -> BaseEstimator:
     """The estimator of this class that ``to_parts`` took apart; parts that do not fit are a ModelFileError."""
+    expected = (*_FIELDS, _REQUESTS) if _REQUESTS in meta else _FIELDS
     try:
-        return _put_together(kind, Fields(meta, "model file").only(*_FIELDS), arrays, copy.deepcopy(module))
+        return _put_together(kind, Fields(meta, "model file").only(*expected), arrays, copy.deepcopy(module))
     except ModelFileError:
         raise
     except DataError as error:  # from the checks that a user's own arguments go through
@@ -180,6 +184,8 @@ def _put_together(
             predictor.model, predictor.parameters, scheme.criterion, scheme.comparisons, cells, count, labels
         )
         estimator.learner_ = restored_learner(meta.inner("learner"), state, setting)
+    if _REQUESTS in meta.values:
+        restore_requests(estimator, meta.inner(_REQUESTS))
     own.check_all_taken()
     state.check_all_taken()
     return estimator
@@ -211,9 +217,7 @@ def _names_module(json: Json) -> bool:
 
 
 def _check_types(estimator: BaseEstimator) -> None:
-    odd = [name for name in _SWITCHES if not isinstance(getattr(estimator, name), int)]
-    if not isinstance(estimator.device, str):
-        odd.append("device")
+    odd = [] if isinstance(estimator.device, str) else ["device"]
     if not (estimator.random_state is None or isinstance(estimator.random_state, int)):
         odd.append("random_state")
     hidden = estimator.hidden

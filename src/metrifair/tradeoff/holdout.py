@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples
 from metrifair.cells import Cells, Contrast, compiled
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError
+from metrifair.fitting import is_number
 from metrifair.metrics.scores import array_of
 from metrifair.tables import Groups, Table, codes, columns, group_codes, levels, same_length, stratum_codes
 from metrifair.tradeoff.evaluation import HeldOut
@@ -62,9 +63,11 @@ class DataSet:
 
     def split(self, validation: float, test: float, seed: int, *, train: bool = True) -> Parts:
         """Rows of the three parts, each with the same mix of cells and labels where their numbers allow it."""
-        if not (0 < validation < 1 and 0 < test < 1 and validation + test < (1 if train else 1.0000001)):
+        shares = (validation, test)
+        if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (1 if train else 1.0000001):
             raise DataError(
-                f"validation and test must be shares above 0 that leave rows for training, got {validation} and {test}"
+                f"validation and test must be shares above 0 that leave rows for training, got "
+                f"{validation!r} and {test!r}"
             )
         everything, kinds = np.arange(len(self.y)), self._kinds()
         if not train:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from metrifair.boosting import keeping as boosters
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.points import Curves, Interval, Point
+from metrifair.processes import spread
 from metrifair.saving.keeping import KIND, rebuilt, to_parts
 from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
 from metrifair.tables import Table, columns
@@ -154,8 +155,7 @@ def _one_by_one(
             return _judged(None, job, judge)
         return _judged(model, job, judge)
 
-    work = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(joblib.delayed(fit)(job) for job in jobs)
-    for outcome in work:
+    for outcome in spread((partial(fit, job) for job in jobs), n_jobs):
         yield [outcome]
 
 

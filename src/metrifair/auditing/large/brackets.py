@@ -15,18 +15,20 @@ bound D, since at most all rows of one side come before those of the other. Inte
 - Total variation: at least |share 0 - share 1| / 2, for merging scores brings distributions closer; at most their
   sum / 2, and the former again for one distinct score.
 
-Between bins D is constant, so its integrals there are exact. Bounds hold up to rounding, about 1e-13 of the range.
+Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
+held in memory: steps prove one value, not two. Bounds hold up to rounding, about 1e-13 of the range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from metrifair.auditing.large.counting import Bins
 from metrifair.auditing.large.grids import Floats, Integers, Scale
+from metrifair.auditing.large.steps import Steps
 
 Convex: TypeAlias = Callable[[Floats], Floats]
 INTEGRALS: dict[str, Convex] = {"wasserstein": np.abs, "cramer": np.square}
@@ -43,53 +45,75 @@ class Sides(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Of one comparison, by bin: |D| that is attained, what it may reach, and bounds of the sums."""
+    """Of one comparison, by bin: the shares up to its end, what |D| may reach in it, and bounds of the sums."""
 
-    attained: Floats
+    score: Floats  # the end of the bin
+    upto: tuple[Floats, Floats]
     reachable: Floats
     low: dict[str, Floats]
     high: dict[str, Floats]
+
+    @property
+    def attained(self) -> Floats:
+        """|D| at the end of each bin; what holds below a bin was attained in the bin before it."""
+        return np.abs(self.upto[0] - self.upto[1])
 
 
 class _Course(NamedTuple):
     """The difference of the distribution functions within each bin."""
 
-    after: Floats  # at the end of the bin
     least: Floats
     most: Floats
     mean: Floats
     length: Floats
 
 
-def bounds(bins: Bins, sides: Sides, scale: Scale) -> Bounds:
+def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Sequence[str] = SUMS) -> Bounds:
     """What every bin proves; sums are on the scale of the positions."""
-    share, course = _course(bins, sides, scale)
-    attained = np.abs(course.after)  # what holds below a bin was attained in the bin before it
+    share, upto, course = _course(bins, sides, scale)
+    after = upto[0] - upto[1]
     plain = bins.single | (share[0] == 0) | (share[1] == 0)
     low, high = {}, {}
-    for name, convex in INTEGRALS.items():
-        between = convex(course.after) * bins.gap
+    for name in sums:
+        if name == "total_variation":
+            low[name] = np.abs(share[0] - share[1]) / 2
+            high[name] = np.where(bins.single, low[name], (share[0] + share[1]) / 2)
+            continue
+        convex = INTEGRALS[name]
+        between = convex(after) * bins.gap
         low[name] = course.length * convex(course.mean) + between
         high[name] = np.maximum(course.length * _chord(convex, course) + between, low[name])
-    low["total_variation"] = np.abs(share[0] - share[1]) / 2
-    high["total_variation"] = np.where(bins.single, low["total_variation"], (share[0] + share[1]) / 2)
-    return Bounds(attained, np.where(plain, attained, np.maximum(course.most, -course.least)), low, high)
+    reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
+    return Bounds(bins.high, upto, reachable, low, high)
 
 
-def _course(bins: Bins, sides: Sides, scale: Scale) -> tuple[list[Floats], _Course]:
-    """The shares of both sides in each bin, and the course of the difference through it."""
+def exact(steps: Steps, sides: Sides, sums: Sequence[str] = SUMS) -> Bounds:
+    """What rows held in memory prove: both bounds are the value."""
+    counts = [steps.counts(cells) for cells in sides[:2]]
+    left, right = (
+        steps.upto(cells, own) / total for cells, own, total in zip(sides[:2], counts, sides.totals, strict=True)
+    )
+    after = left - right
+    values = {name: INTEGRALS[name](after) * steps.gap for name in sums if name in INTEGRALS}
+    if "total_variation" in sums:
+        values["total_variation"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
+    return Bounds(steps.score, (left, right), np.abs(after), values, values)
+
+
+def _course(bins: Bins, sides: Sides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
+    """The shares of both sides in each bin and up to its end, and the course of the difference through it."""
     end, start = scale.positions(bins.high), scale.positions(bins.low)
     share, below, upto, area = [], [], [], []
-    for cells, total in zip((sides.left, sides.right), sides.totals, strict=True):
+    for cells, total in zip(sides[:2], sides.totals, strict=True):
         counts, before = bins.total("counts", cells), bins.total("before", cells)
         share.append(counts / total)
         below.append(before / total)
         upto.append((before + counts) / total)
         area.append((end * counts - bins.total("moments", cells)) / total)
-    before, after, length = below[0] - below[1], upto[0] - upto[1], end - start
+    before, length = below[0] - below[1], end - start
     least, most = before - share[1], before + share[0]
     mean = before + (area[0] - area[1]) / np.where(length > 0, length, 1.0)
-    return share, _Course(after, least, most, np.clip(mean, least, most), length)
+    return share, (upto[0], upto[1]), _Course(least, most, np.clip(mean, least, most), length)
 
 
 def _chord(convex: Convex, course: _Course) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from metrifair.auditing.comparing import MOST_PAIRED
 from metrifair.auditing.curves import curves_of
-from metrifair.auditing.decisions import are_decisions, deciding, decisions_of, ratio_interval
+from metrifair.auditing.decisions import Threshold, are_decisions, deciding, decisions_of, ratio_interval
 from metrifair.auditing.evidence import Plan
 from metrifair.auditing.explaining import quoted
 from metrifair.auditing.inputs import Given, Part, strata_of
@@ -46,7 +46,7 @@ def _are_decisions(base: Bins) -> bool:
     return bool(base.single.all()) and are_decisions(base.high)
 
 
-def threshold_of(cells: Cells, threshold: float | None, base: Bins) -> tuple[float | None, list[Note]]:
+def threshold_of(cells: Cells, threshold: Threshold, base: Bins) -> tuple[float | None, list[Note]]:
     """The threshold at which decisions are made, if any."""
     return deciding(threshold, decisions=_are_decisions(base), probabilities=cells.data.probabilities)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.inputs import MOST_GROUPS
+from metrifair.auditing.inputs import MOST_LEVELS, too_many_groups
 from metrifair.auditing.large.grids import Floats
 from metrifair.auditing.reading import MISSING
 from metrifair.choices import require
@@ -52,7 +52,8 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers")
+            decimal = " with a point, not a comma" if re.fullmatch(r"[+-]?\d+,\d+", strange[0], re.ASCII) else ""
+            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{decimal}")
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
@@ -100,7 +101,7 @@ class Levels:
 
     role: str
     name: str
-    most: int = MOST_GROUPS
+    most: int = MOST_LEVELS
     values: list[Any] = field(default_factory=list)
 
     def codes(self, column: pl.Series) -> NDArray[Any]:
@@ -119,6 +120,9 @@ class Levels:
         missing = MISSING if self.role == "label" else ("",)
         new = [value for value in other if str(value).strip().lower() not in missing]
         self.values += new
+        if len(self.values) > self.most and self.role == "group":
+            met = len(self.values)
+            raise too_many_groups(self.name, f"{met:,} or more different values", max(met, MOST_LEVELS))
         if len(self.values) > self.most:
             raise DataError(
                 f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
@@ -140,11 +144,14 @@ class Levels:
         return (places.cast(pl.Int64) + 1).fill_null(0).to_numpy()
 
 
-def levels_for(roles: Roles, most: int = MOST_GROUPS) -> list[Levels]:
-    """Levels of the key columns, none of them met yet."""
+def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[Levels]:
+    """Levels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
-    return [Levels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
+    return [
+        Levels(kind, name, most_groups if kind == "group" and most_groups is not None else most)
+        for kind, name in zip(kinds, roles.keys, strict=True)
+    ]
 
 
 def decoded(roles: Roles, levels: Sequence[Levels], codes: Sequence[NDArray[Any]], *, is_text: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.large.grids import PIECES, Floats, Grid, Integers, Scale, ordered_keys, scores_of
+from metrifair.auditing.large.steps import Steps, total_over
 
 Booleans: TypeAlias = NDArray[np.bool_]
 
@@ -58,11 +59,7 @@ class Bins:
     def total(self, field: str, cells: Integers) -> Floats:
         """The sum of ``before``, ``counts`` or ``moments`` over some cells, by bin."""
         values: Floats = getattr(self, field)
-        if 2 * len(cells) <= values.shape[1]:
-            return np.asarray(values[:, cells].sum(1))
-        # Many comparisons are with all the rest: the sum over everyone is taken once.
-        others = np.delete(np.arange(values.shape[1]), cells)
-        return np.asarray(self._everyone[field] - values[:, others].sum(1))
+        return total_over(cells, values.shape[1], lambda some: values[:, some].sum(1), lambda: self._everyone[field])
 
     @cached_property
     def _everyone(self) -> dict[str, Floats]:
@@ -122,7 +119,7 @@ class Counter:
             gap = _gaps(low, high, scale)
         else:
             gap = _gaps(low, high, scale, parents, parent[used])
-            before += _offsets(parents)[parent[used]]
+            before += _outside(parents)[parent[used]]
         return Bins(low, high, gap, rows[used], before, counts, self.moments.reshape(-1, self.cells)[used])
 
 
@@ -137,10 +134,10 @@ def _gaps(
     return gap
 
 
-def _offsets(parents: Bins) -> NDArray[Any]:
+def _outside(parents: Bins) -> NDArray[Any]:
     """What lies below each bin but in none of the bins before it."""
-    offsets: NDArray[Any] = parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts)
-    return offsets
+    outside: NDArray[Any] = parents.before - (np.cumsum(parents.counts, axis=0) - parents.counts)
+    return outside
 
 
 def slices(block: Block) -> Iterator[Block]:
@@ -192,30 +189,25 @@ def recounted(read: Pass, grid: Grid, parents: Bins, most: int) -> Bins:
     return counter.bins(grid.scale, parents, parent)
 
 
-def singled(read: Pass, grid: Grid, parents: Bins, most: int) -> Iterator[Bins]:
-    """The rows of some bins, held in memory, as bins of one distinct score; at most ``most`` at a time: one pass."""
+def held(read: Pass, grid: Grid, parents: Bins) -> Steps:
+    """The rows of some bins, held in memory: one pass."""
     kept = [block for block, _ in _rows_under(read, grid, parents.high, parents.low)]
     scores, cell = np.concatenate([part.scores for part in kept]), np.concatenate([part.cell for part in kept])
     weights = [part.weight for part in kept if part.weight is not None]
     weight = np.concatenate(weights) if weights else None
     kept.clear()
-    order = np.argsort(scores)
-    scores, cell, weight = scores[order], cell[order], None if weight is None else weight[order]
-    starts = np.flatnonzero(np.append(True, scores[1:] != scores[:-1]))
-    ends = np.append(starts[1:], len(scores))
-    distinct = scores[starts]
+    distinct, place = np.unique(scores, return_inverse=True)
+    by_cell = np.argsort(cell, kind="stable")
     parent = np.searchsorted(parents.high, distinct)
-    gap, offsets = _gaps(distinct, distinct, grid.scale, parents, parent), _offsets(parents)
-    for first in range(0, len(starts), most):
-        some = slice(first, first + most)
-        rows = slice(starts[first], ends[some][-1])
-        number = np.repeat(np.arange(len(starts[some])), (ends - starts)[some])
-        counts = np.zeros((len(starts[some]), parents.counts.shape[1]), parents.counts.dtype)
-        np.add.at(counts, (number, cell[rows]), 1 if weight is None else weight[rows])
-        before = np.cumsum(counts, axis=0) - counts + offsets[parent[some]]
-        moments = counts * grid.scale.positions(distinct[some])[:, None]
-        yield Bins(distinct[some], distinct[some], gap[some], (ends - starts)[some], before, counts, moments)
-        offsets = offsets + counts.sum(0)  # these rows lie below all that follow
+    return Steps(
+        distinct,
+        _gaps(distinct, distinct, grid.scale, parents, parent),
+        parent,
+        np.asfortranarray(_outside(parents)),
+        place[by_cell],
+        None if weight is None else weight[by_cell],
+        np.searchsorted(cell[by_cell], np.arange(parents.counts.shape[1] + 1)),
+    )
 
 
 def _rows_under(read: Pass, grid: Grid, tops: Floats, bottoms: Floats) -> Iterator[tuple[Block, Integers]]:

@@ -15,14 +15,23 @@ from typing import NamedTuple
 import numpy as np
 
 from metrifair.auditing.atoms import Gap
-from metrifair.auditing.large.brackets import SUMS, Bounds, Sides, bounds
-from metrifair.auditing.large.counting import Bins, Booleans, Pass, counted, joined, recounted, singled
+from metrifair.auditing.large.brackets import SUMS, Bounds, Sides, bounds, exact
+from metrifair.auditing.large.counting import Bins, Booleans, Pass, counted, held, joined, recounted
 from metrifair.auditing.large.grids import Floats, Scale, grid_of
+from metrifair.auditing.large.steps import Steps
 from metrifair.choices import check_known
 from metrifair.points import Interval
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 """Metrics that counts in bins bound; MMD needs all pairs of scores."""
+
+_SUM_OF = {
+    "wasserstein": "wasserstein",
+    "energy": "cramer",
+    "cramer": "cramer",
+    "lp": "cramer",
+    "total_variation": "total_variation",
+}
 
 _MOST_COUNTS = 2**21  # bins x cells
 _MOST_BINS, _FEWEST_BINS = 2**16, 64
@@ -89,23 +98,23 @@ class Measured:
             return Interval(self.attained, max(self.attained, self.reachable))
         if metric == "total_variation":
             return Interval(self.low[metric], self.high[metric])
-        base = "wasserstein" if metric == "wasserstein" else "cramer"
+        base = _SUM_OF[metric]
         factor = 2.0 if metric == "energy" else 1.0
         ends = (factor * side[base] / scale.inverse for side in (self.low, self.high))
         return Interval(*(sqrt(end) if metric == "lp" else end for end in ends))
 
-    def look(self, bins: Bins, found: Bounds) -> None:
+    def look(self, found: Bounds) -> None:
         """Remember the largest gap."""
-        at = int(found.attained.argmax())
-        if found.attained[at] > self.attained or self.reachable == 0.0:
-            upto = bins.before[at] + bins.counts[at]
-            shares = (upto[self.sides.left].sum() / self.sides.totals[0], upto[self.sides.right].sum())
-            self.gap = Gap(float(bins.high[at]), (float(shares[0]), float(shares[1] / self.sides.totals[1])))
+        attained = found.attained
+        at = int(attained.argmax())
+        if attained[at] > self.attained or self.reachable == 0.0:
+            shares = float(found.upto[0][at]), float(found.upto[1][at])
+            self.gap = Gap(float(found.score[at]), shares)
 
     def settle(self, found: Bounds) -> None:
         """Add up bins that will not be cut."""
         self.reachable = max(self.reachable, float(found.reachable.max(initial=0.0)))
-        for name in SUMS:
+        for name in found.low:
             self.low[name] += float(found.low[name].sum())
             self.high[name] += float(found.high[name].sum())
 
@@ -159,14 +168,13 @@ def measured(
             break
         few = _worst_rows(bins, urgent, most_held)
         if few.all() or (few.any() and len(bins) > most):
-            for block in singled(read, grid, bins[few], most):
-                _settle(block, found, grid.scale)
+            _settle(held(read, grid, bins[few]), found, grid.scale, goal)
             bins = bins[~few]
         else:
             worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, most // 4)])
             bins = joined(bins[~worst], recounted(read, grid, bins[worst], most))
         bins, urgent = _still_urgent(bins, found, grid.scale, goal)
-    _settle(bins, found, grid.scale)
+    _settle(bins, found, grid.scale, goal)
     return Result(base, grid.scale, found, len(bins) == 0)
 
 
@@ -182,19 +190,22 @@ def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Go
     if len(bins) == 0:
         return bins, urgent
     for one in found:
-        proven = bounds(bins, one.sides, scale)
-        one.look(bins, proven)
-        lowest = one.low["cramer"] + float(proven.low["cramer"].sum())
+        proven = bounds(bins, one.sides, scale, goal.sums)
+        one.look(proven)
+        lowest = one.low["cramer"] + float(proven.low["cramer"].sum()) if "cramer" in proven.low else 0.0
         np.maximum(urgent, one.urgency(proven, goal.widths(lowest)), out=urgent)
-    _settle(bins[urgent == 0], found, scale)
+    _settle(bins[urgent == 0], found, scale, goal)
     return bins[urgent > 0], urgent[urgent > 0]
 
 
-def _settle(bins: Bins, found: Sequence[Measured], scale: Scale) -> None:
-    """Add up bins as they are."""
-    for one in found if len(bins) else ():
-        proven = bounds(bins, one.sides, scale)
-        one.look(bins, proven)
+def _settle(rows: Bins | Steps, found: Sequence[Measured], scale: Scale, goal: _Goal) -> None:
+    """Add up bins as they are, or rows that are held."""
+    for one in found if len(rows) else ():
+        if isinstance(rows, Steps):
+            proven = exact(rows, one.sides, goal.sums)
+        else:
+            proven = bounds(rows, one.sides, scale, goal.sums)
+        one.look(proven)
         one.settle(proven)
 
 
@@ -205,16 +216,21 @@ class _Goal(NamedTuple):
     tolerance: float
     length: float  # of the range of the scores, on the scale
 
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The sums that the metrics are functions of."""
+        return tuple(dict.fromkeys(_SUM_OF[metric] for metric in self.metrics if metric in _SUM_OF))
+
     def widths(self, cramer: float) -> dict[str, float]:
         """By sum; the root of a sum is within t where the sum is within t x (root + t)."""
         root = self.tolerance * sqrt(self.length)
         wanted = {
-            "wasserstein": ("wasserstein", self.tolerance * self.length),
-            "energy": ("cramer", self.tolerance * self.length / 2),
-            "cramer": ("cramer", self.tolerance * self.length),
-            "lp": ("cramer", root * max(root, sqrt(cramer))),
+            "wasserstein": self.tolerance * self.length,
+            "energy": self.tolerance * self.length / 2,
+            "cramer": self.tolerance * self.length,
+            "lp": root * max(root, sqrt(cramer)),
         }
         widest: dict[str, float] = {}
-        for name, width in (wanted[metric] for metric in self.metrics if metric in wanted):
-            widest[name] = min(widest.get(name, inf), width)
+        for metric in wanted.keys() & set(self.metrics):
+            widest[_SUM_OF[metric]] = min(widest.get(_SUM_OF[metric], inf), wanted[metric])
         return widest

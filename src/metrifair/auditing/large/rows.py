@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.inputs import MOST_LEVELS
 from metrifair.auditing.large.coding import Levels, Roles, levels_for, numbers
 from metrifair.auditing.large.counting import Block, Booleans
 from metrifair.auditing.large.grids import Floats, Integers
@@ -51,12 +52,13 @@ class Rows:
 
     source: Source
     roles: Roles
+    most_groups: int = MOST_LEVELS
     levels: list[Levels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
     left_out: int = 0
 
     def __post_init__(self) -> None:
-        self.levels = levels_for(self.roles)
+        self.levels = levels_for(self.roles, most_groups=self.most_groups)
 
     def surveyed(self, threshold: float) -> tuple[Survey, Tally]:
         """Read all rows once: the cells there are, what they hold, and a sample of the scores."""

@@ -1,0 +1,17 @@
+"""Lines that the pages of several experiments share."""
+
+from __future__ import annotations
+
+from metrifair.experiments.device import where
+from metrifair.experiments.settings import Effort
+
+SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing."
+
+
+def circumstances(effort: Effort, *, processes: int = 1) -> list[str]:
+    """That it is a sketch, where it is one; and the machine.
+
+    >>> circumstances(Effort.of(1, quick=True))[0] == SKETCH
+    True
+    """
+    return [*([SKETCH] if effort.quick else []), f"Computed on: {where(processes)}."]

@@ -1,0 +1,246 @@
+"""What a sweep reached, and the choice of a model from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+from numpy.typing import NDArray
+
+from metrifair.certificates import dkw_radius
+from metrifair.choices import check_known, check_switches
+from metrifair.errors import DataError, ModelFileError
+from metrifair.fitting import is_number
+from metrifair.points import Curves, Point, area, pareto
+from metrifair.report.charts import frontier_chart, save_picture
+from metrifair.report.page import frontier_html, write_html
+from metrifair.report.view import FrontierView
+from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
+from metrifair.tradeoff.sweep import Job, Outcome, model_of, outcome_from, parts_of, point_from, record_of
+
+FRONTIER = "frontier"
+_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons", "parameter")
+
+
+@dataclass(eq=False)
+class Frontier:
+    """Trained models and what they reach: points on data that were used neither for training nor for choosing.
+
+    ``points`` are on test data, ``validation_points`` on those that ``select`` looks at, in the same order as
+    ``models``. ``chosen`` is the test point of the last selection.
+
+    >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+    >>> outcomes = [Outcome(Job(point.strength, 0), point, point, model=f"model {point.strength}") for point in points]
+    >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+    >>> front
+    Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.100, area 0.780)
+    >>> front.select(max_unfairness=0.2)
+    'model 1.0'
+    """
+
+    outcomes: Sequence[Outcome]
+    on: Literal["scores", "decisions"]
+    accuracy_name: str
+    groups: tuple[str, ...]
+    sizes: dict[str, int]  # test rows by group
+    notes: tuple[str, ...] = ()
+    comparisons: int = 1  # distances behind each unfairness: comparisons, times classes where there are several
+    parameter: str = "strength"
+    chosen: Point | None = field(default=None, init=False)
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What each model reaches on test data."""
+        return tuple(outcome.test for outcome in self.outcomes)
+
+    @property
+    def validation_points(self) -> tuple[Point, ...]:
+        """What each model reaches on validation data."""
+        return tuple(outcome.validation for outcome in self.outcomes)
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """The fitted models; None where training failed."""
+        return tuple(outcome.model for outcome in self.outcomes)
+
+    @property
+    def pareto(self) -> tuple[Point, ...]:
+        """The test points that no other beats."""
+        return pareto(self.points, on=self.on)
+
+    @property
+    def area(self) -> float:
+        """Share of the unit box that the test points dominate."""
+        return area(self.points, on=self.on)
+
+    def select(
+        self,
+        *,
+        max_unfairness: float | None = None,
+        min_accuracy: float | None = None,
+        rule: Literal["donini"] | None = None,
+        certified: bool = False,
+    ) -> Any:
+        """The fitted model that suits best, judged on validation data.
+
+        Give one of: ``max_unfairness`` (best accuracy among models at most so unfair; with ``certified``, whose proven
+        upper bound is at most that, jointly for all models), ``min_accuracy`` (least unfair among models at least so
+        accurate), ``rule="donini"`` (least unfair among those with 97 % of the best accuracy). ``chosen`` is then the
+        model's point on test data.
+        """
+        _check_asked(max_unfairness, min_accuracy, rule, certified=certified)
+        candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
+        if not candidates:
+            raise DataError("no model to select from: training failed at every strength; lower the learning rate")
+        if max_unfairness is not None:
+            found = self._fair_enough(candidates, max_unfairness, certified=certified)
+            best = max(found, key=lambda one: (one.validation.accuracy, -one.validation.gap(self.on)))
+        else:
+            if rule is not None:
+                best_accuracy = max(one.validation.accuracy for one in candidates)
+                min_accuracy = min(best_accuracy, 0.97 * best_accuracy)  # a negative R2 has no 97 %
+            found = self._accurate_enough(candidates, 0.0 if min_accuracy is None else min_accuracy)
+            best = min(found, key=lambda one: (one.validation.gap(self.on), -one.validation.accuracy))
+        if best.model is None:
+            raise DataError(
+                "the ledger kept this model's figures but not the model; fit it with "
+                f"{self.parameter}={best.job.value:g} and random_state={best.job.seed}"
+            )
+        self.chosen = best.test
+        return best.model
+
+    def _fair_enough(self, candidates: list[Outcome], limit: float, *, certified: bool) -> list[Outcome]:
+        gaps = {
+            id(one): self._bound(one.validation, len(candidates)) if certified else one.validation.gap(self.on)
+            for one in candidates
+        }
+        found = [one for one in candidates if gaps[id(one)] <= limit]
+        if not found:
+            kind = "certified unfairness" if certified else "unfairness"
+            raise DataError(
+                f"no model has {kind} at most {limit:g} on validation data; it ranges from {min(gaps.values()):.4f} to "
+                f"{max(gaps.values()):.4f}: ask for more, train with larger strengths, or hold more data out"
+            )
+        return found
+
+    def _accurate_enough(self, candidates: list[Outcome], limit: float) -> list[Outcome]:
+        found = [one for one in candidates if one.validation.accuracy >= limit]
+        if not found:
+            reached = [one.validation.accuracy for one in candidates]
+            raise DataError(
+                f"no model has {self.accuracy_name} at least {limit:g} on validation data; it ranges from "
+                f"{min(reached):.4f} to {max(reached):.4f}"
+            )
+        return found
+
+    def _bound(self, point: Point, models: int) -> float:
+        """Upper bound of the unfairness that holds for all models at once, so also for the one that is chosen."""
+        name = "unfairness" if self.on == "scores" or point.decision_unfairness is None else "decision_unfairness"
+        gap, interval = point.gap(self.on), point.intervals[name]
+        if interval.high >= 1:  # cut off there: the sample proves nothing
+            return 1.0
+        # Radii grow with the number of functions as sqrt(log(2 m / delta)).
+        cdfs = 2 * self.comparisons
+        return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+
+    def view(self, title: str = "Accuracy and fairness") -> FrontierView:
+        """What the pictures and the page show: one seed's distributions for each strength."""
+        curves: dict[float, Curves] = {}
+        for outcome in self.outcomes:
+            if outcome.curves is not None:
+                curves.setdefault(outcome.job.value, outcome.curves)
+        return FrontierView(
+            self.points,
+            curves,
+            self.chosen,
+            title,
+            self.accuracy_name,
+            self.on,
+            self.groups,
+            self.notes,
+            sizes=self.sizes,
+        )
+
+    def plot(self) -> Any:
+        """An altair chart: points, Pareto line, chosen model."""
+        return frontier_chart(self.view())
+
+    def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
+        """Write a self-contained page with a slider over the strengths."""
+        write_html(path, frontier_html(self.view(title)))
+
+    def to_picture(self, path: str | Path) -> None:
+        """Write the chart as .png or .svg."""
+        save_picture(self.plot(), path)
+
+    def save(self, path: PathLike) -> None:
+        """Write figures and models to one file, which ``metrifair.load`` reads without running any code."""
+        arrays: dict[str, NDArray[Any]] = {}
+        outcomes: list[Json] = []
+        for place, outcome in enumerate(self.outcomes):
+            kept = None
+            if outcome.model is not None:
+                kept, own = parts_of(outcome.model)
+                arrays |= prefixed(f"{place}/", own)
+            outcomes.append({"value": outcome.job.value, "seed": outcome.job.seed, "model": kept, **record_of(outcome)})
+        meta: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
+        meta |= {"outcomes": outcomes, "chosen": None if self.chosen is None else asdict(self.chosen)}
+        write(path, Content(FRONTIER, meta, arrays))
+
+    def __repr__(self) -> str:
+        failed = sum(point.failed for point in self.points)
+        usable = [point for point in self.points if not point.failed]
+        if not usable:
+            return f"Frontier({len(self.points)} models, all failed)"
+        least, best = min(p.gap(self.on) for p in usable), max(p.accuracy for p in usable)
+        lost = f", {failed} failed" if failed else ""
+        return (
+            f"Frontier({len(self.points)} models{lost}: {self.accuracy_name} up to {best:.3f}, "
+            f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f})"
+        )
+
+
+def frontier_from(content: Content, module: torch.nn.Module | None = None) -> Frontier:
+    """The frontier that ``Frontier.save`` wrote; anything else is a ModelFileError."""
+    try:
+        entries = cast("list[dict[str, Any]]", content.meta["outcomes"])
+        models = [_kept_model(entry, place, content, module) for place, entry in enumerate(entries)]
+        jobs = [Job(float(entry["value"]), int(entry["seed"])) for entry in entries]
+        outcomes = [outcome_from(*parts) for parts in zip(entries, jobs, models, strict=True)]
+        plain: dict[str, Any] = {name: content.meta[name] for name in _PLAIN}
+        plain |= {name: tuple(plain[name]) for name in ("groups", "notes")}
+        found = Frontier(outcomes, **plain)
+        chosen = cast("dict[str, Any] | None", content.meta["chosen"])
+        found.chosen = None if chosen is None else point_from(chosen)
+        repr(found)  # figures that are no numbers show themselves here
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"the file describes no frontier: {type(error).__name__} {error}") from error
+    return found
+
+
+def _kept_model(entry: dict[str, Any], place: int, content: Content, module: torch.nn.Module | None) -> Any:
+    meta = entry["model"]
+    if meta is None:
+        return None
+    return model_of(meta, under(f"{place}/", content.arrays), module)
+
+
+def _check_asked(
+    max_unfairness: float | None, min_accuracy: float | None, rule: str | None, *, certified: bool
+) -> None:
+    """Raise a DataError unless this says which model to select."""
+    if sum(given is not None for given in (max_unfairness, min_accuracy, rule)) != 1:
+        raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
+    for name, limit in (("max_unfairness", max_unfairness), ("min_accuracy", min_accuracy)):
+        if not (limit is None or is_number(limit)):
+            raise DataError(f"{name} must be a finite number, got {limit!r}")
+    if rule is not None:
+        check_known("rule", rule, ("donini",))
+    check_switches(certified=certified)
+    if certified and max_unfairness is None:
+        raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")

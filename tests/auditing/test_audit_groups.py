@@ -1,0 +1,120 @@
+"""How many groups an audit compares: a column picked by mistake is refused at once, many real groups are not."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from metrifair import DataError, audit, audit_file, distances
+from metrifair.auditing.atoms import Atoms
+from metrifair.auditing.inputs import MOST_GROUPS, MOST_LEVELS, check_groups
+from metrifair.auditing.intervals import permutation_p_values, resampled_counts
+
+PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
+STREAMED = {"in_memory_rows": 10}
+
+
+def many(groups: int, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    group = rng.permutation(np.arange(rows) % groups)
+    return np.clip(rng.normal(0.5 + 0.1 * (group % 3), 0.2), 0, 1).round(3), group
+
+
+@pytest.mark.parametrize("kind", [str, int], ids=["text", "numbers"])
+@pytest.mark.parametrize("how", [{}, STREAMED], ids=["held", "counted"])
+def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, kind, how):
+    score, group = many(2500, 8000)
+    frame = pl.DataFrame({"p": score, "id": [kind(one) for one in group]})
+    frame.write_parquet(tmp_path / "scores.parquet")
+    with pytest.raises(DataError) as caught:
+        audit_file(tmp_path / "scores.parquet", score="p", group="id", **how)
+    text = str(caught.value)
+    assert text.startswith("the groups 'id' hold 2,500 ")
+    assert text.endswith(f"pass most_groups={MOST_LEVELS if how else 2500} if each value is a group")
+
+
+@pytest.mark.parametrize(
+    ("groups", "samples", "most", "allowed"),
+    [
+        (MOST_GROUPS, 10**6, None, True),
+        (MOST_GROUPS + 1, 10**6, None, False),
+        (MOST_GROUPS + 1, 10**6, MOST_GROUPS + 1, True),
+        (MOST_GROUPS + 1, 10**6, MOST_GROUPS, False),
+        (30, 30, None, True),
+        (31, 62, None, True),
+        (31, 61, None, False),
+        (31, 31, 31, True),
+        (MOST_LEVELS + 1, 10**9, MOST_LEVELS, False),
+    ],
+)
+def test_where_the_limits_are(groups, samples, most, allowed):
+    if allowed:
+        check_groups("county", groups, samples, most)
+        return
+    with pytest.raises(DataError, match="the groups 'county' hold"):
+        check_groups("county", groups, samples, most)
+
+
+def test_nobody_is_told_to_insist_on_more_groups_than_possible():
+    with pytest.raises(DataError, match=r"a few ranges first$"):
+        check_groups("number", MOST_LEVELS + 1, 10**6)
+
+
+@pytest.mark.parametrize("most", [1, 0, -5, True, 2.5, "many", MOST_LEVELS + 1])
+def test_a_limit_that_is_none_is_refused(tmp_path, most):
+    with pytest.raises(DataError, match="most_groups must be a whole number from 2 to 10,000"):
+        audit([0.1, 0.9], sensitive_features=["a", "b"], most_groups=most)
+    (tmp_path / "s.csv").write_text("p,g\n0.1,a\n0.9,b\n")
+    with pytest.raises(DataError, match="most_groups must be a whole number from 2 to 10,000"):
+        audit_file(tmp_path / "s.csv", score="p", group="g", most_groups=most, in_memory_rows=1)
+
+
+@pytest.mark.parametrize("how", [{}, STREAMED], ids=["held", "counted"])
+def test_whoever_insists_gets_every_group(tmp_path, how):
+    score, group = many(40, 60)
+    pl.DataFrame({"p": score, "g": group}).write_parquet(tmp_path / "s.parquet")
+    found = audit_file(tmp_path / "s.parquet", score="p", group="g", most_groups=40, **PLAIN, **how)
+    assert len(found.findings) == 3 * 40
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weights"])
+def test_many_groups_each_against_the_rest_are_counted_exactly(tmp_path, weighted):
+    """Small groups of a file too large to hold: their rows are held in the end, and every distance is the plain one."""
+    score, group = many(120, 3000, seed=1)
+    weight = np.random.default_rng(2).integers(1, 5, 3000).astype(float)
+    pl.DataFrame({"p": score, "g": group, "w": weight}).write_parquet(tmp_path / "s.parquet")
+    metrics = ["kolmogorov", "wasserstein", "energy", "lp", "total_variation"]
+    more = {"weight": "w"} if weighted else {}
+    found = audit_file(tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **more, **PLAIN, **STREAMED)
+    assert len(found.findings) == 120 * len(metrics)
+    for one in found.findings[:: 7 * len(metrics)]:
+        own = group == int(one.groups[0])
+        weights = {"u_weights": weight[own], "v_weights": weight[~own]} if weighted else {}
+        exact = distances(score[own], score[~own], metrics, **weights)
+        for metric in metrics:
+            (value,) = [f.value for f in found.findings if f.groups == one.groups and f.metric == metric]
+            assert value == pytest.approx(exact[metric], abs=2e-5 if metric != "kolmogorov" else 1e-12)
+
+
+def test_counts_of_many_rows_vary_as_draws_with_replacement_do():
+    counts = np.array([5.0, 0, 20_000, 40_000, 25])
+    drawn = resampled_counts(counts, 20_000, np.random.default_rng(0))
+    share = drawn / drawn.sum(1, keepdims=True)
+    p = counts / counts.sum()
+    covariance = (np.diag(p) - np.outer(p, p)) / counts.sum()
+    scale = np.sqrt(np.outer(p, p)) / counts.sum() + 1e-12
+    assert (np.abs(share.mean(0) - p) < 5 * np.sqrt(p / counts.sum() / 20_000) + 1e-12).all()
+    assert (np.abs(np.cov(share.T) - covariance) < 0.05 * scale).all()
+    assert (drawn[:, 1] == 0).all()
+    assert (drawn >= 0).all()
+
+
+def test_a_small_side_of_very_many_samples_has_uniform_p_values():
+    """It is dealt by shuffling: under one distribution, p-values of 200 audits are spread evenly."""
+    rng = np.random.default_rng(5)
+    rest, p_values = np.full(50, 2000), []
+    for _ in range(200):
+        own = rng.multinomial(60, np.full(50, 1 / 50))
+        found = Atoms(np.arange(50.0), own.astype(float), rest.astype(float))
+        p_values.append(permutation_p_values(found, ["wasserstein"], permutations=99, generator=rng)["wasserstein"])
+    ordered = np.sort(p_values)
+    assert np.abs(ordered - np.arange(1, 201) / 200).max() < 0.115  # Kolmogorov's bound at level 0.01

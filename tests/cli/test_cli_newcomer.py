@@ -1,0 +1,147 @@
+"""Files as newcomers have them: what is right works, what is wrong is one clear line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from refusals import refusal
+
+TRAIN = ("--target", "hired", "--sensitive", "sex", "--model", "linear")
+AUDIT = ("--score", "wage", "--group", "sex")
+
+
+@pytest.fixture
+def text(csv: Path) -> str:
+    return csv.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text.encode("utf-8-sig"), id="BOM"),
+        pytest.param(lambda text: text.replace("\n", "\r\n").encode(), id="Windows"),
+        pytest.param(lambda text: text.replace("wage", "monthly wage").encode(), id="spaces"),
+    ],
+)
+def test_what_is_right_works(csv: Path, text: str, call: Any, change: Any) -> None:
+    csv.write_bytes(change(text))
+    assert call("train", csv, *TRAIN).exit_code == 0
+    score = "monthly wage" if "monthly" in csv.read_text() else "wage"
+    assert call("audit", csv, "--score", score, "--group", "sex").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["train", "audit"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        pytest.param(lambda text: b"", "is empty", id="empty"),
+        pytest.param(lambda text: b"\n\n", "is empty", id="blank"),
+        pytest.param(lambda text: text.split("\n")[0].encode(), "has no rows", id="header only"),
+        pytest.param(lambda text: text.replace("south", "süd").encode("latin-1"), "is not UTF-8", id="latin"),
+        pytest.param(lambda text: text.encode("utf-16"), "is UTF-16 text; save it as UTF-8", id="utf-16"),
+        pytest.param(lambda text: text.replace(",", ";").encode(), "separated by ';'? use --separator ';'", id="semi"),
+        pytest.param(lambda text: text.replace("sex", " Sex ").encode(), "did you mean ' Sex '?", id="name"),
+        pytest.param(lambda text: text.replace("town", "wage").encode(), "several columns 'wage'; rename", id="twice"),
+        pytest.param(lambda text: text.replace("women", "men").encode(), "group", id="one group"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_in_one_line(
+    csv: Path, text: str, call: Any, command: str, change: Any, words: str
+) -> None:
+    csv.write_bytes(change(text))
+    assert words in refusal(call(command, csv, *(TRAIN if command == "train" else AUDIT)))
+
+
+def test_columns_that_share_a_name_do_not_matter_to_an_audit_of_others(csv: Path, text: str, call: Any) -> None:
+    csv.write_text(text.replace("town", "code"))
+    assert call("audit", csv, *AUDIT).exit_code == 0
+
+
+def test_a_column_may_have_the_name_that_polars_would_invent(csv: Path, people: pl.DataFrame, call: Any) -> None:
+    people.with_columns(wage_duplicated_0=pl.col("wage")).write_csv(csv)
+    assert call("audit", csv, *AUDIT).exit_code == 0
+
+
+@pytest.mark.parametrize("sign", [";;", "", "é", '"'])
+def test_a_separator_that_is_none_is_refused(csv: Path, call: Any, sign: str) -> None:
+    assert refusal(call("audit", csv, *AUDIT, "--separator", sign)).startswith("--separator must be one sign")
+
+
+def test_a_tab_can_be_typed_as_the_message_writes_it(csv: Path, text: str, call: Any) -> None:
+    csv.write_text(text.replace(",", "\t"))
+    assert "use --separator '\\t'" in refusal(call("audit", csv, *AUDIT))
+    assert call("audit", csv, *AUDIT, "--separator", "\\t").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--score", "wage", "--group", "number"), "the groups 'number' hold 240 different values in 240 samples"),
+        (("--score", "wage", "--group", "number"), "use --most-groups 240 if each value is a group"),
+        (("--score", "wage", "--group", "sex", "--label", "wage"), "score and label both name the column 'wage'"),
+        (("--score", "wage", "--group", "sex", "--label", "number"), "--label holds 240 labels"),
+        (("--score", "wage", "--group", "sex", "--label", "hired", "--positive", "x"), "--positive must be one of"),
+    ],
+)
+def test_a_column_that_was_picked_by_mistake_is_named(csv: Path, call: Any, options: Any, words: str) -> None:
+    assert words in refusal(call("audit", csv, *options))
+
+
+def test_decimal_commas_are_named(csv: Path, people: pl.DataFrame, call: Any) -> None:
+    people.with_columns(pl.col("wage").cast(pl.String).str.replace(".", ",", literal=True)).write_csv(csv)
+    assert refusal(call("audit", csv, *AUDIT)).endswith("it must hold numbers with a point, not a comma")
+
+
+def test_a_spreadsheet_is_refused(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "people.xlsx").write_bytes(b"PK")
+    assert refusal(call("audit", tmp_path / "people.xlsx", *AUDIT)).endswith("is a spreadsheet; save its sheet as csv")
+
+
+def test_whoever_names_a_threshold_of_one_half_gets_it(csv: Path, call: Any) -> None:
+    for options, decisions in (((), 0), (("--threshold", "0.5"), 1)):
+        done = call("audit", csv, *AUDIT, *options, "--json", "-")
+        assert len(json.loads(done.stdout)["decisions"]) == decisions
+
+
+# --- numbers with a few other cells --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stray(csv: Path, people: pl.DataFrame) -> Path:
+    """The wages, one of them with a comma; in a row that is always among the others of its kind."""
+    wage = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("1,234")).otherwise(pl.col("wage").cast(pl.String))
+    people.with_columns(wage=wage).write_csv(csv)
+    return csv
+
+
+def test_a_column_of_numbers_with_another_cell_is_noted(stray: Path, call: Any) -> None:
+    done = call("train", stray, *TRAIN, "--json", "-")
+    (note,) = json.loads(done.stdout)["notes"]
+    assert note.startswith("column 'wage' is taken for text, not for numbers, because of 1 of its 240 values, such as")
+    assert f"Note: {note}" in done.stderr
+    assert note.endswith("or leave it out with --ignore.")
+
+
+def test_a_column_of_plain_numbers_is_not(csv: Path, call: Any) -> None:
+    done = call("train", csv, *TRAIN, "--json", "-")
+    assert json.loads(done.stdout)["notes"] == []
+
+
+def test_the_page_of_a_frontier_says_so_once(stray: Path, tmp_path: Path, call: Any) -> None:
+    done = call("frontier", stray, *TRAIN, "--strengths", "0,1", "--html", tmp_path / "page.html")
+    assert done.stdout.count("column 'wage' is taken for text") == 1
+    assert "is taken for text, not for numbers" in (tmp_path / "page.html").read_text()
+
+
+def test_a_target_of_numbers_with_another_cell_is_refused(stray: Path, call: Any) -> None:
+    said = refusal(call("train", stray, "--target", "wage", "--sensitive", "sex"))
+    assert said.startswith("--target 'wage' holds numbers, but for 1 of its 240 values, such as '1,234'")
+
+
+def test_a_target_of_very_many_texts_is_refused(csv: Path, call: Any) -> None:
+    said = refusal(call("train", csv, "--target", "number", "--sensitive", "sex"))
+    assert said.startswith("--target 'number' takes 240 different texts, too many for classes")

@@ -1,0 +1,56 @@
+"""A parameter that is on or off takes nothing else, in every estimator: "no" would otherwise count as true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import metrifair
+from metrifair.errors import DataError
+
+RNG = np.random.default_rng(0)
+A = np.arange(60) % 2
+X = RNG.normal(size=(60, 3)) + A[:, None]
+AMOUNT = X[:, 0] + RNG.normal(size=60)
+WRAPPED = {
+    "XianPostprocessor": LogisticRegression(),
+    "MassagingClassifier": LogisticRegression(),
+    "ReweighingClassifier": LogisticRegression(),
+    "LabelBiasClassifier": LogisticRegression(),
+    "ChzhenPostprocessor": LinearRegression(),
+}
+OF_OTHERS = {"enable_categorical"}  # XGBoost's own, and its to check
+
+
+def estimators() -> Iterator[Any]:
+    """One of each public estimator."""
+    for name in dir(metrifair):
+        kind = getattr(metrifair, name)
+        if isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params"):
+            yield kind(WRAPPED[name]) if name in WRAPPED else kind()
+
+
+SWITCHES = [
+    pytest.param(model, name, id=f"{type(model).__name__}.{name}")
+    for model in estimators()
+    for name, value in model.get_params(deep=False).items()
+    if isinstance(value, bool) and name not in OF_OTHERS
+]
+
+
+def test_the_table_is_not_empty() -> None:
+    assert len({type(case.values[0]) for case in SWITCHES}) >= 10
+
+
+@pytest.mark.parametrize("value", ["no", None, 0.0])
+@pytest.mark.parametrize(("model", "name"), SWITCHES)
+def test_a_switch_takes_nothing_but_on_and_off(model: Any, name: str, value: object) -> None:
+    changed = type(model)(**{**model.get_params(deep=False), name: value})
+    numeric = "Regressor" in type(model).__name__ or isinstance(getattr(model, "estimator", None), LinearRegression)
+    with pytest.raises(DataError) as caught:
+        changed.fit(X, AMOUNT if numeric else (AMOUNT > 0.5).astype(int), sensitive_features=A)
+    assert str(caught.value) == f"{name} must be True or False, got {value!r}"

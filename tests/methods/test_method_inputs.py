@@ -1,0 +1,241 @@
+"""What every method refuses, by laws over all of them: tables, labels, groups, parameters, learners."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import is_regressor
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from test_method_checks import METHODS
+
+import metrifair
+from metrifair.errors import DataError
+
+REGRESSORS = {name for name in METHODS if is_regressor(getattr(metrifair, name)())}
+Faulty = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def sample(name: str) -> dict[str, Any]:
+    """What ``fit`` takes, with every group and label in it."""
+    rng = np.random.default_rng(2)
+    a = rng.integers(0, 2, 60)
+    X = rng.normal(size=(60, 2)) + a[:, None]
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
+    return {"X": X, "y": y * 1.5 if name in REGRESSORS else y, "sensitive_features": a}
+
+
+def changed(**changes: Callable[[Any], Any]) -> Faulty:
+    return lambda given: given | {name: change(given[name]) for name, change in changes.items()}
+
+
+def holed(value: float) -> Callable[[Any], Any]:
+    return lambda table: np.where(table == table[0], value, table)
+
+
+FAULTS: dict[str, tuple[Faulty, str]] = {
+    "fewer labels than rows": (changed(y=lambda y: y[:-1]), "inconsistent"),
+    "fewer groups than rows": (changed(sensitive_features=lambda a: a[:-1]), "sensitive_features"),
+    "one-dimensional X": (changed(X=lambda X: X[:, 0]), "Expected 2D"),
+    "nan in X": (changed(X=holed(np.nan)), "X contains NaN"),
+    "infinity in X": (changed(X=holed(np.inf)), "X contains infinity"),
+    "nan in y": (changed(y=holed(np.nan)), "y contains NaN"),
+    "no rows": (changed(X=lambda X: X[:0], y=lambda y: y[:0], sensitive_features=lambda a: a[:0]), r"0 sample"),
+    "no groups": (changed(sensitive_features=lambda _: None), "sensitive_features"),
+    "one group": (changed(sensitive_features=lambda a: 0 * a), "sensitive_features"),
+    "a missing group": (changed(sensitive_features=lambda a: [None, *a[1:]]), "sensitive_features"),
+    "two columns of groups": (changed(sensitive_features=lambda a: np.c_[a, a]), "sensitive_features"),
+}
+OF_LABELS: dict[str, tuple[Faulty, str]] = {
+    "one class": (changed(y=lambda y: 0 * y), "one class|2 classes"),
+    "continuous labels": (changed(y=lambda y: y + np.linspace(0, 0.1, 60)), "continuous"),
+}
+OF_TWO_CLASSES: dict[str, tuple[Faulty, str]] = {
+    "labels 1 and 2": (changed(y=lambda y: y + 1), "in y"),
+    "labels no and yes": (changed(y=lambda y: np.where(y == 1, "yes", "no")), "in y"),
+    "three classes": (changed(y=lambda y: y + (np.arange(60) < 20) * y), "y holds 3 classes"),
+}
+THREE_GROUPS: dict[str, tuple[Faulty, str]] = {
+    "three groups": (changed(sensitive_features=lambda a: a + (np.arange(60) < 20) * a), "two groups"),
+}
+ANY_CLASSES = {"XianPostprocessor", "ReweighingClassifier"}
+ANY_GROUPS = ANY_CLASSES | {"BerkRegressor", "ChzhenPostprocessor", "FairKDEClassifier", "LabelBiasClassifier"}
+
+
+def faults(name: str) -> dict[str, tuple[Faulty, str]]:
+    """Those of 0.5 of the specification that can happen to a method."""
+    of_labels = {} if name in REGRESSORS else OF_LABELS | ({} if name in ANY_CLASSES else OF_TWO_CLASSES)
+    return FAULTS | of_labels | ({} if name in ANY_GROUPS else THREE_GROUPS)
+
+
+@pytest.mark.parametrize(("name", "fault"), [(name, fault) for name in METHODS for fault in faults(name)])
+def test_it_refuses_what_it_cannot_use_and_names_it(name: str, fault: str) -> None:
+    spoil, message = faults(name)[fault]
+    with pytest.raises(ValueError, match=message):
+        getattr(metrifair, name)(**METHODS[name]).fit(**spoil(sample(name)))
+
+
+@pytest.mark.parametrize("name", sorted(ANY_GROUPS))
+def test_it_takes_three_groups(name: str) -> None:
+    spoil, _ = THREE_GROUPS["three groups"]
+    assert getattr(metrifair, name)(**METHODS[name]).fit(**spoil(sample(name))).groups_ == (0, 1, 2)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("spelling", [("m", "f"), (7, 3), (True, False)])
+def test_groups_may_be_any_two_values(name: str, spelling: tuple[Any, Any]) -> None:
+    """The one of code 0 first, and they are stored."""
+    given = sample(name)
+    named = given | {"sensitive_features": [spelling[code] for code in given["sensitive_features"]]}
+    fitted = getattr(metrifair, name)(**METHODS[name]).fit(**named)
+    assert fitted.groups_ == tuple(sorted(spelling))
+
+
+@pytest.mark.parametrize("name", sorted(METHODS.keys() - REGRESSORS))
+@pytest.mark.parametrize("spelling", [(-1, 1), (False, True)])
+def test_labels_may_be_signs_or_booleans(name: str, spelling: tuple[Any, Any]) -> None:
+    given = sample(name)
+    plain, spelt = (
+        getattr(metrifair, name)(**METHODS[name]).fit(**given | {"y": np.array(labels)[given["y"]]})
+        for labels in ((0, 1), spelling)
+    )
+    asked = {key: given[key] for key in inspect.signature(plain.predict).parameters}
+    np.testing.assert_array_equal(spelt.predict(**asked), np.array(spelling)[plain.predict(**asked)])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_predicting_is_refused_before_fit_and_for_other_columns_or_groups(name: str) -> None:
+    given = sample(name)
+    model = getattr(metrifair, name)(**METHODS[name])
+    asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
+    with pytest.raises(NotFittedError):
+        model.predict(**asked)
+    model.fit(**given)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(**asked | {"X": given["X"][:, :1]})
+    if "sensitive_features" in asked:
+        with pytest.raises(ValueError, match="sensitive_features"):
+            model.predict(**asked | {"sensitive_features": given["sensitive_features"] + 1})
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_seed_gives_the_same_model(name: str) -> None:
+    given = sample(name)
+    kind, parameters = getattr(metrifair, name), METHODS[name]
+    if "random_state" in inspect.signature(kind).parameters:
+        parameters = parameters | {"random_state": 3}
+    first, second = (kind(**parameters).fit(**given) for _ in range(2))
+    asked = {key: given[key] for key in inspect.signature(first.predict).parameters}
+    np.testing.assert_array_equal(first.predict(**asked), second.predict(**asked))
+
+
+CELLS = {"equal_opportunity": (1,), "equalized_odds": (0, 1), "predictive_equality": (0,)}
+CONDITIONAL = {
+    "ZafarClassifier": tuple(CELLS),
+    "FairKDEClassifier": ("equal_opportunity", "equalized_odds"),
+    "SinkhornClassifier": ("equal_opportunity",),
+    "LabelBiasClassifier": ("equal_opportunity", "equalized_odds"),
+    "FairBatchClassifier": ("equal_opportunity", "equalized_odds"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "criterion", "label"),
+    [(name, one, label) for name, criteria in CONDITIONAL.items() for one in criteria for label in CELLS[one]],
+)
+def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(name: str, criterion: str, label: int) -> None:
+    given = sample(name)
+    y, a = given["y"], given["sensitive_features"]
+    y[(a == 1) & (y == label)] = 1 - label
+    bound = {"gamma": None, "tau": 0.1} if name == "ZafarClassifier" else {}
+    with pytest.raises(ValueError, match=f"no row with label {label}"):
+        getattr(metrifair, name)(**METHODS[name] | bound | {"criterion": criterion}).fit(**given)
+
+
+def wrong_values(default: object) -> list[Any]:
+    """What no parameter with such a default takes; where the default says nothing, nothing is known."""
+    if isinstance(default, bool):
+        return ["yes", 2]
+    if isinstance(default, str):
+        return ["nonsense"]
+    return [-1, np.nan, "1"] if isinstance(default, (int, float)) else []
+
+
+# Settings of a network are checked in fitting.check_settings, which lets any standardize pass.
+UNCHECKED = {("FairKDEClassifier", "standardize"), ("FairBatchClassifier", "standardize")}
+WRONG = [
+    (name, parameter.name, value)
+    for name in METHODS
+    for parameter in inspect.signature(getattr(metrifair, name)).parameters.values()
+    for value in wrong_values(1.0 if parameter.name in ("gamma", "tau") else parameter.default)
+    if (name, parameter.name) not in UNCHECKED
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "value"), WRONG)
+def test_a_parameter_out_of_its_range_is_named(name: str, parameter: str, value: object) -> None:
+    instead = {"gamma": None} if parameter == "tau" else {}
+    with pytest.raises(DataError, match=rf"\b{parameter}\b"):
+        getattr(metrifair, name)(**METHODS[name] | instead | {parameter: value}).fit(**sample(name))
+
+
+WRAPPING: dict[str, tuple[str, dict[str, Any]]] = {
+    "XianPostprocessor": ("estimator", {}),
+    "XianPostprocessor, prefit": ("estimator", {"prefit": True}),
+    "ChzhenPostprocessor": ("estimator", {}),
+    "LabelBiasClassifier": ("estimator", {}),
+    "LabelBiasClassifier, warm": ("estimator", {"warm_start": True}),
+    "MassagingClassifier": ("estimator", {}),
+    "MassagingClassifier, ranker": ("ranker", {}),
+    "ReweighingClassifier": ("estimator", {}),
+}
+NO_LEARNERS = {
+    "class": LogisticRegression,
+    "name": "logistic",
+    "number": 3,
+    "clusterer": KMeans(2),
+    "transformer": StandardScaler(),
+}
+
+
+def learner_refused(case: str, learner: object) -> None:
+    name = case.partition(",")[0]
+    argument, others = WRAPPING[case]
+    with pytest.raises(DataError, match=argument):
+        getattr(metrifair, name)(**METHODS[name] | others | {argument: learner}).fit(**sample(name))
+
+
+@pytest.mark.parametrize("case", WRAPPING)
+@pytest.mark.parametrize("learner", NO_LEARNERS)
+def test_what_is_no_learner_is_refused(case: str, learner: str) -> None:
+    learner_refused(case, NO_LEARNERS[learner])
+
+
+@pytest.mark.parametrize("case", WRAPPING)
+def test_a_learner_of_the_other_kind_is_refused(case: str) -> None:
+    """Or the predictions of a regressor would be cut to whole numbers and pass for classes."""
+    learner_refused(case, LogisticRegression() if case == "ChzhenPostprocessor" else LinearRegression())
+
+
+@pytest.mark.parametrize("case", ["XianPostprocessor", "MassagingClassifier, ranker"])
+def test_a_learner_without_probabilities_is_refused_where_they_are_needed(case: str) -> None:
+    learner_refused(case, LinearSVC())
+
+
+@pytest.mark.parametrize("name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"])
+@pytest.mark.parametrize("learner", [GaussianNB(), LinearSVC(), KNeighborsClassifier()])
+def test_any_classifier_serves(name: str, learner: object) -> None:
+    """With weights or without, with probabilities or without."""
+    given = sample(name)
+    fitted = getattr(metrifair, name)(**METHODS[name] | {"estimator": learner}).fit(**given)
+    assert (fitted.predict(given["X"]) == given["y"]).mean() > 0.6
+    assert hasattr(fitted, "predict_proba") == hasattr(learner, "predict_proba")
