@@ -218,7 +218,8 @@ def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> No
 def test_an_experiment_gets_what_was_asked(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(metrifair.experiments, "reproduce", lambda name, **given: asked.append((name, given)))
-    done = call(*"reproduce theory --protocol published --seeds 3 --quick --jobs 2 --out".split(), tmp_path)
+    options = ("--protocol", "published", "--seeds", 3, "--quick", "--jobs", 2)
+    done = call("reproduce", "theory", *options, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert asked == [("theory", {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path})]
     assert str(tmp_path) in done.stdout
