@@ -132,7 +132,8 @@ def _published_areas(curve: Curve) -> list[tuple[str, Mean]]:
 
 def corrected_table(found: Sequence[Curve]) -> Table:
     """Exact areas of scores and of labels; in bold the best of each data set and input, of the most seeds."""
-    heading = ["data", "input", "method", "area, scores", "scores, constant allowed", "area, labels", "s per fit"]
+    kinds = ["area, scores", "scores, constant allowed", "area, labels", "labels, constant allowed"]
+    heading = ["data", "input", "method", *kinds, "s per fit"]
     lines = []
     for (inputs, data), part in groupby(found, key=lambda curve: (curve.input, curve.data)):
         own = list(part)
@@ -144,13 +145,12 @@ def corrected_table(found: Sequence[Curve]) -> Table:
     return [heading, *lines]
 
 
-def _corrected_areas(curve: Curve) -> tuple[Mean | None, Mean | None, Mean | None]:
-    """Of scores, of scores beside a constant, of labels; None where there are no such."""
+def _corrected_areas(curve: Curve) -> list[Mean | None]:
+    """Of scores, alone and beside a constant, then of labels; None where there are no such."""
     if DATA[curve.data].task == "regression":
-        return curve.exact("scores"), None, None
-    if curve.method in LABELS_ONLY:
-        return None, None, curve.exact("labels")
-    return curve.exact("scores"), curve.exact("scores", constant=True), curve.exact("labels")
+        return [curve.exact("scores"), None, None, None]
+    on = {"scores": curve.method not in LABELS_ONLY, "labels": True}
+    return [curve.exact(name, constant=c) if known else None for name, known in on.items() for c in (False, True)]
 
 
 def _best(areas: Sequence[Mean | None]) -> float:
