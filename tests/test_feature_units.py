@@ -182,6 +182,12 @@ def test_a_feature_whose_squares_overflow_is_refused(size: Any) -> None:
     assert str(caught.value) == "column 1 of X spreads so far that its square is infinite; rescale it"
 
 
+def test_a_target_whose_squares_overflow_is_refused() -> None:
+    with pytest.raises(DataError) as caught:
+        FairRegressor(0.0, **OPTIONS).fit(X, 1e200 * AMOUNT)
+    assert str(caught.value) == "y spreads so far that its square is infinite; rescale it"
+
+
 def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.as_tensor(moved(X, "timestamps"))
     units = Scaling(*(part.unsqueeze(0) for part in weighted_moments(x, torch.ones(N))))

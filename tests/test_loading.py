@@ -195,6 +195,16 @@ def test_metadata_is_asked_for_after_loading_as_before(model, tmp_path):
     assert repr(again.get_metadata_routing()) != repr(model().get_metadata_routing())
 
 
+@pytest.mark.parametrize("switch", ["unbiased", "intersectional", "standardize"])
+def test_a_switch_may_be_a_number_in_an_older_file(switch):
+    model = classifier()
+    meta, arrays = to_parts(model)
+    numbered = {**meta["parameters"], switch: int(meta["parameters"][switch])}
+    assert_same(model, from_parts({**meta, "parameters": numbered}, arrays))
+    with pytest.raises(ModelFileError, match=f"{switch} must be True or False, got 2"):
+        from_parts({**meta, "parameters": {**numbered, switch: 2}}, arrays)
+
+
 def test_a_file_without_requests_has_no_field_for_them():
     assert "requests" not in to_parts(classifier()).meta  # as older files have none
 

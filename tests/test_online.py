@@ -378,7 +378,10 @@ LATER = {
         "sensitive_features has 2 column(s), 1 were declared before",
     ),
     "a new class": ({"y": [0, 1, 5, 1]}, "y holds np.int64(5), which is none of the classes [0, 1]"),
-    "too few groups": ({"sensitive_features": [0, 1]}, "arguments must have one length, got X 4, sensitive_features 2"),
+    "too few groups": (
+        {"sensitive_features": [0, 1]},
+        "arguments must have one length, got X 4, y 4, sensitive_features 2",
+    ),
     "another width": (
         {"X": np.zeros((4, 2))},
         "X has 2 features, but FairClassifier is expecting 3 features as input",
@@ -425,6 +428,7 @@ def test_after_a_group_was_missed_the_stream_goes_on_without_those_samples(cuts:
                 model.partial_fit(X[chunk], y[chunk], sensitive_features=a[chunk], groups=[0, 1], classes=[0, 1])
             except TooFewSamples:
                 errors += 1
+            assert_same_bits([*model.predictor_.parameters.values()], [*model.learner_.adam.parameters.values()])
         return model, errors
 
     found, errors = learnt(np.arange(620), cuts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
@@ -20,7 +22,8 @@ from metrifair.criteria import criterion_named
 from metrifair.errors import DataError
 from metrifair.points import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.evaluation import point_of
+from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
+from metrifair.tradeoff.evaluation import curves_of, point_of
 from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
 from metrifair.tradeoff.holdout import data_set
 from metrifair.tradeoff.sweep import Job, Outcome
@@ -88,7 +91,7 @@ def test_the_parts_are_those_of_the_split(numbered: Any) -> None:
     assert Numbered.fitted[0][1] == tuple(train)
     assert list(dict.fromkeys(Numbered.judged)) == [tuple(validation), tuple(test)]
     assert front.sizes == {"0": int((A[test] == 0).sum()), "1": int((A[test] == 1).sum())}
-    assert front.notes == ("100 rows for training, 50 for choosing, 50 for these figures.",)
+    assert front.notes[0] == "100 rows for training, 50 for choosing, 50 for these figures."
 
 
 def test_seeds_change_models_and_not_the_split() -> None:
@@ -157,7 +160,7 @@ def test_fitted_models_are_only_judged(numbered: Any) -> None:
     _, train, validation, test = parts(train=False)
     assert len(train) == 0
     assert list(dict.fromkeys(Numbered.judged)) == [tuple(validation), tuple(test)]
-    assert front.notes == ("Fitted models were given: 100 for choosing, 100 for these figures.",)
+    assert front.notes[0] == "Fitted models were given: 100 for choosing, 100 for these figures."
     assert front.points[1].accuracy == pytest.approx(models[1].score(numbered[test], Y[test]))
     assert front.select(min_accuracy=0.0) in models
 
@@ -450,8 +453,8 @@ def test_a_certified_choice_counts_the_functions_of_all_models(models: int) -> N
 def certified_range(front: Frontier) -> tuple[float, float]:
     with pytest.raises(DataError, match="certified unfairness") as refusal:
         front.select(max_unfairness=-1.0, certified=True)
-    words = str(refusal.value).split("ranges from ")[1].split(":")[0].split(" to ")
-    return float(words[0]), float(words[1])
+    words = str(refusal.value).split("ranges from ")[1].split()
+    return float(words[0]), float(words[2].strip(".:"))
 
 
 def test_more_models_prove_less() -> None:
@@ -500,6 +503,92 @@ def test_a_certificate_counts_the_functions_of_all_groups_and_classes(groups: in
     assert certified_range(front)[0] == pytest.approx(low + radius, abs=6e-5)
 
 
+# --- what the rows cannot tell ----------------------------------------------------------------------------------
+
+
+class Echo:
+    """Scores a row by its first column."""
+
+    def predict_proba(self, X: Any) -> Any:
+        return np.stack([1 - X[:, 0], X[:, 0]], axis=1)
+
+    def predict(self, X: Any) -> Any:
+        return (X[:, 0] > 0.5).astype(int)
+
+
+def held_out(score: Any, groups: dict[str, Any], y: Any = None, criterion: str = "statistical_parity") -> Any:
+    labels = np.arange(len(score)) % 2 if y is None else y
+    named = criterion_named(criterion)
+    data = data_set(score[:, None], labels, groups, None, regression=False, criterion=named, contrast="pairs")
+    return data.held_out(np.arange(len(score)))
+
+
+def test_chance_is_the_mean_of_the_largest_of_all_comparisons_when_scores_are_dealt_out_anew() -> None:
+    rng = np.random.default_rng(1)
+    sex, region = np.arange(160) % 2, np.searchsorted([70, 120, 145], np.arange(160), side="right")
+    pairs = [(column == a, column == b) for column in (sex, region) for a, b in combinations(np.unique(column), 2)]
+    assert len(pairs) == 7
+    worst = []
+    for _ in range(60):
+        dealt = rng.permutation(160)
+        worst.append(max(ks_2samp(dealt[left], dealt[right], method="asymp").statistic for left, right in pairs))
+    part = held_out(np.linspace(0, 1, 160), {"sex": sex, "region": region})
+    found = unfairness_by_chance(part)
+    assert found == pytest.approx(np.mean(worst), rel=0.08)
+    assert found == unfairness_by_chance(part)
+    assert unfairness_by_chance(held_out(np.linspace(0, 1, 160), {"sex": sex})) < 0.75 * found
+    assert unfairness_by_chance(part, "decisions") < found
+
+
+def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() -> None:
+    rng = np.random.default_rng(2)
+    sex, region = rng.integers(2, size=200), rng.integers(3, size=200)
+    part = held_out((0.3 * rng.random(200) + 0.3 * region).clip(0, 1), {"sex": sex, "region": region})
+    curves, point = curves_of(Echo(), part), point_of(Echo(), part, strength=0.0, seed=0)
+    assert list(curves.cumulative) == ["region: 0", "region: 1", "region: 2"]
+    shares = np.array(list(curves.cumulative.values()))
+    assert (shares.max(0) - shares.min(0)).max() == pytest.approx(point.unfairness, abs=0.05)
+
+
+def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:
+    tribe = np.where(np.arange(200) < 4, "few", "many")
+    assert small_groups(held_out(np.linspace(0, 1, 200), {"tribe": tribe}), "the rows kept apart") == (
+        "Fewer than 30 samples say little about a group: “few” of tribe (4 in the rows kept apart). "
+        "Merge small groups, mark them as missing, or hold more rows out."
+    )
+    within = held_out(np.linspace(0, 1, 200), {"tribe": tribe}, criterion="equal_opportunity")
+    assert "“few” of tribe (2 in the rows kept apart, y = 1)" in small_groups(within, "the rows kept apart")
+    assert small_groups(held_out(np.linspace(0, 1, 200), {"tribe": np.arange(200) % 2}), "the rows kept apart") == ""
+
+
+def test_a_choice_that_small_groups_rule_out_blames_them() -> None:
+    words = "Fewer than 30 samples say little about a group: “few” of tribe (4 in the rows for choosing)."
+    with pytest.raises(DataError) as caught:
+        made(*SOME, small=words).select(max_unfairness=0.05)
+    assert str(caught.value).endswith(f"it ranges from 0.1000 to 0.5000. {words}")
+
+
+def test_a_frontier_says_what_chance_would_show_and_which_groups_are_small() -> None:
+    front = frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0.0])
+    _, small, chance = front.notes
+    assert f"({front.sizes['0']} in the rows for these figures)" in small
+    assert front.floor is not None
+    assert f"of about {front.floor:.3f}:" in chance
+    assert front.view().floor == front.floor
+    assert "in the rows for choosing" in front.small
+
+
+def test_a_limit_is_remembered_even_where_no_model_keeps_it() -> None:
+    front = made(*SOME)
+    front.select(max_unfairness=0.3)
+    assert (front.limit, front.view().limit) == (0.3, 0.3)
+    with pytest.raises(DataError):
+        front.select(max_unfairness=0.05)
+    assert (front.limit, front.chosen) == (0.05, None)
+    front.select(min_accuracy=0.8)
+    assert front.limit is None
+
+
 # --- keeping ----------------------------------------------------------------------------------------------------
 
 
@@ -519,8 +608,11 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     assert again.points == front.points
     assert again.validation_points == front.validation_points
     assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
-    assert (again.chosen, again.sizes, again.notes, again.groups) == (
+    assert (again.chosen, again.limit, again.floor, again.small, again.sizes, again.notes, again.groups) == (
         front.chosen,
+        1.0,
+        front.floor,
+        front.small,
         front.sizes,
         front.notes,
         front.groups,
@@ -541,6 +633,19 @@ def test_a_frontier_tells_what_it_reaches() -> None:
     assert repr(made((0.5, 0.1), (0.3, 0.25))) == (
         "Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.500, area 0.450)"
     )
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars"])
+def test_a_frame_has_a_row_for_each_point(backend: Any) -> None:
+    front = made((0.5, 0.1), (0.3, 0.25))
+    front.outcomes = [*front.outcomes, Outcome(Job(7, 0), *[Point(7, 0, 0.0, 1.0, failed=True)] * 2)]
+    front.select(max_unfairness=0.3)
+    found = front.to_frame(backend)
+    assert type(found).__module__.startswith(backend)
+    assert found["strength"].to_list() == [0.0, 1.0, 7.0]
+    assert found["unfairness"].to_list()[:2] == [point.unfairness for point in front.points[:2]]
+    assert found["chosen"].to_list() == [False, True, False]
+    assert found["failed"].to_list() == [False, False, True]
 
 
 def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:

@@ -21,5 +21,9 @@ class ModelFileError(DataError):
     """A model file that is damaged, hostile, or written by a later version."""
 
 
+class MissingModelFile(ModelFileError, FileNotFoundError):
+    """A model file that is not there."""
+
+
 class MissingExtra(ImportError):
     """A function that needs an optional dependency which is not installed."""

@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from metrifair.points import Curves, Interval
+
+FEW = 30  # samples: below, no figure says much about a group
+_LISTED = 5
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first few items as text.
+
+    >>> listed(["a", "b"]), listed(list("abcdefg"))
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(items) - _LISTED
+    return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def few_text(groups: Iterable[tuple[str, str, str, int]]) -> str:
+    """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
+
+    >>> few_text([("north", "region", "everyone", 4), ("south", "region", "everyone", 90)])
+    'Fewer than 30 samples say little about a group: “north” of region (4 in everyone).'
+    """
+    few = dict.fromkeys(
+        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < FEW
+    )
+    return f"Fewer than {FEW} samples say little about a group: {listed(list(few))}." if few else ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +106,7 @@ class Distribution:
     curves: Curves
 
 
-NoteKind = Literal["small", "parity", "missing", "exactness", "weights"]
+NoteKind = Literal["labels", "small", "parity", "missing", "exactness", "weights"]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from metrifair.metrics.between import between
 from metrifair.metrics.catalog import MetricLike, acts_on_vectors, measured
 from metrifair.metrics.scores import array_of
 from metrifair.samples import Sides, sides_of
-from metrifair.tables import Table, codes, columns, group_codes, levels, same_length, stratum_codes
+from metrifair.tables import Table, codes, columns, group_codes, levels, same_length, same_rows, stratum_codes
 from metrifair.tasks import BINARY, MULTICLASS, Task, regression
 
 
@@ -53,6 +53,13 @@ def unfairness(
     check_known("reduce", reduce, ("max", "sum"))
     check_switches(intersectional=intersectional)
     prediction = predictions_of(y_pred)
+    same_rows(
+        y_pred=y_pred,
+        y_true=y_true,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
     labels, classes = labels_of(y_true, kind, loss)
     groups = group_codes(sensitive_features, intersectional=intersectional)
     strata, sets = (None, None) if control_features is None else stratum_codes(control_features)
@@ -103,7 +110,7 @@ def predictions_of(y_pred: Table) -> Tensor:
     prediction = torch.as_tensor(np.stack(parts, -1), dtype=torch.float64)
     if len(prediction) == 0:
         raise DataError("y_pred holds no predictions; pass at least one per group")
-    if not bool(torch.isfinite(prediction).all()):
+    if not np.isfinite(prediction.numpy()).all():  # several times as fast as torch's
         raise DataError("y_pred holds NaN or infinite values; remove or replace them")
     return prediction[:, 0] if prediction.shape[1] == 1 else prediction
 

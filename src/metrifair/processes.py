@@ -32,7 +32,7 @@ def spread(
 
 
 def _done(task: Callable[[], Result], parent: int) -> Result:
-    if os.getpid() != parent:
+    if os.getppid() == parent:  # a worker of another kind, on another machine perhaps, is nobody's child here
         _end_with(parent)
     return task()
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import combinations
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.cells import Attribute, Booleans, Integers, Strata, overlapping_strata, separate_strata, stratum_of
+from metrifair.choices import check_known, require
 from metrifair.errors import DataError
 
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""
 Column: TypeAlias = NDArray[Any]
+Backend: TypeAlias = Literal["pandas", "polars"]
 
 UNKNOWN = -1
 
@@ -58,7 +62,7 @@ def wrapped(name: str, table: Table) -> Any:
         twice = next(column for place, column in enumerate(names) if column in names[:place])
         raise DataError(f"{name} has several columns of the name {twice!r}; rename them") from None
     if isinstance(native, nw.LazyFrame):
-        raise DataError(f"{name} is a lazy table; collect it first")
+        raise DataError(f"{name} is a lazy table; pass {name}.collect()")
     return native
 
 
@@ -97,6 +101,8 @@ def _equals_itself(value: object) -> bool:
 
 def levels(name: str, column: Column) -> tuple[object, ...]:
     """Distinct values that are not missing, in ascending order."""
+    if column.dtype.kind in "iu":  # of which none is missing, and all can be ordered
+        return tuple(_distinct(column)[0])
     present = column[~is_missing(column)]
     try:
         return tuple(sorted(set(present.tolist())))
@@ -126,6 +132,12 @@ def _distinct(column: Column) -> tuple[list[object], Integers]:
         place: dict[object, int] = {}
         inverse = np.array([place.setdefault(value, len(place)) for value in column.tolist()], dtype=np.int64)
         return list(place), inverse
+    if column.dtype.kind in "iu" and len(column):
+        low, high = int(column.min()), int(column.max())
+        if high - low < len(column) and high < 2**63:  # counting beats sorting
+            shifted = column.astype(np.int64) - low
+            present = np.bincount(shifted) > 0
+            return [*(np.flatnonzero(present) + low).tolist()], (np.cumsum(present, dtype=np.int64) - 1)[shifted]
     values, inverse = np.unique(column, return_inverse=True)
     return values.tolist(), inverse
 
@@ -208,3 +220,79 @@ def same_length(**named: Any) -> int:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise DataError(f"arguments must have one length, got {listed}")
     return next(iter(lengths.values()))
+
+
+def same_rows(**named: Table | None) -> None:
+    """Raise a DataError unless all tables that are not None have one length and, where labelled, the same row labels.
+
+    Labels are those of a pandas index. Rows numbered from 0 upwards are taken by position, like those of an array,
+    unless the other table has the same numbers in another order.
+
+    >>> import pandas as pd
+    >>> same_rows(X=pd.DataFrame({"age": [30, 40]}, index=["a", "b"]), y=pd.Series([0, 1]))
+    >>> same_rows(X=pd.DataFrame({"age": [30, 40]}), y=pd.Series([0, 1], index=[1, 0]))
+    Traceback (most recent call last):
+    metrifair.errors.DataError: X and y have the same row labels in another order; pass y.reindex(X.index), or \
+y.to_numpy() if their rows belong together as they stand
+    """
+    given = {name: table for name, table in named.items() if table is not None}
+    rows = {name: range(count) for name, table in given.items() if (count := _rows(table)) is not None}
+    for name, table in given.items():
+        if isinstance(table, list | tuple) and table and len(table) < max(map(len, rows.values())) == _rows(table[0]):
+            raise DataError(f"{name} is a list of {len(table)} columns; pass a table, or a dict of columns by name")
+    if rows:
+        same_length(**rows)
+    labelled = [(name, index) for name, table in given.items() for index in _indexes(table)]
+    for (one, index), (other, its_index) in combinations(labelled, 2):
+        _check_labels(one, index, other, its_index)
+
+
+def _rows(table: Table) -> int | None:
+    """How many rows there are; None where that cannot be told yet."""
+    if isinstance(table, Mapping):
+        return next((_rows(column) for column in table.values()), None)
+    if hasattr(table, "shape"):  # sparse matrices have no length
+        return int(table.shape[0]) if table.shape else None
+    return len(table) if hasattr(table, "__len__") and not isinstance(table, str) else None
+
+
+def _indexes(table: Table) -> Iterator[Any]:
+    """The pandas index of a table, or those of its columns."""
+    for part in table.values() if isinstance(table, Mapping) else [table]:
+        if nw.dependencies.is_pandas_like_dataframe(part) or nw.dependencies.is_pandas_like_series(part):
+            yield part.index
+
+
+def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
+    if index.equals(its_index):
+        return
+    same = index.nlevels == its_index.nlevels and bool(index.isin(its_index).all() and its_index.isin(index).all())
+    if not same and any(np.array_equal(labels, np.arange(len(labels))) for labels in (index, its_index)):
+        return
+    found = (
+        f"the same row labels in another order; pass {other}.reindex({name}.index)"
+        if same
+        else "different row labels; take the same rows of both"
+    )
+    raise DataError(
+        f"{name} and {other} have {found}, or {other}.to_numpy() if their rows belong together as they stand"
+    )
+
+
+def renumbered(table: Table) -> Table:
+    """A pandas table, or columns of that kind, with rows numbered from 0 upwards; any other as it is."""
+    if isinstance(table, Mapping):
+        return {name: renumbered(column) for name, column in table.items()}
+    return table.reset_index(drop=True) if list(_indexes(table)) else table
+
+
+def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any], backend: Backend | None) -> Any:
+    """A data frame of these columns; without a backend polars where it is installed, else pandas.
+
+    >>> frame({"x": [1, None]}, {"x": nw.Float64}, "pandas")["x"].tolist()
+    [1.0, nan]
+    """
+    chosen: Backend = backend or ("polars" if find_spec("polars") else "pandas")
+    check_known("backend", chosen, ("pandas", "polars"))
+    require(chosen, extra="cli" if chosen == "polars" else "datasets", purpose="to_frame")
+    return nw.from_dict(dict(data), schema=dict(schema), backend=chosen).to_native()

@@ -17,10 +17,12 @@ from metrifair.auditing.atoms import (
     distances_of,
     largest_gap,
     unbiased_distance,
+    utility_of,
 )
 from metrifair.auditing.intervals import Rows, resampled_counts, resampled_rows, thinned
 from metrifair.metrics.catalog import METRICS
 from metrifair.metrics.quadratic import energy_distance, mmd_squared
+from metrifair.metrics.witness import witness
 
 SCORES = st.lists(st.integers(-3, 8).map(lambda k: k / 4), min_size=1, max_size=12)
 WEIGHTED = st.lists(st.tuples(st.integers(0, 6), st.floats(0.1, 3.0)), min_size=1, max_size=12)
@@ -47,6 +49,22 @@ def test_weights_count_as_in_the_metrics(u: list[tuple[int, float]], v: list[tup
     found = distances_of(*both(list(x), list(y), [*a, *b]), list(METRICS))
     expected = distances(x, y, list(METRICS), u_weights=a, v_weights=b)
     assert {name: float(value) for name, value in found.items()} == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(u=WEIGHTED, v=WEIGHTED)
+def test_the_utility_of_atoms_is_the_witness_of_the_samples(
+    u: list[tuple[int, float]], v: list[tuple[int, float]]
+) -> None:
+    (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
+    found = both(list(x), list(y), [*a, *b])
+    for metric in METRICS:
+        ours, theirs = utility_of(metric, found), witness(x, y, metric=metric, u_weights=a, v_weights=b)
+        means = [np.average(ours(side), weights=weights) for side, weights in ((x, a), (y, b))]
+        assert ours.expected == pytest.approx(means, abs=1e-9)
+        # Rounding may decide between utilities that are as good; who gains, only between two equal gaps of Kolmogorov.
+        gain = abs if metric == "kolmogorov" else float
+        assert gain(np.subtract(*ours.expected)) == pytest.approx(gain(np.subtract(*theirs.expected)), abs=1e-7)
 
 
 @settings(max_examples=40, deadline=None)

@@ -47,6 +47,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"metrics": []}, "metrics must name at least one metric, got none"),
     ({"metrics": [abs]}, "metrics must be one of 'energy'"),
     ({"threshold": np.nan}, "threshold must be a finite number, 'auto' or None, got nan"),
+    ({"threshold": 10**400}, "threshold must be a finite number, 'auto' or None, got 1000"),
+    ({"threshold": 1j}, "threshold must be a finite number, 'auto' or None, got 1j"),
     ({"threshold": "half"}, "threshold must be a finite number, 'auto' or None, got 'half'"),
     ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
     ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', got 'all'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import re
 from functools import cache
@@ -13,6 +14,7 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from forging import bent, damages, described, lies, sealed
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -293,3 +295,24 @@ def test_the_file_of_xgboost_needs_classes_from_0() -> None:
         rebuilt({**meta, "classes": {"dtype": "int64", "values": [1, 2]}}, arrays)
     with pytest.raises(ModelFileError, match="no text"):
         rebuilt(meta, {"trees": np.array([255, 254], dtype=np.uint8)})
+
+
+@pytest.mark.parametrize("name", ["lgbm", "lgbm regression", "xgb", "xgb regression"])
+def test_metadata_is_asked_for_after_loading_as_before(name: str, tmp_path: Path) -> None:
+    plain = fitted(name)
+    assert "requests" not in to_parts(plain).meta  # as older files have none
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = copy.deepcopy(plain).set_fit_request(sensitive_features="sex", sample_weight=False)
+        asking.set_score_request(sample_weight=True)
+    asking.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), asking.predict(X))  # LightGBM's copies know no best iteration
+    assert repr(again.get_metadata_routing()) == repr(asking.get_metadata_routing())
+    assert repr(again.get_metadata_routing()) != repr(plain.get_metadata_routing())
+
+
+@pytest.mark.parametrize("asked", [{"fit": {"colour": True}}, {"fit": {"sample_weight": "rm -r"}}, [], {"fit": True}])
+def test_requests_that_cannot_be_made_are_refused(asked: Any) -> None:
+    meta, arrays = to_parts(fitted("lgbm"))
+    with pytest.raises(ModelFileError, match="requests"):
+        rebuilt({**meta, "requests": asked}, arrays)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from frontiers import HOSTILE, demo_view
+from frontiers import HOSTILE, curves_of, demo_view, point_of
 
 from metrifair.report.page import frontier_html, write_html
 
@@ -200,7 +200,7 @@ VIEWS = {
     "one-model": demo_view(count=1, seeds=1, failed=0),
     "one-strength": demo_view(count=1, seeds=8, failed=0),
     "all-failed": demo_view(count=3, failed=3),
-    "regression": demo_view(decisions=False, accuracy_name="R2", on="decisions", chosen=None, sizes={}),
+    "regression": demo_view(decisions=False, accuracy_name="R2", on="decisions", chosen=None, floor=None),
     "bare": demo_view(curves={}, chosen=None, groups=(), notes=()),
     "many-groups": demo_view(groups=tuple(f"region {number}" for number in range(9)), seeds=5),
 }
@@ -271,3 +271,16 @@ def test_print_shows_everything_on_white_paper(opened):
     right = "e => e.getBoundingClientRect().right"
     assert page.locator("table").evaluate(right) <= page.locator(".card:has(table)").evaluate(right)
     shoot(page, "print", full_page=True)
+
+
+def test_only_the_groups_whose_distributions_are_drawn_are_in_the_key(opened):
+    """Of several attributes a strength shows the one with the largest gap."""
+    sex, region = ("sex: f", "sex: m"), ("region: east", "region: north", "region: west")
+    curves = {0.0: curves_of(0.0, region), 1.0: curves_of(1.0, sex)}
+    points = [point_of(strength, 0) for strength in curves]
+    page = opened(demo_view(points=points, curves=curves, chosen=None, groups=(*sex, *region)))
+    for place, names in enumerate((region, sex)):
+        page.locator("#slider").fill(str(place))
+        assert page.locator("#groups li").all_inner_texts() == list(names)
+        assert page.locator("#cumulative path.group").count() == len(names)
+        assert f"“{names[0].split(':')[0]}: " in page.locator("#gap").inner_text()

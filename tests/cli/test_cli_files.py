@@ -224,6 +224,27 @@ def test_an_experiment_gets_what_was_asked(tmp_path: Path, call: Any, monkeypatc
     assert asked == [("theory", {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path})]
     assert str(tmp_path) in done.stdout
     assert "'teory' is none of online-regression" in refusal(call("reproduce", "teory"))
+    told = " ".join(call("reproduce", "--help").stdout.split())
+    assert f"NAME is one of {', '.join(metrifair.experiments.NAMES)} or all." in told
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("theory", ["theory-corrected"]), ("all", ["boosting", "theory-corrected"])]
+)
+def test_the_pages_of_a_run_are_named(
+    name: str, shown: list[str], tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reproduce(*_: Any, **__: Any) -> None:
+        for page in ("theory-corrected", "boosting"):
+            (tmp_path / f"{page}.html").write_text("")
+
+    old = tmp_path / "theory-published.html"
+    old.write_text("")
+    os.utime(old, (1, 1))
+    monkeypatch.setattr(metrifair.experiments, "reproduce", reproduce)
+    done = call("reproduce", name, "--out", tmp_path)
+    pages = [line.removeprefix("Open in a browser: ") for line in done.stdout.splitlines() if ".html" in line]
+    assert sorted(pages) == [str(tmp_path.resolve() / f"{page}.html") for page in shown]
 
 
 def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, shell: Any) -> None:

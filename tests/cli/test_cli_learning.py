@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,15 +16,20 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import left_behind, refusal
+from rich.console import Console
 
 import metrifair
 from metrifair import TableEncoder, load
+from metrifair.cli.figures import show_choice, show_frontier
 from metrifair.cli.learning import CRITERIA as CRITERIA_TOLD
 from metrifair.cli.learning import METRICS as METRICS_TOLD
 from metrifair.criteria import CRITERIA, STATISTICAL_PARITY
 from metrifair.metrics.catalog import METRICS
+from metrifair.points import Point
 from metrifair.tabular import TableModel
+from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.holdout import data_set
+from metrifair.tradeoff.sweep import Job, Outcome
 
 TRAIN = ("--target", "hired", "--sensitive", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
@@ -205,11 +214,67 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
     ]
     assert figures["chosen"] in figures["points"]
     assert "120 rows for training, 60 for choosing, 60 for these figures." in done.stderr
-    assert f"Chosen: strength {figures['chosen']['strength']:g}, the" in done.stderr
+    point = figures["chosen"]
+    assert f"Chosen: strength {point['strength']:g}, the most accurate with an unfairness of at most 1" in done.stderr
+    assert f"accuracy {point['accuracy']:.3f} (" in done.stderr
+    assert f"unfairness {point['unfairness']:.3f} (" in done.stderr
+    assert f"{point['strength']:g} (chosen)" in done.stderr
+    assert "Shown: 3 of 3 strengths, means of 2 seeds. Unfairness is the Kolmogorov distance" in done.stderr
+    assert "misses" not in done.stderr
     page = (tmp_path / "r.html").read_text()
     assert "hired by sex" in page
     done = call("predict", tmp_path / "m", csv, "--output", tmp_path / "p.csv")
     assert done.exit_code == 0, done.output
+
+
+def frontier_of(strengths: int, chosen: int, reached: float) -> Frontier:
+    """The chosen model is this unfair on test rows."""
+    points = [Point(float(place), 0, 0.9, reached if place == chosen else 0.5) for place in range(strengths)]
+    found = Frontier([Outcome(Job(p.strength, 0), p, p) for p in points], "scores", "accuracy", ("a", "b"), {})
+    found.chosen, found.limit = points[chosen], 0.15
+    return found
+
+
+@pytest.mark.parametrize(("reached", "missed"), [(0.15, False), (0.18, True)])
+def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reached: float, *, missed: bool) -> None:
+    out = Console(file=io.StringIO(), width=120)
+    front = frontier_of(25, 13, reached)
+    show_frontier(out, front)
+    show_choice(out, front)
+    said = out.file.getvalue()  # type: ignore[attr-defined]
+    assert "13 (chosen)" in said
+    assert "Shown: 10 of 25 strengths. Unfairness is the Kolmogorov distance" in said
+    assert f"On test rows it has accuracy 0.900, unfairness {reached:.3f}" in said
+    assert ("It misses the limit on test rows (0.180 is above 0.15)" in said) is missed
+
+
+def test_a_small_group_is_named_by_train(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    tribe = pl.when(pl.int_range(len(people)) % 24 == 0).then(pl.lit("few")).otherwise(pl.lit("many"))
+    people.with_columns(tribe=tribe).write_csv(tmp_path / "people.csv")
+    done = call("train", tmp_path / "people.csv", *TRAIN, "--sensitive", "tribe", "--json", tmp_path / "f.json")
+    assert done.exit_code == 0, done.output
+    (note,) = json.loads((tmp_path / "f.json").read_text())["notes"]
+    assert "“few” of tribe (" in note
+    assert note.endswith("Merge small groups, mark them as missing, or hold more rows out.")
+    assert f"Note: {note}" in done.stdout
+    assert "Unfairness is the Kolmogorov distance" in done.stdout
+    assert "Its intervals are proven, for all comparisons at once" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["datasets"], ["train", "--help"]])
+def test_a_closed_pipe_ends_quietly_and_not_as_unfair(arguments: list[str], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "metrifair", *arguments],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(

@@ -120,7 +120,7 @@ def stray(csv: Path, people: pl.DataFrame) -> Path:
 
 def test_a_column_of_numbers_with_another_cell_is_noted(stray: Path, call: Any) -> None:
     done = call("train", stray, *TRAIN, "--json", "-")
-    (note,) = json.loads(done.stdout)["notes"]
+    note, _ = json.loads(done.stdout)["notes"]  # the other is on the small groups of a small file
     assert note.startswith("column 'wage' is taken for text, not for numbers, because of 1 of its 240 values, such as")
     assert f"Note: {note}" in done.stderr
     assert note.endswith("or leave it out with --ignore.")
@@ -128,7 +128,7 @@ def test_a_column_of_numbers_with_another_cell_is_noted(stray: Path, call: Any) 
 
 def test_a_column_of_plain_numbers_is_not(csv: Path, call: Any) -> None:
     done = call("train", csv, *TRAIN, "--json", "-")
-    assert json.loads(done.stdout)["notes"] == []
+    assert not any("wage" in note for note in json.loads(done.stdout)["notes"])
 
 
 def test_the_page_of_a_frontier_says_so_once(stray: Path, tmp_path: Path, call: Any) -> None:

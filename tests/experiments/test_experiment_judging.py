@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -116,9 +117,21 @@ def test_areas_are_means_over_seeds_and_failed_models_do_not_count() -> None:
     assert table[1][:4] == ["Drug", "MFL NN", "0.823 ± 0.005", "0.350 ± 0.050 (2 seeds)"]
     assert table[1][5] == "no"
     assert "**0.350 ± 0.050 (2 seeds)**" in markdown(corrected_table([curve]))
+    assert "**" not in markdown(corrected_table([curve], marked=False))
+    heading, line = corrected_table([curve])
+    assert line[heading.index("printed (published protocol)")] == "0.823 ± 0.005"
     assert curve.exact("labels", constant=True).value == pytest.approx(
         0.5 * DATA["drug"].majority + 0.5 * 0.7, abs=0.05
     )
+
+
+def test_columns_that_hold_nothing_are_left_out() -> None:
+    """The paper prints no areas of pre-processing, and regression has no labels."""
+    (unprinted,) = curves([replace(row(1.0, 0.8, 0.5), experiment="preprocessing")])
+    assert published_table([unprinted])[0] == ["data", "method", "ours", "s per fit, ours"]
+    (amounts,) = curves([replace(row(1.0, 0.8, 0.5), experiment="regression", data="student-math")])
+    heading = ["data", "input", "method", "area, scores", "printed (published protocol)", "s per fit"]
+    assert corrected_table([amounts])[0] == heading
 
 
 def test_close_means_two_printed_errors_or_a_hundredth() -> None:

@@ -54,7 +54,10 @@ def test_every_experiment_from_data_to_page(name: str, tmp_path: Path, raw_data:
         assert {record["seed"] for record in records} == {"0", "1"}
         ours = Counter((one["input"], one["data"], one["seed"]) for one in records if one["method"] == "mfl-nn")
         assert set(ours.values()) == {4}  # strengths of a sketch
-        assert "A sketch" in text
+        assert "MFL: the paper's method" in text
+        assert text.splitlines()[2].startswith("**A sketch")
+        assert 'class="banner">A sketch' in page
+        assert not any("**" in line for line in text.splitlines() if line.startswith("|"))
 
 
 def test_finished_work_is_not_done_again(tmp_path: Path, raw_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +90,14 @@ def children(process: int) -> list[int]:
     return [int(one) for one in path.read_text().split()]
 
 
+def works(process: int) -> bool:
+    """Whether it is there; one that has ended and nobody has asked after is not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, raw_data: Path) -> None:
@@ -104,7 +115,7 @@ def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, ra
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert (len(workers) >= 2) == (n_jobs == 2)
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):  # none goes on working for nobody
+    while any(map(works, workers)):  # none goes on working for nobody
         time.sleep(0.1)
     before = finished_jobs(killed / "ledger.db")
     assert 3 <= before < 12
@@ -138,6 +149,23 @@ def test_another_machine_needs_only_the_arrays(tmp_path: Path, raw_data: Path) -
     assert figures(packed) == pytest.approx(figures(there / "points.csv"), abs=1e-5)
     assert "Computed on" in (tmp_path / "docs" / "regression-published.md").read_text()
     assert "0.357 ± 0.008" in (tmp_path / "docs" / "regression-published.md").read_text()
+
+
+NO_CHILD = """
+import os, threading
+from functools import partial
+from metrifair import processes
+assert processes._done(partial(pow, 2, 3), parent={parent}) == 8
+print([thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()])
+"""
+
+
+@pytest.mark.parametrize(("parent", "watches"), [("os.getppid()", "[True]"), ("os.getpid()", "[]"), ("2**30", "[]")])
+def test_only_a_child_ends_with_its_parent(parent: str, watches: str) -> None:
+    """A worker that another service has started, as joblib can be set up, is no child: it must live on."""
+    code = NO_CHILD.format(parent=parent)
+    outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert outcome.stdout.strip() == watches
 
 
 def _row(name: str, process: int) -> Row:

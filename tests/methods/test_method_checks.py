@@ -68,7 +68,7 @@ class AskedByFirstColumn:
         self.middle_ = middle(first_column(X))
         return super().fit(X, y, sensitive_features=groups_of(X, self.middle_))  # type: ignore[misc]
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> Any:
         groups = groups_of(X, getattr(self, "middle_", 0.0))
         return super().predict(X, sensitive_features=groups)  # type: ignore[misc]
 

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import is_regressor
 from sklearn.cluster import KMeans
+from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from test_method_checks import METHODS
+from test_method_checks import KNOBS, METHODS
 
 import metrifair
 from metrifair.errors import DataError
@@ -43,7 +47,7 @@ def holed(value: float) -> Callable[[Any], Any]:
 
 
 FAULTS: dict[str, tuple[Faulty, str]] = {
-    "fewer labels than rows": (changed(y=lambda y: y[:-1]), "inconsistent"),
+    "fewer labels than rows": (changed(y=lambda y: y[:-1]), "one length|inconsistent"),
     "fewer groups than rows": (changed(sensitive_features=lambda a: a[:-1]), "sensitive_features"),
     "one-dimensional X": (changed(X=lambda X: X[:, 0]), "Expected 2D"),
     "nan in X": (changed(X=holed(np.nan)), "X contains NaN"),
@@ -161,23 +165,22 @@ def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(name: str, c
         getattr(metrifair, name)(**METHODS[name] | bound | {"criterion": criterion}).fit(**given)
 
 
-def wrong_values(default: object) -> list[Any]:
+def wrong_values(parameter: inspect.Parameter) -> list[Any]:
     """What no parameter with such a default takes; where the default says nothing, nothing is known."""
+    default = 1.0 if parameter.name in ("gamma", "tau") else parameter.default
     if isinstance(default, bool):
         return ["yes", 2]
     if isinstance(default, str):
         return ["nonsense"]
-    return [-1, np.nan, "1"] if isinstance(default, (int, float)) else []
+    fractions = [1.5] if parameter.annotation == "int" else []
+    return [-1, np.nan, "1", *fractions] if isinstance(default, (int, float)) else []
 
 
-# Settings of a network are checked in fitting.check_settings, which lets any standardize pass.
-UNCHECKED = {("FairKDEClassifier", "standardize"), ("FairBatchClassifier", "standardize")}
 WRONG = [
     (name, parameter.name, value)
     for name in METHODS
     for parameter in inspect.signature(getattr(metrifair, name)).parameters.values()
-    for value in wrong_values(1.0 if parameter.name in ("gamma", "tau") else parameter.default)
-    if (name, parameter.name) not in UNCHECKED
+    for value in wrong_values(parameter)
 ]
 
 
@@ -188,6 +191,65 @@ def test_a_parameter_out_of_its_range_is_named(name: str, parameter: str, value:
         getattr(metrifair, name)(**METHODS[name] | instead | {parameter: value}).fit(**sample(name))
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_fits_with_its_defaults(name: str) -> None:
+    """Of the knobs, that is: fewer steps, and a quicker base, do no harm here."""
+    knobs = {KNOBS[name][0]} if name in KNOBS else set()
+    given = sample(name)
+    quick = {key: value for key, value in METHODS[name].items() if key not in knobs | {"ridge", "penalty"}}
+    model = getattr(metrifair, name)(**quick).fit(**given)
+    asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
+    assert len(model.predict(**asked)) == len(given["X"])
+
+
+ASKED = ["XianPostprocessor", "ChzhenPostprocessor"]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_score_needs_the_groups_and_weighs_the_rows(name: str) -> None:
+    given = sample(name)
+    X, y, a = given.values()
+    model = getattr(metrifair, name)(**METHODS[name]).fit(**given)
+    weight = np.random.default_rng(0).uniform(0, 2, len(y))
+    predicted = model.predict(X, sensitive_features=a)
+    metric = r2_score if name in REGRESSORS else accuracy_score
+    assert model.score(X, y, sensitive_features=a) == metric(y, predicted)
+    weighted = model.score(X, y, sensitive_features=a, sample_weight=weight)
+    assert weighted == metric(y, predicted, sample_weight=weight) != metric(y, predicted)
+    with pytest.raises(DataError, match="sensitive_features is missing"):
+        model.score(X, y)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_grid_search_routes_groups_to_the_score(name: str) -> None:
+    given = sample(name)
+    knob, free, fair = KNOBS[name]
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = getattr(metrifair, name)(**METHODS[name])
+        model = model.set_fit_request(sensitive_features=True).set_score_request(sensitive_features=True)
+        search = GridSearchCV(model, {knob: [free, fair]}, cv=2, error_score="raise", refit=False).fit(**given)
+        scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert scores[0] != scores[1]
+
+
+class Asking(GaussianNB):
+    """A classifier with groups of its own."""
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any = None) -> Any:
+        self.seen_ = X, sensitive_features
+        return super().fit(X, y, sample_weight)
+
+
+class AskingForNoWeights(GaussianNB):
+    """The same without weights."""
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any) -> Any:
+        self.seen_ = X, sensitive_features
+        return super().fit(X, y)
+
+
+STACKING = StackingClassifier([("plain", GaussianNB())], cv=2)
 WRAPPING: dict[str, tuple[str, dict[str, Any]]] = {
     "XianPostprocessor": ("estimator", {}),
     "XianPostprocessor, prefit": ("estimator", {"prefit": True}),
@@ -232,10 +294,22 @@ def test_a_learner_without_probabilities_is_refused_where_they_are_needed(case: 
 
 
 @pytest.mark.parametrize("name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"])
-@pytest.mark.parametrize("learner", [GaussianNB(), LinearSVC(), KNeighborsClassifier()])
+@pytest.mark.parametrize("learner", [GaussianNB(), LinearSVC(), KNeighborsClassifier(), STACKING])
 def test_any_classifier_serves(name: str, learner: object) -> None:
-    """With weights or without, with probabilities or without."""
+    """With weights or without, with probabilities or without, with a method that is there only after fit."""
     given = sample(name)
     fitted = getattr(metrifair, name)(**METHODS[name] | {"estimator": learner}).fit(**given)
     assert (fitted.predict(given["X"]) == given["y"]).mean() > 0.6
-    assert hasattr(fitted, "predict_proba") == hasattr(learner, "predict_proba")
+    assert hasattr(fitted, "predict_proba") == hasattr(fitted.estimator_, "predict_proba")
+
+
+@pytest.mark.parametrize("name", ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier"])
+@pytest.mark.parametrize("by_weights", [True, False])
+def test_a_learner_that_asks_for_groups_gets_those_of_its_rows(name: str, by_weights: bool) -> None:
+    given = sample(name)
+    table = np.c_[given["X"], given["sensitive_features"]]
+    learner = Asking() if by_weights else AskingForNoWeights()
+    fitted = getattr(metrifair, name)(**METHODS[name] | {"estimator": learner}).fit(**given | {"X": table})
+    x, groups = fitted.estimator_.seen_
+    np.testing.assert_array_equal(groups, x[:, -1])
+    assert (len(np.unique(x, axis=0)) == 60) == (by_weights or name == "MassagingClassifier")  # else rows are drawn

@@ -20,7 +20,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.methods import sinkhorn
 from metrifair.methods.alignment import forward
 from metrifair.methods.clouds import Points, by_coordinate, distinct, uniform
-from metrifair.methods.entropic import Problem
+from metrifair.methods.entropic import TransportProblem
 from metrifair.methods.sinkhorn import SinkhornClassifier, fit_stack
 from metrifair.methods.transport import Sinkhorn, sinkhorn_divergence
 from metrifair.models import Network
@@ -225,7 +225,7 @@ def test_single_precision_is_near_double() -> None:
 
 def test_blocks_give_the_same_sweeps() -> None:
     u, v = (torch.as_tensor(cloud) for cloud in clouds(7, 9, 3, scale=5))
-    whole, parts = (Problem(u, v, uniform(u), uniform(v), block) for block in (None, 2))
+    whole, parts = (TransportProblem(u, v, uniform(u), uniform(v), block) for block in (None, 2))
     for one, other in zip(whole.start(), parts.start(), strict=True):
         torch.testing.assert_close(one, other)
     plans = [torch.cat([plan for _, _, plan in problem.plans(*whole.start())()]) for problem in (whole, parts)]
@@ -274,11 +274,24 @@ def test_the_cap_warns() -> None:
         ([0.0, 1.0], {"u_weights": [1.0, 0.0]}, "u_weights must be positive"),
         ([0.0], {"v_weights": [float("inf")]}, "v_weights must be positive"),
         ([0.0], {"v_weights": 1.0}, "v_weights must hold"),
+        ([0.0, 1.0], {"u_weights": [1e-300, 1e300]}, "u_weights must be positive"),  # as shares, one is 0
+        ([0.0], {"block": 1.5}, "block must be a whole number"),
+        ([0.0], {"max_iterations": 1.5}, "max_iterations must be a whole number"),
+        ([[[0.0], [1.0]]], {}, "leading axes"),
+        ([1e300], {}, "so far apart"),
     ],
 )
 def test_the_divergence_refuses(u: Any, options: dict[str, Any], named: str) -> None:
     with pytest.raises(DataError, match=named):
         sinkhorn_divergence(u, [1.0], **options)
+
+
+def test_numbers_of_any_kind_are_points_and_weights_of_any_size_weights() -> None:
+    expected = float(sinkhorn_divergence([0.0, 1.0], [0.0, 2.0]))
+    for dtype in (torch.int64, torch.float16, torch.bfloat16, torch.bool):
+        given = torch.tensor([0, 1]).to(dtype), torch.tensor([0, 2])
+        assert float(sinkhorn_divergence(*given)) == pytest.approx(expected)
+    assert float(sinkhorn_divergence([0.0, 1.0], [0.0, 2.0], u_weights=[1e308, 1e308])) == pytest.approx(expected)
 
 
 # --- the classifier -----------------------------------------------------------------------------------------------
@@ -469,6 +482,24 @@ def test_descent_that_diverges_is_an_error_and_spares_the_rest_of_its_stack() ->
     alone = SinkhornClassifier(**{**calm.get_params(), "strength": 0.01}).fit(x, y, sensitive_features=a)
     assert stack[0] is not None
     np.testing.assert_allclose(stack[0].decision_function(x), alone.decision_function(x), atol=1e-6)
+
+
+def test_divergence_at_the_last_step_leaves_the_values_of_the_rest() -> None:
+    x, y, a = simulated(40)
+    calm = SinkhornClassifier(**{**QUICK, "epochs": 1, "learning_rate": 20.0})
+    kept, lost = fit_stack(calm, x, y, a, strengths=[0.01, 1.7e308], seeds=[2])
+    assert lost is None
+    assert kept is not None
+    alone = SinkhornClassifier(**kept.get_params()).fit(x, y, sensitive_features=a)
+    assert kept.divergence_ == pytest.approx(alone.divergence_)
+    assert kept.divergence_ > 0
+
+
+def test_a_column_that_cannot_be_standardised_is_named() -> None:
+    x, y, a = simulated(40)
+    x[:, 1] *= 1e200
+    with pytest.raises(DataError, match="column 1"):
+        SinkhornClassifier(**QUICK).fit(x, y, sensitive_features=a)
 
 
 @pytest.mark.parametrize(

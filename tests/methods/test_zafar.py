@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from metrifair.errors import DataError
 from metrifair.methods import mistreatment
 from metrifair.methods.inputs import Rows
-from metrifair.methods.logistic import Logistic, Scaling
+from metrifair.methods.logistic import ColumnScale, Logistic
 from metrifair.methods.mistreatment import CRITERIA, Mistreatment, Rounds, solve
 from metrifair.methods.zafar import ZafarClassifier, covariances, within_all
 
@@ -107,6 +107,17 @@ def test_no_covariance_means_equal_mean_scores() -> None:
     x, y, a = some_data(2)
     f = fitted(x, y, a, tau=0.0).decision_function(x)
     assert f[a == 1].mean() == pytest.approx(f[a == 0].mean(), abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "groups"), [("statistical_parity", 2), ("statistical_parity", 3), *((one, 2) for one in CRITERIA)]
+)
+def test_without_gamma_and_tau_no_covariance_is_left(criterion: str, groups: int) -> None:
+    x, y, a = some_data(4, groups=groups)
+    model = fitted(x, y, a, criterion=criterion)
+    assert np.abs(model.unconstrained_covariance_).max() > 0.01
+    assert np.abs(model.covariance_).max() < 1e-4
+    np.testing.assert_array_equal(model.coef_, fitted(x, y, a, criterion=criterion, tau=0.0).coef_)
 
 
 def test_a_looser_bound_never_costs_loss_and_gamma_finds_the_same_models() -> None:
@@ -222,7 +233,7 @@ def test_several_groups_are_bounded_each() -> None:
 def test_two_groups_as_a_conic_program_give_the_same() -> None:
     x, y, a = some_data(11)
     rows = Rows(x, y, a, (0, 1), np.ones(len(x)))
-    scaling = Scaling.of(rows, intercept=True)
+    scaling = ColumnScale.of(rows, intercept=True)
     loss = Logistic.of(rows, scaling, 0.5)
     w = within_all(loss, covariances(rows, loss.design), loss.unconstrained(), 0.05)
     np.testing.assert_allclose(scaling.unscaled(w)[1], fitted(x, y, a, tau=0.05, ridge=0.5).coef_, atol=1e-5)
@@ -231,8 +242,8 @@ def test_two_groups_as_a_conic_program_give_the_same() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "exactly one"),
-        ({"gamma": 0.1, "tau": 0.1}, "exactly one"),
+        ({"gamma": 0.1, "tau": 0.1}, "gamma or tau, not both"),
+        ({"gamma": 0.1, "tau": 0.1, "criterion": "equal_opportunity"}, "gamma or tau, not both"),
         ({"gamma": -0.1}, "gamma"),
         ({"tau": np.nan}, "tau"),
         ({"tau": 0.1, "criterion": "parity"}, "criterion"),
@@ -279,7 +290,7 @@ def test_the_tangent_touches_and_is_nowhere_below(seed: int, label: int, group: 
     rng = np.random.default_rng(seed)
     x, y, a = some_data(seed, n=40)
     rows = Rows(x, y, a, (0, 1), np.ones(40))
-    measure = Mistreatment.of(rows, Logistic.of(rows, Scaling.of(rows, intercept=True), 0.0), label)
+    measure = Mistreatment.of(rows, Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0), label)
     here, there = rng.normal(size=(2, 4))
     tangent = measure.tangent(group, here)
     assert tangent @ here == pytest.approx(measure.mean(group, here))
@@ -314,7 +325,7 @@ def test_mistreatment_is_bounded_at_a_small_loss(criterion: str) -> None:
 def test_at_a_fixed_price_the_objective_never_rises() -> None:
     x, y, a = some_data(15, n=80)
     rows = Rows(x, y, a, (0, 1), np.ones(80))
-    loss = Logistic.of(rows, Scaling.of(rows, intercept=True), 0.0)
+    loss = Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0)
     measure = Mistreatment.of(rows, loss, 1)
     bound = 0.2 * abs(measure.covariance(loss.unconstrained()))
     rounds, w, values = Rounds.of(loss, [measure], bound), loss.unconstrained(), []

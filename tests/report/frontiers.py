@@ -57,6 +57,6 @@ def demo_view(*, count=25, seeds=2, groups=("Black", "White"), failed=1, decisio
         "title": "Mortgage approvals in Boston",
         "groups": groups,
         "notes": ["1989 applications: 995 to train, 497 to choose the model, 497 to measure it."],
-        "sizes": dict(zip(groups, (96, 401, 250, 180, 150, 130, 110, 100, 90), strict=False)),
+        "floor": 0.098,
     }
     return FrontierView(**(given | changes))

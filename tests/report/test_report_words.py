@@ -1,14 +1,11 @@
 """The report in words: findings, costs, noise."""
 
-import random
-from dataclasses import replace
-
 import pytest
 from frontiers import demo_view
 
 from metrifair.points import Point
 from metrifair.report.view import FrontierView
-from metrifair.report.words import floor_note, glossary, highlights, sampling_floor, summary
+from metrifair.report.words import floor_note, glossary, highlights, summary
 
 TWO = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
 
@@ -57,31 +54,25 @@ def test_one_model_is_shown_once():
     assert highlights(demo_view(count=1, failed=1)) == ()
 
 
-def test_the_floor_is_what_equal_groups_show_on_average():
-    sizes, draws = (150, 400), random.Random(0)
-    gaps = []
-    for _ in range(300):
-        marked = sorted((draws.random(), group) for group, size in enumerate(sizes) for _ in range(size))
-        share, gap = [0, 0], 0.0
-        for _, group in marked:
-            share[group] += 1
-            gap = max(gap, abs(share[0] / sizes[0] - share[1] / sizes[1]))
-        gaps.append(gap)
-    floor = sampling_floor(FrontierView(TWO, sizes=dict(zip("ab", sizes, strict=True))))
-    assert floor == pytest.approx(sum(gaps) / len(gaps), rel=0.08)
+@pytest.mark.parametrize(("limit", "verdict"), [(0.1, "keeps"), (0.0999, "misses")])
+def test_the_summary_says_what_limit_was_asked_for_and_whether_it_is_kept(limit, verdict):
+    *_, last = summary(FrontierView(TWO, chosen=TWO[1], limit=limit))
+    assert last == (
+        f"The chosen one is the most accurate with an unfairness of at most {limit:g} on the rows for choosing; "
+        f"on those for these figures it {verdict} this limit."
+    )
 
 
-def test_the_floor_is_that_of_the_two_smallest_groups():
-    three = FrontierView(TWO, sizes={"a": 500, "b": 100, "c": 50, "d": 0})
-    assert sampling_floor(three) == sampling_floor(FrontierView(TWO, sizes={"x": 50, "y": 100}))
-    assert "(50 and 100)" in floor_note(three)
+def test_the_summary_says_that_no_model_keeps_the_limit():
+    assert summary(FrontierView(TWO, limit=0.05))[-1] == (
+        "No model has an unfairness of at most 0.05 on the rows for choosing."
+    )
 
 
-def test_decisions_have_a_lower_floor_and_unknown_sizes_none():
-    view = demo_view()
-    assert sampling_floor(replace(view, on="decisions")) < sampling_floor(view)
-    assert sampling_floor(replace(view, sizes={"a": 10})) is None
-    assert floor_note(replace(view, sizes={})) == ""
+def test_the_note_on_chance_names_the_comparisons_it_is_the_largest_of():
+    assert "about 0.199 (the largest of 7 comparisons)" in floor_note(0.1993, 7)
+    assert "comparisons" not in floor_note(0.1993, 1)
+    assert "up to about 0.199" in floor_note(0.1993, 1, on="decisions")
 
 
 def test_the_glossary_explains_what_is_shown_by_the_names_that_are_shown():

@@ -15,6 +15,7 @@ from metrifair.certificates import check_confidence
 from metrifair.choices import check_known
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError
+from metrifair.fitting import is_number, is_whole
 from metrifair.metrics.catalog import METRICS
 
 DEFAULT_METRICS = ("kolmogorov", "wasserstein", "energy")
@@ -95,7 +96,7 @@ def criteria_of(criteria: Sequence[str | Criterion] | str | Criterion | None, da
 
 def whole_number(name: str, value: int, *, least: int) -> int:
     """0 or a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or (value != 0 and value < least):
+    if not is_whole(value, least=0) or 0 < value < least:
         raise DataError(f"{name} must be 0 or a whole number from {least} upwards, got {value!r}")
     return int(value)
 
@@ -104,7 +105,7 @@ def threshold_asked(value: Threshold) -> Threshold:
     """A finite number, "auto" or None."""
     if value is None or (isinstance(value, str) and value == "auto"):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+    if not is_number(value):
         raise DataError(f"threshold must be a finite number, 'auto' or None, got {value!r}")
     return float(value)
 

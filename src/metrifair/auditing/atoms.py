@@ -16,7 +16,7 @@ from torch import Tensor
 from metrifair.metrics.catalog import facts
 from metrifair.metrics.cdf import Merged
 from metrifair.metrics.kernel import kernel_function
-from metrifair.metrics.witness import Witness, witness
+from metrifair.metrics.witness import Witness, utility_on_the_line, witness
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -186,9 +186,15 @@ def utility_of(metric: str, found: Atoms) -> Witness:
     >>> utility_of("wasserstein", atoms(np.array([0.0, 1, 3]), np.array([True, False, False]))).gap
     2.0
     """
-    # As tensors: that these are numbers need not be found out many thousand times.
-    values, left, right = (torch.as_tensor(np.require(part, np.float64, ["C", "W"])) for part in found)
-    return witness(values, values, metric=metric, u_weights=left, v_weights=right)
+    points, *weights = map(torch.from_numpy, found)  # tensors: no need to find out that these are numbers
+    if facts(metric).of_merged is None or len(points) == 1:  # pairs are compared, or there is no gap between scores
+        return witness(points, points, metric=metric, u_weights=weights[0], v_weights=weights[1])
+    # Atoms are in order: an audit of many groups would sort them many thousand times.
+    both = Merged(points, *(torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:]))
+    utility = utility_on_the_line(metric, both)
+    at_atoms = utility(found.values)
+    left, right = (float(np.average(at_atoms, weights=side)) for side in found[1:])
+    return Witness(metric, (left, right), utility)
 
 
 class Gap(NamedTuple):

@@ -176,6 +176,10 @@ def audit(
     >>> found.decisions[0].selection_ratio
     0.3333333333333333
     """
+    if isinstance(y_pred, str | os.PathLike):
+        raise DataError(
+            f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
+        )
     check_switches(intersectional=intersectional)
     data = given(
         y_pred,

@@ -32,7 +32,16 @@ from metrifair.auditing.evidence import Plan, findings_of, plan_for
 from metrifair.auditing.explaining import quoted
 from metrifair.auditing.inputs import Given, Part, parts, strata_of
 from metrifair.auditing.intervals import Rows
-from metrifair.auditing.remarks import absent_note, missing_notes, parity_notes, small_notes, summary_of, weight_note
+from metrifair.auditing.remarks import (
+    absent_note,
+    direction_notes,
+    label_notes,
+    missing_notes,
+    parity_notes,
+    small_notes,
+    summary_of,
+    weight_note,
+)
 from metrifair.findings import AuditRecord, Decisions, Distribution, Finding, Note
 
 
@@ -113,11 +122,12 @@ def decisions_at(data: Given, threshold: float, plan: Plan, generator: np.random
     positive = None if outcome is None else outcome == 1
     found = []
     for name, inside in strata_of(data):
-        weights = None if data.weights is None else data.weights[inside]
+        rows = slice(None) if inside.all() else inside  # everyone need not be copied
+        weights = None if data.weights is None else data.weights[rows]
         for place, attribute in enumerate(data.groups.attributes):
-            codes = data.groups.codes[inside, place]
+            codes = data.groups.codes[rows, place]
             counts = counted(
-                len(attribute.groups), codes, selected[inside], None if positive is None else positive[inside], weights
+                len(attribute.groups), codes, selected[rows], None if positive is None else positive[rows], weights
             )
             if (counts.sum((1, 2)) > 0).sum() < 2:
                 continue
@@ -130,7 +140,7 @@ def decisions_at(data: Given, threshold: float, plan: Plan, generator: np.random
                     within=name,
                     threshold=threshold,
                     ratio_interval=ratio_interval(
-                        _resampled_groups(counts, codes, selected[inside], weights),
+                        _resampled_groups(counts, codes, selected[rows], weights),
                         confidence=plan.confidence,
                         resamples=plan.resamples,
                         generator=generator,
@@ -180,7 +190,10 @@ def _notes(data: Given, within: Sequence[Part], findings: Sequence[Finding], pla
         attribute.name: int((code < 0).sum())
         for attribute, code in zip(data.groups.attributes, data.groups.codes.T, strict=True)
     }
-    notes = missing_notes(unknown, len(data)) + absent_note(_absent(data, within))
+    notes = label_notes(data.classes, data.positive, assumed=data.positive_assumed)
+    if data.score is not None and data.outcome is not None and data.classes:
+        notes += direction_notes(data.score, data.outcome)
+    notes += missing_notes(unknown, len(data)) + absent_note(_absent(data, within))
     notes += small_notes(findings, plan.confidence)
     if data.weights is not None:
         notes.append(weight_note())

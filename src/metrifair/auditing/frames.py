@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from html import escape
-from importlib.util import find_spec
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 
-from metrifair.choices import check_known, require
 from metrifair.findings import AuditRecord, Finding
 from metrifair.report.scales import figure_text
+from metrifair.tables import frame
 
 Backend = Literal["pandas", "polars"]
 JSON_VERSION = 1
@@ -43,12 +42,8 @@ _COLUMNS: dict[str, Any] = {
 
 def frame_of(record: AuditRecord, backend: Backend | None) -> Any:
     """One row for each finding; without a backend polars where it is installed, else pandas."""
-    chosen = backend or ("polars" if find_spec("polars") else "pandas")
-    check_known("backend", chosen, ("pandas", "polars"))
-    require(chosen, extra="cli" if chosen == "polars" else "datasets", purpose="to_frame")
     rows = [_row(finding) for finding in record.findings]
-    data = {name: [row[name] for row in rows] for name in _COLUMNS}
-    return nw.from_dict(data, schema=_COLUMNS, backend=chosen).to_native()
+    return frame({name: [row[name] for row in rows] for name in _COLUMNS}, _COLUMNS, backend)
 
 
 def _row(finding: Finding) -> dict[str, Any]:

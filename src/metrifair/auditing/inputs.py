@@ -14,11 +14,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.auditing.atoms import Floats, Integers
-from metrifair.cells import Attribute, Strata, compiled
+from metrifair.cells import EVERYONE, Attribute, Strata, compiled
 from metrifair.criteria import STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError
+from metrifair.fitting import is_whole
 from metrifair.measuring import labels_of, positive_of, predictions_of, scores_of, weights_of
-from metrifair.tables import Groups, Table, columns, group_codes, is_missing, levels, same_length, stratum_codes
+from metrifair.tables import (
+    Groups,
+    Table,
+    columns,
+    group_codes,
+    is_missing,
+    levels,
+    same_length,
+    same_rows,
+    stratum_codes,
+)
 
 MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart
@@ -39,6 +50,7 @@ class Given:
     strata: tuple[Integers, Strata] | None
     weights: Floats | None
     loss: str | None
+    positive_assumed: bool = False  # nobody said which label is the positive one
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -88,6 +100,13 @@ def given(
 ) -> Given:
     """The arguments, checked."""
     prediction = predictions_of(y_pred)
+    same_rows(
+        y_pred=y_pred,
+        y_true=y_true,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
     if not np.isfinite(float(prediction.max()) - float(prediction.min())):
         raise DataError("y_pred spans more than floating-point numbers can; scale the scores down")
     groups = group_codes(sensitive_features, intersectional=intersectional)
@@ -114,6 +133,7 @@ def given(
         strata,
         None if weights is None else weights.numpy(),
         loss,
+        positive_assumed=pos_label is None,
     )
 
 
@@ -135,7 +155,7 @@ def groups_allowed(most: int | None) -> int:
     """How many groups may be compared; a DataError where ``most`` is no such number."""
     if most is None:
         return MOST_GROUPS
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or not 2 <= most <= MOST_LEVELS:
+    if not is_whole(most, least=2) or most > MOST_LEVELS:
         raise DataError(f"most_groups must be a whole number from 2 to {MOST_LEVELS:,}, or None, got {most!r}")
     return int(most)
 
@@ -240,6 +260,8 @@ def _scores(
 
 def strata_of(data: Given) -> list[tuple[str, NDArray[np.bool_]]]:
     """The strata by name, or everyone."""
+    if data.strata is None:  # finding the cells of a million samples would take longer than counting them
+        return [(name, np.ones(len(data), np.bool_)) for name in EVERYONE.names]
     return _sets(data, STATISTICAL_PARITY, None, (), 1)
 
 

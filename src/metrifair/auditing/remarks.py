@@ -12,16 +12,17 @@ from metrifair.auditing.explaining import quoted, score_text
 from metrifair.auditing.intervals import spread_of
 from metrifair.cells import Attribute
 from metrifair.certificates import dkw_radius
-from metrifair.findings import Decisions, Finding, Note
+from metrifair.findings import FEW, Decisions, Finding, Note, few_text, listed
 from metrifair.report.auditdecisions import is_below
 from metrifair.report.auditwords import functions_in, joint_bounds
 from metrifair.report.scales import percent_text
 
-_FEW = 30  # samples: below, no figure says much
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
-_LISTED = 5
 _ROUNDING = 1e-9
+_TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
+_CLEARLY = 4.0  # standard deviations below chance
+_SLIGHT = 0.02  # below chance: of no interest, however many the samples
 
 
 def worst_of(findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None) -> Finding | None:
@@ -31,16 +32,6 @@ def worst_of(findings: Iterable[Finding], metric: str | None = None, criterion: 
         names = [finding.metric for finding in chosen]
         metric = "kolmogorov" if "kolmogorov" in names else names[0]
     return max((one for one in chosen if one.metric == metric), key=lambda one: one.value, default=None)
-
-
-def listed(items: Sequence[str]) -> str:
-    """The first few items as text.
-
-    >>> listed(["a", "b"]), listed(list("abcdefg"))
-    ('a, b', 'a, b, c, d, e and 2 more')
-    """
-    more = len(items) - _LISTED
-    return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def missing_notes(unknown: Mapping[str, int], rows: int) -> list[Note]:
@@ -63,22 +54,61 @@ def absent_note(absent: Sequence[str]) -> list[Note]:
 
 def small_notes(findings: Iterable[Finding], confidence: float) -> list[Note]:
     """Groups with so few samples that no figure of theirs says much, or that a large gap would go unseen."""
-    few: dict[str, None] = {}
+    found = list(findings)
+    few = few_text(
+        (group, finding.attribute, finding.within, size)
+        for finding in found
+        for group, size in zip(finding.groups, finding.sizes, strict=True)
+    )
     blind: dict[str, None] = {}
-    for finding in findings:
-        for group, size in zip(finding.groups, finding.sizes, strict=True):
-            if size < _FEW:
-                few[f"{quoted(group)} of {finding.attribute} ({size} in {finding.within})"] = None
+    for finding in found:
         radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
-        if finding.metric == "kolmogorov" and min(finding.sizes) >= _FEW and radius > max(finding.value, _BLIND):
+        if finding.metric == "kolmogorov" and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
             blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
-    notes = []
-    if few:
-        notes.append(Note("small", f"Fewer than {_FEW} samples say little about a group: {listed(list(few))}."))
+    notes = [Note("small", few)] if few else []
     if blind:
         text = f"Too few samples to rule out a gap of {100 * _BLIND:.0f} points or more: {listed(list(blind))}."
         notes.append(Note("small", text))
     return notes
+
+
+def label_notes(classes: Sequence[object], positive: int, *, assumed: bool) -> list[Note]:
+    """Which of two labels counts as the positive one, where nobody said so and they do not tell.
+
+    >>> label_notes(["approved", "denied"], 1, assumed=True)[0].text
+    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    """
+    if not assumed or len(classes) != 2 or set(classes) in _TELLING_LABELS:
+        return []
+    names = ", ".join(map(repr, classes))
+    text = f"Positive label: {classes[positive]!r} (the last of {names}); pass pos_label= to change it."
+    return [Note("labels", text)]
+
+
+def direction_notes(score: Floats, outcome: Floats) -> list[Note]:
+    """Scores that are clearly higher where the outcome is 0: the score or the label may be the wrong one.
+
+    >>> direction_notes(np.linspace(0, 1, 40), np.repeat([1.0, 0.0], 20))[0].text[:58]
+    'The score ranks the positive label lower than the other (A'
+    """
+    above = outcome > 0
+    positives, negatives = int(above.sum()), int((~above).sum())
+    if not positives or not negatives:
+        return []
+    place = np.unique(score, return_inverse=True)[1]
+    counts = np.bincount(place)
+    rank = np.cumsum(counts) - (counts - 1) / 2  # the middle one, of equal scores
+    auc = (float(rank[place[above]].sum()) - positives * (positives + 1) / 2) / (positives * negatives)
+    chance = np.sqrt((positives + negatives + 1) / (12 * positives * negatives))  # spread where score tells nothing
+    if auc > 0.5 - max(_CLEARLY * chance, _SLIGHT):
+        return []
+    return [
+        Note(
+            "labels",
+            f"The score ranks the positive label lower than the other (AUC {auc:.2f}, worse than chance): the score or "
+            "the positive label may be turned round.",
+        )
+    ]
 
 
 def weight_note() -> Note:
@@ -158,7 +188,7 @@ def _headline(worst: Finding) -> str:
     where = "" if worst.within == "everyone" else f" (within {worst.within})"
     who = f"between {quoted(worst.groups[0])} and {quoted(worst.groups[1])} of {worst.attribute}{where}"
     size = f"{100 * worst.value:.1f} percentage points" if worst.metric == "kolmogorov" else score_text(worst.value)
-    few = [f"{quoted(group)} has {n}" for group, n in zip(worst.groups, worst.sizes, strict=True) if n < _FEW]
+    few = [f"{quoted(group)} has {n}" for group, n in zip(worst.groups, worst.sizes, strict=True) if n < FEW]
     small = f" Few samples are behind it: {' and '.join(few)}." if few else ""
     return f"The largest gap is {who}: {size}. {worst.sentence}{small}"
 

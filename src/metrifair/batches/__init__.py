@@ -2,7 +2,7 @@
 
 from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
 from metrifair.batches.shuffled import shuffled, whole
-from metrifair.batches.stratified import Layout, layout, odds_of, stratified, stratified_pass
+from metrifair.batches.stratified import Layout, layout, odds_of, small_groups_named, stratified, stratified_pass
 
 __all__ = [
     "Coverage",
@@ -14,6 +14,7 @@ __all__ = [
     "overshoot_weights",
     "resampled",
     "shuffled",
+    "small_groups_named",
     "stratified",
     "stratified_pass",
     "whole",

@@ -18,6 +18,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.codebook import classes_meta, classes_of
 from metrifair.saving.modelfile import Content, Json, PathLike, write
 from metrifair.saving.plain import Arrays, Fields, plain, value_of
+from metrifair.saving.requests import requests_meta, restore_requests
 
 KIND = "booster"  # of the file; which one it is, its meta says
 MODULES = {
@@ -28,6 +29,7 @@ MODULES = {
 }
 
 _FIELDS = ("kind", "parameters", "features", "classes", "objective", "best_iteration")
+_REQUESTS = "requests"  # only where there are any: older files have no such field
 _TREES = "trees"
 _LONGEST_MESSAGE = 500
 
@@ -65,6 +67,8 @@ def to_parts(estimator: Any) -> Parts:
         "objective": plain("objective", objective),
         "best_iteration": best,
     }
+    if requests := requests_meta(estimator):
+        meta[_REQUESTS] = requests
     parts = Parts(meta, {_TREES: np.frombuffer(text.encode(), dtype=np.uint8)})
     try:
         rebuilt(*parts)  # what could not be read again is not written
@@ -75,7 +79,7 @@ def to_parts(estimator: Any) -> Parts:
 
 def rebuilt(meta: Mapping[str, Json], arrays: Mapping[str, NDArray[Any]]) -> Any:
     """The booster that ``to_parts`` took apart; parts that do not fit are a ModelFileError."""
-    fields = Fields(meta, "model file").only(*_FIELDS)
+    fields = Fields(meta, "model file").only(*_FIELDS, *([_REQUESTS] if _REQUESTS in meta else []))
     check_kind(fields.get("kind"))
     try:
         return _put_together(fields, Arrays(arrays))
@@ -108,6 +112,8 @@ def _put_together(fields: Fields, arrays: Arrays) -> Any:
     text = _text(arrays)
     restore = _restore_lightgbm if MODULES[name].endswith("lgbm") else _restore_xgboost
     restore(estimator, text, fields, features, classes)
+    if _REQUESTS in fields.values:
+        restore_requests(estimator, fields.inner(_REQUESTS))
     return estimator
 
 
@@ -123,7 +129,8 @@ def _text(arrays: Arrays) -> str:
 def _lightgbm_trees(estimator: Any) -> tuple[str, Json, int | None]:
     booster = estimator.booster_
     named = [*estimator.feature_names_in_] if estimator._fitted_with_feature_names else None
-    return booster.model_to_string(num_iteration=-1), named, int(booster.best_iteration)
+    best = max(int(booster.best_iteration), 0)  # -1 in a deep copy: all trees, as 0 says elsewhere
+    return booster.model_to_string(num_iteration=-1), named, best
 
 
 def _xgboost_trees(estimator: Any) -> tuple[str, Json, int | None]:

@@ -20,7 +20,7 @@ from metrifair.errors import DataError
 from metrifair.fitting import Aim, Problem, Scheme, check_range, scheme_for
 from metrifair.objective import Objective
 from metrifair.samples import Batch, Samples, sides_of
-from metrifair.tables import Table, same_length
+from metrifair.tables import Table, same_length, same_rows
 from metrifair.tasks import BINARY, regression
 from metrifair.training import weighted_moments
 
@@ -30,7 +30,7 @@ OWN = ("strength", "criterion", "metric", "unbiased", "compare", "contrast", "in
 
 @dataclass(frozen=True, eq=False)
 class GivenRows:
-    """BoostingProblem as the user gave them: those to train on, or an evaluation set."""
+    """Rows as the user gave them: those to train on, or an evaluation set."""
 
     X: Table
     y: Table
@@ -38,6 +38,10 @@ class GivenRows:
     control_features: Table | None = None
     sample_weight: ArrayLike | None = None
     name: str = ""  # "" for the rows to train on; begins the names of the arguments of others
+
+    def __post_init__(self) -> None:
+        names = ("X", "y", "sensitive_features", "control_features", "sample_weight")
+        same_rows(**{f"{self.name}{name}": getattr(self, name) for name in names})
 
 
 def is_penalised(booster: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
+from metrifair.batches import small_groups_named
 from metrifair.boosting.objective import Descent, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
@@ -112,8 +113,10 @@ class FairBooster:
                 **{self._eval_weights: booster.get(self._eval_weights)},
             )
         self._plan = self._planned(problem, evaluated, booster)
+        scheme, training = problem.scheme, problem.training
         try:
-            self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
+            with small_groups_named(scheme.comparisons, lambda: scheme.samples(training.counted()).cell):
+                self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
         finally:
             del self._plan
         return self

@@ -23,12 +23,12 @@ from metrifair.errors import DataError
     type=Number(0, 1),
     default=0.15,
     show_default=True,
-    help="Limit for the model that is chosen and saved.",
+    help="Largest unfairness (Kolmogorov distance of the scores) of the model that is chosen and saved.",
 )
 def command(output: Path, seeds: int, max_unfairness: float) -> None:
     """Fair mortgages: the whole trade-off on 1,989 applications in Boston, by race, with a report."""
     from metrifair import FairClassifier, datasets, frontier
-    from metrifair.cli.figures import show_frontier
+    from metrifair.cli.figures import show_choice, show_frontier
     from metrifair.cli.terminal import console
 
     out = console()
@@ -58,13 +58,7 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     front.to_html(files["report"], title="Mortgage approvals in Boston, by race")
     front.to_picture(files["picture"])
     model.save(files["model"])
-    click.echo(
-        f"Chosen: strength {model.strength:g}, the most accurate model with unfairness at most {max_unfairness:g}, "
-        "judged on validation rows."
-    )
-    if front.chosen is not None:
-        reached = f"accuracy {front.chosen.accuracy:.3f}, unfairness {front.chosen.unfairness:.3f}"
-        click.echo(f"On test rows it has {reached}.")
+    show_choice(out, front)
     for what, path in files.items():
         click.echo(f"{what:>8}: {path.resolve()}")
     click.echo('In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

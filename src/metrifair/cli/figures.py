@@ -15,7 +15,8 @@ from metrifair.points import Point
 from metrifair.tabular import TableModel
 from metrifair.tradeoff.frontier import Frontier
 
-_SHOWN = 8  # strengths in a table
+_SHOWN = 8  # strengths in a table, about
+UNFAIRNESS = "the Kolmogorov distance, the largest difference between the groups' shares below any score"
 _LABELS = {
     "auc": "AUC",
     "log_loss": "log loss",
@@ -33,14 +34,19 @@ def show_frontier(out: Console, front: Frontier) -> None:
         "four-fifths ratio": lambda point: point.more.get("four_fifths"),
     }
     strengths = sorted({point.strength for point in front.points})
+    chosen = None if front.chosen is None else front.chosen.strength
+    shown = sorted({*strengths[:: max(1, len(strengths) // _SHOWN)], *([] if chosen is None else [chosen])})
     rows = []
-    for strength in strengths[:: max(1, len(strengths) // _SHOWN)]:
+    for strength in shown:
         own = [point for point in front.points if point.strength == strength and not point.failed]
-        rows.append([f"{strength:g}", *(_mean(figure, own) for figure in figures.values())])
+        mark = " (chosen)" if strength == chosen else ""
+        rows.append([f"{strength:g}{mark}", *(_mean(figure, own) for figure in figures.values())])
     for note in front.notes:
         out.print(printable(note), soft_wrap=True)
     out.print(str(front), soft_wrap=True)
     show_table(out, [front.parameter, *figures], rows)
+    means = f", means of {seeds} seeds" if (seeds := len({point.seed for point in front.points})) > 1 else ""
+    out.print(f"Shown: {len(shown)} of {len(strengths)} strengths{means}. Unfairness is {UNFAIRNESS}.", soft_wrap=True)
 
 
 def frontier_json(front: Frontier) -> dict[str, Any]:
@@ -56,9 +62,34 @@ def frontier_json(front: Frontier) -> dict[str, Any]:
     }
 
 
+def show_choice(out: Console, front: Frontier) -> None:
+    """Which model was chosen by a limit, what it reaches on test rows, and whether it keeps the limit there."""
+    point, limit = front.chosen, front.limit
+    if point is None or limit is None:
+        return
+    out.print(
+        f"Chosen: strength {point.strength:g}, the most accurate with an unfairness of at most {limit:g} on the rows "
+        "for choosing.",
+        soft_wrap=True,
+    )
+    reached = {front.accuracy_name: (point.accuracy, "accuracy"), "unfairness": (point.unfairness, "unfairness")}
+    figures = (f"{label} {decimals(value)}{_between(point, name)}" for label, (value, name) in reached.items())
+    out.print(f"On test rows it has {', '.join(figures)}, with 95 % intervals.", soft_wrap=True)
+    if point.unfairness > limit:
+        out.print(
+            f"It misses the limit on test rows ({decimals(point.unfairness)} is above {limit:g}): to keep it more "
+            "surely, choose with a lower limit, or hold more rows out.",
+            soft_wrap=True,
+        )
+
+
+def _between(point: Point, name: str) -> str:
+    interval = point.intervals.get(name)
+    return f" ({interval.low:.3f} to {interval.high:.3f})" if interval else ""
+
+
 def keep(model: TableModel, path: Path | None, out: Console) -> None:
-    """Say which model was chosen, and write it where there is a path."""
-    out.print(f"Chosen: strength {model.estimator.strength:g}, the most accurate within the limit.")
+    """Write the chosen model where there is a path."""
     if path is not None:
         model.save(path)
         out.print(f"Model: {printable(path)}", soft_wrap=True)
@@ -77,6 +108,12 @@ def show_point(out: Console, point: Point, accuracy_name: str) -> None:
             interval = point.intervals.get(name)
             rows.append([label, decimals(value), f"{interval.low:.3f} to {interval.high:.3f}" if interval else ""])
     show_table(out, ["on held-out rows", "value", "95 % interval"], rows)
+    kind = "Wilson's" if accuracy_name == "accuracy" else "an approximation for many rows"
+    out.print(
+        f"Unfairness is {UNFAIRNESS}. Its intervals are proven, for all comparisons at once "
+        f"(Dvoretzky-Kiefer-Wolfowitz); that of {accuracy_name} is {kind}.",
+        soft_wrap=True,
+    )
 
 
 def _mean(figure: Callable[[Point], float | None], points: list[Point]) -> str:

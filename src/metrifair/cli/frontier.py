@@ -19,7 +19,11 @@ from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, Strengths,
     help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 from 0.001 to 100]",
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
-@click.option("--max-unfairness", type=Number(0, 1), help="Choose the most accurate model below this limit.")
+@click.option(
+    "--max-unfairness",
+    type=Number(0, 1),
+    help="Choose the most accurate model whose unfairness (Kolmogorov distance of the scores) is at most this.",
+)
 @click.option("--output", type=Output(), help="File for the chosen model; needs --max-unfairness.")
 @click.option("--html", type=Output(".html", ".htm"), help="File for a report with a slider over the strengths.")
 @click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
@@ -41,7 +45,7 @@ def command(
     Example:
       metrifair frontier people.csv --target income --sensitive sex --html report.html
     """
-    from metrifair.cli.figures import frontier_json, keep, show_frontier
+    from metrifair.cli.figures import frontier_json, keep, show_choice, show_frontier
     from metrifair.cli.lessons import lesson_of
     from metrifair.cli.tables import write_json
     from metrifair.cli.terminal import console, printable
@@ -54,10 +58,11 @@ def command(
     lesson = lesson_of(request, strength=1.0)
     encoder, front = lesson.frontier(strengths=strengths, seeds=seeds)
     lesson.introduce(out, encoder)
-    show_frontier(out, front)
     try:
         chosen = None if max_unfairness is None else front.select(max_unfairness=max_unfairness)
     finally:  # where no model keeps the limit, the report still shows what is possible
+        show_frontier(out, front)
+        show_choice(out, front)
         if html is not None:
             front.to_html(html, title=f"{lesson.request.target} by {', '.join(lesson.request.sensitive)}")
             out.print(f"Report: {printable(html)}", soft_wrap=True)

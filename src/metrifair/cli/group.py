@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from typing import Any
 
 import click
@@ -12,6 +14,7 @@ from metrifair.errors import DataError, MissingExtra
 
 _COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reproduce")
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
+_PIPE_CLOSED = 141  # the same
 
 
 class _Refusal(click.ClickException):
@@ -42,13 +45,21 @@ class _Commands(click.Group):
             if missing not in ("polars", "rich"):
                 raise
             raise _Refusal(f'this command needs {missing}: pip install "metrifair[cli]"') from error
-        except BrokenPipeError:
-            raise
+        except BrokenPipeError:  # whoever read the output has seen enough
+            _discard_output()
+            ctx.exit(_PIPE_CLOSED)
         except OSError as error:  # of standard output, mostly: files have their own messages
             raise _Refusal(_one_line(str(error))) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)
+
+
+def _discard_output() -> None:
+    """Let what is still in buffers go nowhere, so that Python's last flush does not fail either."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
 
 
 def _one_line(text: str) -> str:

@@ -29,7 +29,7 @@ from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.holdout import DataSet, data_set, rows_of
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
-_MOST_GROUPS = 50
+_MOST_LEVELS = 50  # more different values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
 _BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbosity": -1}), "xgboost": ("XGB", {})}
 
@@ -167,7 +167,7 @@ def _target(request: Request, frame: pl.DataFrame) -> tuple[Column, bool]:
         return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
     different = np.unique(values)
     whole = bool((different == different.round()).all())
-    if wanted and (not whole or len(different) > _MOST_GROUPS):
+    if wanted and (not whole or len(different) > _MOST_LEVELS):
         raise DataError(f"--target {name!r} takes {len(different):,} values, too many for classes; use --regression")
     if wanted or (wanted is None and whole and len(different) <= _MOST_CLASSES):
         return values.astype(np.int64), False
@@ -182,7 +182,7 @@ def _check_classes(name: str, values: Column, wanted: bool | None) -> None:
             f"--target {name!r} holds numbers, but for {strays.cells:,} of its {strays.known:,} values, such as "
             f"{strays.example!r}; correct or empty these cells, or use --classification"
         )
-    if different > _MOST_GROUPS:
+    if different > _MOST_LEVELS:
         raise DataError(
             f"--target {name!r} takes {different:,} different texts, too many for classes; name another column, or "
             "merge them"
@@ -205,9 +205,9 @@ def _groups(option: str, series: pl.Series) -> Column:
     found = np.full(len(column), None, dtype=object)
     found[~missing] = [level_name(value) for value in column[~missing].tolist()]
     different = len(set(found[~missing].tolist()))
-    if different > _MOST_GROUPS:
+    if different > _MOST_LEVELS:
         raise DataError(
-            f"{option} {series.name!r} takes {different:,} values, more than {_MOST_GROUPS}; cut it into ranges first"
+            f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; cut it into ranges first"
         )
     return found
 

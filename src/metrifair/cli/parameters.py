@@ -24,6 +24,7 @@ _SPOKEN = {
     "y_true holds": "--label holds",
     "leave y_true out": "leave --label out",
     "pos_label must be": "--positive must be",
+    "pass pos_label= to": "use --positive to",
     "separator must be": "--separator must be",
     "say which: loss=": "say which: --loss ",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
@@ -11,6 +12,7 @@ from metrifair.auditing.textfiles import reading
 from metrifair.errors import DataError
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
+_DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 def read(
@@ -24,7 +26,7 @@ def read(
     """The whole table; ``roles`` are columns that it must have, ``texts`` those that are text, whatever they look like.
 
     In csv, tsv and ndjson, a column of which every value is a number holds numbers, one of true and false truth values,
-    and any other one text.
+    one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
     with opened(path, separator=separator, format=format) as source:
         for role, names in roles.items():
@@ -48,6 +50,8 @@ def _typed(column: pl.Series, *, as_text: bool) -> pl.Series:
     [1.0, 2.5, None]
     >>> _typed(pl.Series(["01", "02"]), as_text=False).to_list()
     ['01', '02']
+    >>> _typed(pl.Series(["2026-01-31", "NA"]), as_text=False).to_list()
+    [datetime.date(2026, 1, 31), None]
     """
     text = column.cast(pl.String).str.strip_chars()
     text = text.set(text == "", None)
@@ -59,8 +63,24 @@ def _typed(column: pl.Series, *, as_text: bool) -> pl.Series:
     known = text.set(lowered.is_in(MISSING), None)
     numbers = known.cast(pl.Float64, strict=False)
     if numbers.null_count() > known.null_count() or known.str.contains(_CODE).any():
-        return text
+        return text if (dates := _dates(known)) is None else dates
     return numbers
+
+
+def _dates(text: pl.Series) -> pl.Series | None:
+    """ISO dates as dates, with the time in Greenwich where one is written; None where any value is something else."""
+    if not text.str.contains(_DATE).all():
+        return None
+    try:
+        found = [None if value is None else dt.datetime.fromisoformat(value) for value in text]
+    except ValueError:  # such as 2026-02-30
+        return None
+    naive = [
+        value if value is None or value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+        for value in found
+    ]
+    moments = pl.Series(text.name, naive, dtype=pl.Datetime("us"))
+    return moments.cast(pl.Date) if (text.drop_nulls().str.len_chars() == len("2026-01-31")).all() else moments
 
 
 def without_missing_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:

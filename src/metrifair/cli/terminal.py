@@ -14,9 +14,16 @@ from rich.text import Text
 _WIDTH = 120  # where no terminal says how wide it is
 
 
+class _Console(Console):
+    """Leaves a closed pipe to `cli.group`, where rich would exit with 1, which reads as "unfair"."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Where to print; errors, notes and all that is not the result itself go to standard error."""
-    plain = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    plain = _Console(stderr=stderr, markup=False, emoji=False, highlight=False)
     if not plain.is_terminal:
         plain.width = _WIDTH
     return plain

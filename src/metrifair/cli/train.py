@@ -37,6 +37,7 @@ def command(strength: float, test: float, output: Path | None, json_to: Path | N
     from metrifair.cli.lessons import lesson_of
     from metrifair.cli.tables import write_json
     from metrifair.cli.terminal import console, printable
+    from metrifair.tradeoff.chance import small_groups
     from metrifair.tradeoff.evaluation import point_of
 
     request = Request(**options)
@@ -46,16 +47,16 @@ def command(strength: float, test: float, output: Path | None, json_to: Path | N
     _, train, held_out = lesson.data.split(1 - test, test, request.seed, train=False)
     encoder = lesson.encoder(train)
     model = lesson.fitted(encoder, train)
-    point = point_of(model, lesson.data.held_out(held_out), strength=strength, seed=request.seed)
+    part = lesson.data.held_out(held_out)
+    point = point_of(model, part, strength=strength, seed=request.seed)
+    notes = [note for note in (*lesson.notes, small_groups(part, "the rows kept apart")) if note]
     if output is not None:
         model.save(output)
     lesson.introduce(out, encoder)
-    for note in lesson.notes:
+    for note in notes:
         out.print(f"Note: {printable(note)}", soft_wrap=True)
     out.print(f"Trained on {len(train):,} rows with strength {strength:g}, measured on {len(held_out):,} others.")
     show_point(out, point, lesson.accuracy_name)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
-        write_json(
-            asdict(point) | {"rows": {"train": len(train), "test": len(held_out)}, "notes": lesson.notes}, json_to
-        )
+        write_json(asdict(point) | {"rows": {"train": len(train), "test": len(held_out)}, "notes": notes}, json_to)

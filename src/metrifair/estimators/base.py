@@ -1,5 +1,4 @@
 """What the fair estimators have in common for their users: fit and save."""
-# mypy: allow-subclassing-any
 
 from __future__ import annotations
 

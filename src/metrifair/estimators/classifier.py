@@ -1,5 +1,4 @@
 """The fair classifier of scores, as scikit-learn knows classifiers."""
-# mypy: allow-subclassing-any
 
 from __future__ import annotations
 
@@ -130,11 +129,24 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         call; to change them, begin a new model.
         """
         first = not hasattr(self, "scheme_")
-        x, y, weight = validated(self, X, y, sample_weight, reset=first)
+        x, y, weight = validated(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            reset=first,
+        )
         if first:
             if classes is None:
                 check_classification_targets(y)
             self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+            if classes is None and len(self.classes_) < 2:
+                raise DataError(
+                    f"the stream begins with the class {self.classes_.tolist()} only; pass classes=, a list of all "
+                    "classes, to the first partial_fit"
+                )
         labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         strange = self.classes_[labels] != y
         if strange.any():
@@ -169,7 +181,14 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         control_features: Table | None,
         sample_weight: ArrayLike | None,
     ) -> Problem:
-        x, y, weight = validated(self, X, y, sample_weight)
+        x, y, weight = validated(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+        )
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         return self._problem(x, labels, weight, sensitive_features, control_features)

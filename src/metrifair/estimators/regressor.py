@@ -1,5 +1,4 @@
 """The fair regressor, as scikit-learn knows regressors."""
-# mypy: allow-subclassing-any
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from metrifair.cells import Contrast
 from metrifair.criteria import Compare, Criterion
+from metrifair.errors import DataError
 from metrifair.estimators.base import FairEstimator, Floats
 from metrifair.fitting import Declared, Problem
 from metrifair.lifecycle import learn, output_of, validated
@@ -95,7 +95,15 @@ class FairRegressor(RegressorMixin, FairEstimator):
         The target is taken as it is: its scale is not known when the stream begins.
         """
         first = not hasattr(self, "scheme_")
-        x, y, weight = validated(self, X, y, sample_weight, reset=first)
+        x, y, weight = validated(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            reset=first,
+        )
         if first:
             self.target_scaling_ = (0.0, 1.0)
         learn(self, self._problem(x, y, weight, sensitive_features, control_features), groups)
@@ -115,10 +123,19 @@ class FairRegressor(RegressorMixin, FairEstimator):
         control_features: Table | None,
         sample_weight: ArrayLike | None,
     ) -> Problem:
-        x, y, weight = validated(self, X, y, sample_weight)
+        x, y, weight = validated(
+            self,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+        )
         self.target_scaling_ = (0.0, 1.0)
         if self.standardize:
             centre, spread = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
+            if bool(spread.isinf()):
+                raise DataError("y spreads so far that its square is infinite; rescale it")
             self.target_scaling_ = (centre.item(), spread.item())
         return self._problem(x, y, weight, sensitive_features, control_features)
 

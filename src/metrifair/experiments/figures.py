@@ -23,8 +23,11 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem;color:#1b1b1b}"
     "table{border-collapse:collapse}td,th{padding:.2rem .7rem;border-bottom:1px solid #ddd;text-align:left}"
-    "img{max-width:100%}"
+    "img{max-width:100%}.banner{background:#fff3cd;border:2px solid #b58900;padding:.6rem 1rem;font-weight:bold}"
 )
+
+SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing."
+"""The note of a quick run; pages begin with it."""
 
 
 def altair() -> Any:
@@ -123,13 +126,14 @@ def write_report(
 ) -> None:
     """Write the charts as SVG, and tables and charts in Markdown and, where wanted, as a page."""
     folder.mkdir(parents=True, exist_ok=True)
+    notes = sorted(notes, key=lambda note: note != SKETCH)
     pictures = {caption: _svg(chart) for caption, chart in charts.items()}
     files = {caption: f"{name}-{at}.svg" for at, caption in enumerate(pictures, 1)}
     for caption, picture in pictures.items():
         save(folder / files[caption], picture)
     if page:
         save(folder / f"{name}.html", _page(title, notes, tables, pictures).encode())
-    lines = [f"# {title}", "", *(f"{note}\n" for note in notes)]
+    lines = [f"# {title}", "", *(f"**{note}**\n" if note == SKETCH else f"{note}\n" for note in notes)]
     for caption, table in tables.items():
         lines += [f"## {caption}", "", markdown(table), ""]
     lines += [f"![{caption}]({files[caption]})\n" for caption in pictures]
@@ -143,9 +147,13 @@ def _svg(chart: Any) -> bytes:
     return text.getvalue().encode()
 
 
+def _note(text: str) -> Markup:
+    return element("p", text, class_="banner") if text == SKETCH else element("p", text)
+
+
 def _page(title: str, notes: Iterable[str], tables: Mapping[str, Table], pictures: Mapping[str, bytes]) -> str:
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    parts = [element("h1", title), *(element("p", note) for note in notes)]
+    parts = [element("h1", title), *map(_note, notes)]
     parts += [joined(element("h2", caption), html(table)) for caption, table in tables.items()]
     for caption, picture in pictures.items():
         source = f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"

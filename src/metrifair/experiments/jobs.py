@@ -25,9 +25,7 @@ class Job(NamedTuple):
     name: str
     work: Callable[[], list[Row]]
     size: int = 0  # of the data: of several jobs at once, the largest begin
-    shown: Mapping[str, str] = MappingProxyType(
-        {}
-    )  # protocol and input of the rows, where another cell's serve as well
+    shown: Mapping[str, str] = MappingProxyType({})  # protocol and input, where another cell's rows serve as well
 
 
 class Done(NamedTuple):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from metrifair.experiments.device import where
+from metrifair.experiments.figures import SKETCH
 from metrifair.experiments.settings import Effort
-
-SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing."
 
 
 def circumstances(effort: Effort, *, processes: int = 1) -> list[str]:

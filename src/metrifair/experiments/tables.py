@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from math import nan
 from statistics import fmean, stdev
@@ -103,7 +103,7 @@ def published_table(found: Sequence[Curve]) -> Table:
                 [
                     DATA[curve.data].title,
                     METHODS[curve.method] + name,
-                    f"{target.area:.3f} ± {target.error:.3f}" if target else "",
+                    _printed_area(target),
                     str(area),
                     f"{area.value - target.area:+.3f}" if target else "",
                     ("yes" if close(area.value, target) else "no") if target else "",
@@ -111,7 +111,7 @@ def published_table(found: Sequence[Curve]) -> Table:
                     f"{curve.seconds:.3g}",
                 ]
             )
-    return [heading, *lines]
+    return without_empty([heading, *lines])
 
 
 def as_printed(curve: Curve) -> Mean:
@@ -130,19 +130,37 @@ def _published_areas(curve: Curve) -> list[tuple[str, Mean]]:
     return found
 
 
-def corrected_table(found: Sequence[Curve]) -> Table:
-    """Exact areas of scores and of labels; in bold the best of each data set and input, of the most seeds."""
+def _printed_area(target: Printed | None) -> str:
+    return f"{target.area:.3f} ± {target.error:.3f}" if target else ""
+
+
+def without_empty(table: Table) -> Table:
+    """The table without the columns that hold nothing.
+
+    >>> without_empty([["data", "close", "area"], ["Drug", "", "0.8"]])
+    [['data', 'area'], ['Drug', '0.8']]
+    """
+    full = [any(cells) for cells in zip(*table[1:], strict=True)] or [True] * len(table[0])
+    return [[text for text, kept in zip(line, full, strict=True) if kept] for line in table]
+
+
+def corrected_table(found: Sequence[Curve], *, marked: bool = True) -> Table:
+    """Exact areas of scores and of labels, and the printed ones, which are other areas of other models.
+
+    ``marked``: in bold the best of each data set and input, of the most seeds.
+    """
     kinds = ["area, scores", "scores, constant allowed", "area, labels", "labels, constant allowed"]
-    heading = ["data", "input", "method", *kinds, "s per fit"]
+    heading = ["data", "input", "method", *kinds, "printed (published protocol)", "s per fit"]
     lines = []
     for (inputs, data), part in groupby(found, key=lambda curve: (curve.input, curve.data)):
         own = list(part)
         areas = [_corrected_areas(curve) for curve in own]
-        best = [_best(column) for column in zip(*areas, strict=True)]
+        best = [_best(column) if marked else nan for column in zip(*areas, strict=True)]
         for curve, row in zip(own, areas, strict=True):
-            marked = [_marked(area, top) for area, top in zip(row, best, strict=True)]
-            lines.append([DATA[data].title, inputs, METHODS[curve.method], *marked, f"{curve.seconds:.3g}"])
-    return [heading, *lines]
+            texts = [_marked(area, top) for area, top in zip(row, best, strict=True)]
+            texts.append(_printed_area(printed(curve.experiment, data, curve.method)))
+            lines.append([DATA[data].title, inputs, METHODS[curve.method], *texts, f"{curve.seconds:.3g}"])
+    return without_empty([heading, *lines])
 
 
 def _corrected_areas(curve: Curve) -> list[Mean | None]:
@@ -164,9 +182,6 @@ def _marked(area: Mean | None, best: float) -> str:
     if area is None:
         return ""
     return f"**{area}**" if area.value == best else str(area)
-
-
-TABLES: dict[str, Callable[[Sequence[Curve]], Table]] = {"published": published_table, "corrected": corrected_table}
 
 
 def markdown(table: Table) -> str:

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from metrifair.methods.clouds import Points, distinct, stacked_points
 from metrifair.methods.inputs import Rows
+from metrifair.methods.networks import samples_of
 from metrifair.methods.transport import Divergence, Sinkhorn
 from metrifair.models import Network
 from metrifair.tasks import BINARY
-from metrifair.training import Scaling, weighted_moments
+from metrifair.training.scaling import Scaling, scaling_of
 
 
-class Part(NamedTuple):
+class SeedPart(NamedTuple):
     """What the networks of one seed learn from: measures, on the rows that differ."""
 
     seed: int
@@ -27,23 +28,22 @@ class Part(NamedTuple):
     sides: tuple[Points, ...]  # the features of either group that are compared
 
 
-def part_of(rows: Rows, seed: int, labels: tuple[int, ...], *, standardize: bool, penalised: bool) -> Part:
+def part_of(rows: Rows, seed: int, labels: tuple[int, ...], *, standardize: bool, penalised: bool) -> SeedPart:
     """The rows of one seed; those with one of the labels, or all where none is named, are compared if penalised."""
-    features = torch.as_tensor(rows.x)
-    moments = torch.zeros(features.shape[1]), torch.ones(features.shape[1])
+    scaling = Scaling.none(rows.x.shape[1])
     if standardize:
-        moments = weighted_moments(features, torch.as_tensor(rows.weight))
+        scaling = scaling_of(samples_of(rows, torch.zeros(len(rows), dtype=torch.long)), None)
     among = np.isin(rows.y, labels) if labels else np.ones(len(rows), dtype=bool)
-    return Part(
+    return SeedPart(
         seed,
-        Scaling(*(moment.double().unsqueeze(0) for moment in moments)),
+        scaling,
         distinct(np.column_stack([rows.x, rows.y])),
         tuple(distinct(rows.x[among & (rows.group == code)]) for code in (0, 1) if penalised),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class AlignmentObjective:
     """Cross-entropy and penalty of a stack of networks; ``x`` holds everyone's points, then those of each side."""
 
     network: Network
@@ -54,7 +54,7 @@ class Objective:
     weights: tuple[Tensor, ...]  # (seeds, 1, of everyone), and of each side where it is compared
     strength: Tensor  # (strengths,)
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> Objective:
+    def to(self, device: torch.device, dtype: torch.dtype) -> AlignmentObjective:
         """The same elsewhere, in another precision."""
         x, y, strength, *weights = (part.to(device, dtype) for part in (self.x, self.y, self.strength, *self.weights))
         return replace(self, x=x, y=y, strength=strength, weights=tuple(weights))
@@ -76,8 +76,8 @@ class Objective:
 
 
 def objective_of(
-    parts: Sequence[Part], strengths: Sequence[float], network: Network, solver: Sinkhorn, *, level: str
-) -> Objective:
+    parts: Sequence[SeedPart], strengths: Sequence[float], network: Network, solver: Sinkhorn, *, level: str
+) -> AlignmentObjective:
     """All seeds' and strengths' networks in one stack: the measures of the seeds are brought to one size."""
     compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
     (table, weight), *sides = map(stacked_points, ([part.everyone for part in parts], *compared))
@@ -85,7 +85,7 @@ def objective_of(
     x = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1))
     weights = tuple(part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides)))
     strength = torch.tensor(strengths, dtype=torch.float64)
-    return Objective(network, solver, level, x, table[..., -1].unsqueeze(1), weights, strength)
+    return AlignmentObjective(network, solver, level, x, table[..., -1].unsqueeze(1), weights, strength)
 
 
 def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:

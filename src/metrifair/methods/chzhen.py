@@ -6,7 +6,9 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 
 from metrifair.choices import check_switches
@@ -91,6 +93,17 @@ class ChzhenPostprocessor(RegressorMixin, BaseEstimator):
             own = group == code
             fair[own] = barycentre(jittered[own], ranked, self.valued_, self.shares_)
         return (1 - self.t) * plain + self.t * fair
+
+    def score(
+        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """R² of the predictions, for which the groups are needed.
+
+        A search by cross-validation hands them on where metadata routing is enabled and
+        ``set_score_request(sensitive_features=True)`` has asked for them.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         return with_base_tags(super().__sklearn_tags__(), self.estimator)

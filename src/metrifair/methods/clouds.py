@@ -53,6 +53,7 @@ def stacked_points(clouds: Sequence[Points]) -> tuple[Tensor, Tensor]:
 def checked_cloud(name: str, values: Tensor | ArrayLike) -> Tensor:
     """Points (..., n, d) of numbers (n,) or points; a DataError unless there is one and all are finite."""
     cloud = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values, dtype=np.float64))
+    cloud = cloud if cloud.dtype in (torch.float32, torch.float64) else cloud.double()
     cloud = cloud.unsqueeze(-1) if cloud.ndim == 1 else cloud
     if cloud.ndim < 2 or cloud.shape[-2] == 0 or not bool(cloud.isfinite().all()):
         raise DataError(f"{name} must hold at least one point, all finite, got shape {tuple(cloud.shape)}")
@@ -67,9 +68,11 @@ def checked_weight(name: str, values: Tensor | ArrayLike | None, cloud: Tensor) 
     weight, n = weight.to(cloud), cloud.shape[-2]
     if weight.shape not in ((n,), cloud.shape[:-1]):
         raise DataError(f"{name} must hold one weight for each of the {n} points, got shape {tuple(weight.shape)}")
-    if not bool(((weight > 0) & weight.isfinite()).all()):
+    weight = weight / weight.amax(-1, keepdim=True)  # so that the sum of large ones is finite
+    share: Tensor = weight / weight.sum(-1, keepdim=True)
+    if not bool(((share > 0) & share.isfinite()).all()):
         raise DataError(f"{name} must be positive and finite; leave points of weight 0 out")
-    return weight / weight.sum(-1, keepdim=True)
+    return share
 
 
 def uniform(cloud: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ Plans: TypeAlias = Callable[[], Iterator[tuple[slice, Tensor, Tensor]]]
 Potentials: TypeAlias = tuple[Tensor, Tensor]
 
 
-class Problem:
+class TransportProblem:
     """Entropic transport between two clouds with epsilon 1; ``symmetric`` where they are one and the same."""
 
     def __init__(self, x: Tensor, y: Tensor, a: Tensor, b: Tensor, block: int | None) -> None:
@@ -112,7 +112,9 @@ class Solved(NamedTuple):
     converged: Tensor
 
 
-def solved(problem: Problem, start: Potentials | None, tolerance: float, max_iterations: int, *, sharp: bool) -> Solved:
+def solved(
+    problem: TransportProblem, start: Potentials | None, tolerance: float, max_iterations: int, *, sharp: bool
+) -> Solved:
     """Sweeps that scale the plan of the potentials so far, which take the scalings in where these grow too far."""
     f, g = start or problem.start()
     tolerance = max(tolerance, _RESOLUTION[f.dtype])
@@ -151,7 +153,7 @@ def _moved(potential: Tensor, scaling: Tensor) -> Tensor:
 
 
 def _slopes(
-    problem: Problem, plans: Plans, left: Tensor, right: Tensor, *, sharp: bool
+    problem: TransportProblem, plans: Plans, left: Tensor, right: Tensor, *, sharp: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The plain cost of the plan so scaled, where it is wanted, and the slopes of the costs at both clouds."""
     x, y = problem.x, problem.y

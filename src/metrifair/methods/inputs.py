@@ -15,7 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from metrifair.cells import Attribute
 from metrifair.errors import DataError
-from metrifair.tables import UNKNOWN, Table, group_codes, same_length
+from metrifair.fitting import is_whole
+from metrifair.tables import UNKNOWN, Table, group_codes, same_length, same_rows
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -62,6 +63,7 @@ def classification_rows(
     ``two_classes`` takes the labels 0 and 1, -1 and 1, False and True, and no others: which of two other values is the
     positive one would be a guess.
     """
+    same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     x, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2)
     check_classification_targets(y)
     weight: Floats = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
@@ -82,6 +84,7 @@ def regression_rows(
     two_groups: bool = True,
 ) -> Rows:
     """Checked rows with real targets; notes features and ``groups_`` on the estimator."""
+    same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     x, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
     weight: Floats = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     y = y[weight > 0].astype(np.float64)
@@ -136,6 +139,17 @@ def check_number(name: str, value: object, *, low: float = -inf, high: float = i
     bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
     bounds += [f"at most {high:g}"] if high < inf else []
     raise DataError(", ".join([f"{name} must be a finite number", *bounds]) + f", got {value!r}")
+
+
+def check_whole(name: str, value: object, *, least: int) -> None:
+    """Raise a DataError unless the value is a whole number from ``least`` upwards.
+
+    >>> check_whole("rounds", 2.5, least=0)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: rounds must be a whole number from 0 upwards, got 2.5
+    """
+    if not is_whole(value, least=least):
+        raise DataError(f"{name} must be a whole number from {least} upwards, got {value!r}")
 
 
 def _counted(

@@ -19,6 +19,7 @@ from metrifair.methods.inputs import (
     TwoClasses,
     check_cells,
     check_number,
+    check_whole,
     classification_rows,
 )
 from metrifair.methods.learners import Delegating, check_continues, fit_learners
@@ -226,11 +227,6 @@ def _check(estimator: LabelBiasClassifier) -> None:
     check_switches(warm_start=estimator.warm_start)
     check_number("step", estimator.step, low=0)
     check_number("scale", estimator.scale, low=0, low_open=True)
+    check_whole("rounds", estimator.rounds, least=0)
     if estimator.warm_start:
         check_continues(estimator.estimator)
-    if (
-        isinstance(estimator.rounds, bool)
-        or not isinstance(estimator.rounds, (int, np.integer))
-        or estimator.rounds < 0
-    ):
-        raise DataError(f"rounds must be a whole number from 0 upwards, got {estimator.rounds!r}")

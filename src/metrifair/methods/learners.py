@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Literal
@@ -67,10 +68,11 @@ def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *
     """
     if isinstance(estimator, type):
         raise DataError(f"{name} must be an instance, got the class {estimator.__name__}; call it first")
-    learns = all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__"))
     told = None
-    if learns and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
-        told = get_tags(estimator).estimator_type or kind
+    if all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__")):
+        told = get_tags(estimator).estimator_type  # asked first: some have predict only once they are fitted
+        if told is None and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+            told = kind
     if told != kind:
         but = f", a {told}" if told else ""
         raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{but}")
@@ -111,8 +113,9 @@ def fit_learners(
     """The base learner fitted for each seed on its own rows of the table, with weights.
 
     None is a network; networks without a penalty are trained all at once. A learner whose ``random_state`` is None
-    gets the seed; one that takes no weights gets rows drawn in proportion to them. ``earlier`` are fitted learners to
-    go on from, for those that can; they stay as they are. ``name`` is the learner's in messages.
+    gets the seed; one that takes no weights gets rows drawn in proportion to them; one that takes groups gets these,
+    too. ``earlier`` are fitted learners to go on from, for those that can; they stay as they are. ``name`` is the
+    learner's in messages.
     """
     base = _base(estimator, name)
     own = getattr(base, "random_state", None)
@@ -124,14 +127,22 @@ def fit_learners(
         learner = deepcopy(earlier[place]).set_params(warm_start=True) if earlier else clone(base)
         if "random_state" in learner.get_params() and not earlier:
             learner.set_params(random_state=seed)
-        fitted.append(_fit(learner, table.x[part], table.y[part], weight, seed))
+        fitted.append(_fit(learner, table, part, weight, seed))
     return fitted
 
 
-def _fit(learner: Any, x: Floats, y: Integers, weight: Floats, seed: int) -> Any:
-    if has_fit_parameter(learner, "sample_weight"):
-        return learner.fit(x, y, sample_weight=weight)
-    if np.ptp(weight) > 0:
-        drawn = np.random.default_rng(seed).choice(len(x), len(x), p=weight / weight.sum())
-        return learner.fit(x[drawn], y[drawn])
-    return learner.fit(x, y)
+def _fit(learner: Any, table: Rows, part: Integers, weight: Floats, seed: int) -> Any:
+    weighs = has_fit_parameter(learner, "sample_weight")
+    if not weighs and np.ptp(weight) > 0:
+        part = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
+    named = {"sample_weight": weight} if weighs else {}
+    return learner.fit(table.x[part], table.y[part], **named, **groups_if_asked(learner.fit, table.group[part]))
+
+
+def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
+    """The groups as an argument of a method that has one for them.
+
+    >>> groups_if_asked(FairClassifier().fit, ["f", "m"])
+    {'sensitive_features': ['f', 'm']}
+    """
+    return {"sensitive_features": groups} if "sensitive_features" in inspect.signature(method).parameters else {}

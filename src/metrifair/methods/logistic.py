@@ -19,7 +19,7 @@ _SEPARATED = 1e-6  # mean loss, or 1 / norm of weights, below which the classes 
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class ColumnScale:
     """Columns brought to one scale, with a column of ones in front where there is an intercept.
 
     Without an intercept columns are not centred: that would change the problem.
@@ -30,7 +30,7 @@ class Scaling:
     intercept: bool
 
     @classmethod
-    def of(cls, rows: Rows, *, intercept: bool) -> Scaling:
+    def of(cls, rows: Rows, *, intercept: bool) -> ColumnScale:
         """Mean and standard deviation, or zero and root mean square; columns without spread stay as they are."""
         shares = rows.weight / rows.weight.sum()
         centre = shares @ rows.x if intercept else np.zeros(rows.x.shape[1])
@@ -59,7 +59,7 @@ class Logistic:
     shrinkage: Floats  # (d,) ridge of each weight
 
     @classmethod
-    def of(cls, rows: Rows, scaling: Scaling, ridge: float) -> Logistic:
+    def of(cls, rows: Rows, scaling: ColumnScale, ridge: float) -> Logistic:
         """The loss of checked rows."""
         design = scaling.design(rows.x)
         shrinkage = np.full(design.shape[1], float(ridge))

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from torch import Tensor
 
-from metrifair.choices import check_known, check_switches
+from metrifair.choices import check_known
 from metrifair.errors import DataError
 from metrifair.fitting import device_of, seed_of
-from metrifair.methods.alignment import Part, objective_of, part_of
+from metrifair.methods.alignment import SeedPart, objective_of, part_of
 from metrifair.methods.inputs import Integers, Rows, check_cells, check_number, classification_rows
 from metrifair.methods.networks import NetworkClassifier, check_diverged, fitted_copy, network_of, own_rows, subset
 from metrifair.methods.transport import Divergence, Sinkhorn, warn_not_converged
@@ -187,7 +187,6 @@ def _checked(estimator: SinkhornClassifier, strengths: Sequence[float]) -> Sinkh
     check_known("level", estimator.level, ("hidden", "output"))
     check_known("precision", estimator.precision, _DTYPES)
     check_known("model", estimator.model, ("mlp", "linear"))
-    check_switches(standardize=estimator.standardize)
     check_number("memory_limit", estimator.memory_limit, low=0)
     check_number("epochs", estimator.epochs, low=1)
     for strength in strengths:
@@ -197,7 +196,7 @@ def _checked(estimator: SinkhornClassifier, strengths: Sequence[float]) -> Sinkh
     return Sinkhorn(estimator.epsilon, estimator.tolerance, estimator.max_iterations, estimator.block)
 
 
-def _models_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[Part]) -> int:
+def _models_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:
     n, m = (max(map(len, clouds)) for clouds in zip(*(part.sides for part in parts), strict=True))
     needed = solver.memory(n, m, _DTYPES[estimator.precision].itemsize)
     if needed > estimator.memory_limit:
@@ -210,7 +209,7 @@ def _models_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequ
 
 
 def _descend(
-    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[Part], strengths: Sequence[float]
+    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
 ) -> list[list[Fitted]]:
     """Gradient descent of some seeds' networks, one for each strength, all at once."""
     device, dtype = device_of(estimator.device), _DTYPES[estimator.precision]
@@ -220,10 +219,12 @@ def _descend(
     parameters = {name: value.to(device, dtype).requires_grad_() for name, value in start.items()}
     rate = estimator.learning_rate
     found: Divergence | None = None
+    before: Divergence | None = None
     lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=device)
     short = lost.clone()  # networks one of whose transport problems was not solved
     for step in range(estimator.epochs):
-        loss, found = objective(parameters, found, sharp=step == estimator.epochs - 1)
+        loss, found = objective(parameters, before, sharp=step == estimator.epochs - 1)
+        before = found
         if found is not None:
             short |= ~found.converged
         slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))
@@ -232,7 +233,7 @@ def _descend(
                 value.sub_(rate * slope)
         if bool((diverged := _diverged(parameters)).any()):
             lost |= diverged
-            found = None  # the potentials may be lost, too
+            before = None  # the potentials may be lost, too
         rate *= estimator.learning_rate_decay
     if bool((short & ~lost).any()):
         warn_not_converged(estimator.max_iterations)

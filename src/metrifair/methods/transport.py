@@ -16,8 +16,8 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.methods.clouds import checked_cloud, checked_weight, uniform
-from metrifair.methods.entropic import Potentials, Problem, solved
-from metrifair.methods.inputs import check_number
+from metrifair.methods.entropic import Potentials, TransportProblem, solved
+from metrifair.methods.inputs import check_number, check_whole
 
 _COPIES = 4  # of a matrix, or a block of one, that live at once: costs, plan, and two that are made of them
 
@@ -43,9 +43,9 @@ class Sinkhorn:
     def __post_init__(self) -> None:
         check_number("epsilon", self.epsilon, low=0, low_open=True)
         check_number("tolerance", self.tolerance, low=0, low_open=True)
-        check_number("max_iterations", self.max_iterations, low=1)
+        check_whole("max_iterations", self.max_iterations, least=1)
         if self.block is not None:
-            check_number("block", self.block, low=1)
+            check_whole("block", self.block, least=1)
 
     def memory(self, n: int, m: int, itemsize: int) -> int:
         """Bytes that the divergence of clouds of n and m points takes."""
@@ -70,7 +70,7 @@ class Sinkhorn:
             centre = torch.cat([u, v], -2).mean(-2, keepdim=True)
             x, y = (u - centre) / self.epsilon, (v - centre) / self.epsilon  # the unit of cost is now epsilon
             three = among_u, among_v, both = tuple(  # each problem is made when it is its turn: its matrices are large
-                solved(Problem(*pair, self.block), begin, self.tolerance, self.max_iterations, sharp=sharp)
+                solved(TransportProblem(*pair, self.block), begin, self.tolerance, self.max_iterations, sharp=sharp)
                 for pair, begin in zip(
                     ((x, x, a, a), (y, y, b, b), (x, y, a, b)), start or (None, None, None), strict=True
                 )
@@ -111,8 +111,12 @@ def sinkhorn_divergence(
     first, second = checked_cloud("u", u), checked_cloud("v", v)
     if first.shape[-1] != second.shape[-1]:
         raise DataError(f"u and v must have points of one dimension, got {first.shape[-1]} and {second.shape[-1]}")
+    if first.shape[:-2] != second.shape[:-2]:
+        raise DataError(f"u and v must have the same leading axes, got shapes {(*first.shape,)} and {(*second.shape,)}")
     weights = checked_weight("u_weights", u_weights, first), checked_weight("v_weights", v_weights, second)
     found = solver.divergence(first, second, weights=weights, sharp=sharp)
+    if not bool(found.value.isfinite().all()):
+        raise DataError(f"u and v lie so far apart that the square of a distance, in units of {epsilon=}, is infinite")
     if not bool(found.converged.all()):
         warn_not_converged(max_iterations)
     return found.sharp if sharp else found.value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,8 +14,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from metrifair.choices import check_switches
 from metrifair.errors import DataError
 from metrifair.methods.inputs import Integers, check_number, groups_at_fit, groups_at_predict
-from metrifair.methods.learners import check_learner
-from metrifair.tables import Table
+from metrifair.methods.learners import check_learner, groups_if_asked
+from metrifair.tables import Table, same_rows
 
 
 class Calibration(NamedTuple):
@@ -38,6 +37,7 @@ def fitted_base(wrapper: Any, default: Callable[[], Any], X: Table, y: Table, se
         check_learner(wrapper.estimator, "classifier" if isinstance(wrapper, ClassifierMixin) else "regressor")
     check_switches(prefit=wrapper.prefit)
     check_number("holdout", wrapper.holdout, low=0, high=0.9)
+    same_rows(X=X, y=y, sensitive_features=sensitive_features)
     validate_data(wrapper, X, skip_check_array=True)
     n = _num_samples(X)
     group = groups_at_fit(wrapper, sensitive_features, n)
@@ -71,8 +71,7 @@ def _calibration(wrapper: Any, base: Any, X: Table, sensitive_features: Table, g
 
 
 def _learnt(base: Any, X: Table, y: Table, sensitive_features: Table) -> Any:
-    named = {"sensitive_features": sensitive_features} if _takes_groups(base.fit) else {}
-    return base.fit(X, y, **named)
+    return base.fit(X, y, **groups_if_asked(base.fit, sensitive_features))
 
 
 def with_base_tags(tags: Any, base: Any) -> Any:
@@ -84,8 +83,7 @@ def with_base_tags(tags: Any, base: Any) -> Any:
 
 def asked(method: Callable[..., Any], X: Table, sensitive_features: Table) -> NDArray[Any]:
     """What a method of the base returns; groups are handed to those that ask for them."""
-    named = {"sensitive_features": sensitive_features} if _takes_groups(method) else {}
-    return np.asarray(method(X, **named))
+    return np.asarray(method(X, **groups_if_asked(method, sensitive_features)))
 
 
 def checked_groups(wrapper: Any, X: Table, sensitive_features: Table) -> Integers:
@@ -104,7 +102,3 @@ def _held_out(group: Integers, y: NDArray[Any], wrapper: Any) -> NDArray[np.bool
         own = generator.permutation(np.flatnonzero(cell == code))
         held[own[: int(wrapper.holdout * len(own))]] = True
     return held
-
-
-def _takes_groups(method: Callable[..., Any]) -> bool:
-    return "sensitive_features" in inspect.signature(method).parameters

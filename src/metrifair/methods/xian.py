@@ -7,8 +7,9 @@ from math import inf
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
 from metrifair.choices import check_switches
@@ -118,6 +119,17 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
             chosen = self._redrawn(chosen, scores, group)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
+
+    def score(
+        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy of the predictions, for which the groups are needed.
+
+        A search by cross-validation hands them on where metadata routing is enabled and
+        ``set_score_request(sensitive_features=True)`` has asked for them.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = with_base_tags(super().__sklearn_tags__(), self.estimator)

@@ -23,7 +23,7 @@ from metrifair.methods.inputs import (
     classification_rows,
     features,
 )
-from metrifair.methods.logistic import Logistic, Scaling
+from metrifair.methods.logistic import ColumnScale, Logistic
 from metrifair.methods.mistreatment import CRITERIA, Mistreatment, mistreatment_fit, solve
 from metrifair.tables import Table
 
@@ -31,7 +31,8 @@ from metrifair.tables import Table
 class ZafarClassifier(TwoClasses, BaseEstimator):
     """Logistic regression whose decision boundary hardly covaries with the group.
 
-    Give exactly one of ``tau`` and ``gamma``. A covariance of zero does not imply equal rates of the decisions.
+    Give ``tau`` or ``gamma``, not both; without either no covariance is left (``tau`` 0). That does not imply equal
+    rates of the decisions.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ class ZafarClassifier(TwoClasses, BaseEstimator):
         rows = classification_rows(
             self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=self.criterion in CRITERIA
         )
-        scaling = Scaling.of(rows, intercept=self.fit_intercept and self.variant != "reference")
+        scaling = ColumnScale.of(rows, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(rows, scaling, self.ridge)
         if self.criterion == "statistical_parity":
             w = self._covariance_fit(rows, loss)
@@ -119,7 +120,9 @@ class ZafarClassifier(TwoClasses, BaseEstimator):
 
     @property
     def _bound(self) -> float:
-        return inf if self.tau is None else float(self.tau)
+        if self.gamma is not None:
+            return inf
+        return 0.0 if self.tau is None else float(self.tau)
 
     def _note(self, unconstrained: Floats, reached: Floats) -> None:
         self.unconstrained_covariance_, self.covariance_ = unconstrained, reached
@@ -146,14 +149,15 @@ def _check_parameters(estimator: ZafarClassifier) -> None:
     check_known("variant", estimator.variant, ("method", "reference"))
     check_switches(fit_intercept=estimator.fit_intercept)
     check_number("ridge", estimator.ridge, low=0)
-    if (estimator.gamma is None) == (estimator.tau is None):
-        raise DataError(f"give exactly one of gamma and tau, got gamma={estimator.gamma!r} and tau={estimator.tau!r}")
+    for name, value in (("gamma", estimator.gamma), ("tau", estimator.tau)):
+        if value is not None:
+            check_number(name, value, low=0)
     if estimator.gamma is None:
-        check_number("tau", estimator.tau, low=0)
-    elif estimator.criterion in CRITERIA:
+        return
+    if estimator.tau is not None:
+        raise DataError(f"give gamma or tau, not both, got gamma={estimator.gamma!r} and tau={estimator.tau!r}")
+    if estimator.criterion in CRITERIA:
         raise DataError(f"gamma is defined for statistical_parity, not for {estimator.criterion}; give tau instead")
-    else:
-        check_number("gamma", estimator.gamma, low=0)
 
 
 def covariances(rows: Rows, design: Floats) -> Floats:

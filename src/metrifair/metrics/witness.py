@@ -81,7 +81,7 @@ def witness(
     if metric == "mmd":
         utility = _mean_embedding(pair, kernel_function(kernel, bandwidth, pair.values))
     else:
-        utility = _on_the_line(metric, cdf.merged(pair), p)
+        utility = utility_on_the_line(metric, cdf.merged(pair), p)
     return Witness(metric, _means(utility, pair), utility)
 
 
@@ -92,7 +92,8 @@ def _means(utility: Callable[[Floats], Floats], pair: Pair) -> tuple[float, floa
     return float(left), float(right)
 
 
-def _on_the_line(metric: str, both: cdf.Merged, p: float) -> Callable[[Floats], Floats]:
+def utility_on_the_line(metric: str, both: cdf.Merged, p: float = 2.0) -> Callable[[Floats], Floats]:
+    """The utility that tells two merged samples apart best; of every metric but mmd, which needs their pairs."""
     points, difference = both.points.numpy(), both.difference.numpy()
     last = np.append(points[1:] != points[:-1], True)
     points, difference = points[last], difference[last]

@@ -14,6 +14,7 @@ from metrifair.report.auditglossary import confidence_text, metric_words
 from metrifair.report.scales import number_text, percent_text, strength_texts
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
+    "labels": "Which label is positive",
     "parity": "Are equal scores the right aim?",
     "small": "Small groups",
     "missing": "Rows left out",

@@ -9,7 +9,7 @@ from metrifair.report.distributions import check_curves, thinned
 from metrifair.report.drawable import Json, axis_json, curves_json, score_axis, scores_kept, short
 from metrifair.report.scales import figure_text
 from metrifair.report.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
-from metrifair.report.words import highlights, notes, sampling_floor, summary
+from metrifair.report.words import highlights, summary
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str, Json]:
@@ -24,7 +24,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
     at = {row.strength: number for number, row in enumerate(view.rows)}
     return {
         "title": view.title,
-        "notes": list(notes(view)),
+        "notes": list(view.notes),
         "summary": list(summary(view)),
         "highlights": [
             {
@@ -123,7 +123,7 @@ def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
         "x": axis_json(x),
         "y": axis_json(y),
         "line": [[short(a), short(b)] for a, b in front_line(view)],
-        "floor": short(sampling_floor(view)),
+        "floor": short(view.floor),
         "chosen": None if chosen is None else {"x": short(chosen.gap(view.on)), "y": short(chosen.accuracy)},
         "points": [
             {

@@ -10,7 +10,7 @@ from metrifair.report.document import Part, document, part_of
 from metrifair.report.markup import Markup, element, joined
 from metrifair.report.saving import save
 from metrifair.report.view import FrontierView
-from metrifair.report.words import glossary, notes, summary
+from metrifair.report.words import glossary, summary
 
 _UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 
@@ -39,7 +39,7 @@ def frontier_head(view: FrontierView) -> Markup:
     """What was found, in words: the summary and the notes."""
     return joined(
         element("p", " ".join(summary(view)), id="summary", class_="summary"),
-        element("ul", *(element("li", note) for note in notes(view)), id="notes", class_="notes"),
+        element("ul", *(element("li", note) for note in view.notes), id="notes", class_="notes"),
     )
 
 

@@ -20,7 +20,11 @@ function showDistributions() {
   if (!data.distributions) return;
   const curves = currentCurves();
   byId("gap").textContent = curves ? (curves.gap?.text ?? "") + data.distributions.note : "There are no distributions for this strength.";
-  distributions.show(curves, { groups: data.groups, x: data.distributions.x });
+  const drawn = [...data.groups.keys()].filter((index) => !curves || curves.cumulative[index]); // of one attribute
+  byId("groups").replaceChildren(...groupEntries(drawn.map((index) => data.groups[index]), drawn));
+  const own = (kind) => drawn.map((index) => curves[kind][index]);
+  const shown = curves && { ...curves, density: own("density"), cumulative: own("cumulative") };
+  distributions.show(shown, { groups: drawn.map((index) => data.groups[index]), x: data.distributions.x, colours: drawn });
 }
 
 // ---- table ------------------------------------------------------------------------------------------------------
@@ -67,7 +71,6 @@ function markTableRow() {
 function start() {
   fillHighlights();
   fillFrontierKey();
-  byId("groups").append(...groupEntries(data.groups));
   buildTable();
   setUpSlider();
   frontier.tip = tooltip(frontier.host);

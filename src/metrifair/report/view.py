@@ -52,8 +52,10 @@ class FrontierView:
         Plain sentences under the title, such as how the data were split.
     labels
         What to call a figure, by its key: "strength", "accuracy", "unfairness", "auc" ...
-    sizes
-        Rows per group behind the figures; with them the report says which unfairness is within sampling noise.
+    floor
+        Unfairness that chance alone would show on the rows behind the figures; below it, models are not told apart.
+    limit
+        The unfairness that the chosen model was to keep, on the rows for choosing.
 
     Examples
     --------
@@ -73,7 +75,8 @@ class FrontierView:
     groups: Sequence[str] = ()
     notes: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    floor: float | None = None
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         if not self.points:

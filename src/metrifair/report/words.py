@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from metrifair.points import Point
 from metrifair.report.scales import figure_text, percent_text
 from metrifair.report.view import FrontierView
-
-# Of two samples of one distribution, sizes n and m: expected gap / sqrt(1/n + 1/m), in the limit of large samples.
-_SCORES_NOISE = math.sqrt(math.pi / 2) * math.log(2)  # mean of Kolmogorov's distribution
-_DECISIONS_NOISE = math.sqrt(2 / math.pi) / 2  # mean of |normal|, at most: shares near one half vary most
 
 
 @dataclass(frozen=True)
@@ -83,6 +78,7 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
             f"The chosen model ({named}) {_reaches(view, view.choice)}. "
             f"Against the most accurate: {_noun(_against(view, view.choice, top))}"
         )
+    sentences += [asked] if (asked := limit_sentence(view)) else []
     failed = sum(row.failed for row in view.rows)
     if failed:
         sentences.append(
@@ -91,47 +87,35 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
     return tuple(sentences)
 
 
-def sampling_floor(view: FrontierView) -> float | None:
-    """Unfairness to expect by chance alone, between the two smallest groups; None where sizes are unknown.
+def limit_sentence(view: FrontierView) -> str:
+    """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
 
-    Two samples of one distribution differ: on average by about 0.87 sqrt(1/n + 1/m) in Kolmogorov distance, and in
-    the share of positive decisions by at most about 0.40 sqrt(1/n + 1/m). Smaller values say nothing.
-
-    >>> round(sampling_floor(FrontierView([Point(0, 0, 0.9, 0.4)], sizes={"a": 200, "b": 200})), 4)
-    0.0869
+    >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
+    'The chosen one is the most accurate with an unfairness of at most 0.1 on the rows for choosing; on those for \
+these figures it misses this limit.'
     """
-    sizes = sorted(size for size in view.sizes.values() if size > 0)
-    if len(sizes) < 2:
-        return None
-    noise = _DECISIONS_NOISE if view.gap_key == "decision_unfairness" else _SCORES_NOISE
-    return noise * math.sqrt(1 / sizes[0] + 1 / sizes[1])
-
-
-def floor_note(view: FrontierView) -> str:
-    """The sampling floor as a sentence; empty where sizes are unknown.
-
-    >>> floor_note(FrontierView([Point(0, 0, 0.9, 0.4)], sizes={"a": 200, "b": 900}))
-    'Equal groups of these sizes (200 and 900) would show an unfairness of about 0.068 by chance: below it, \
-differences between models are noise.'
-    """
-    floor = sampling_floor(view)
-    if floor is None:
+    if view.limit is None:
         return ""
-    small, large = sorted(size for size in view.sizes.values() if size > 0)[:2]
-    about = "up to about" if view.gap_key == "decision_unfairness" else "about"
-    return (
-        f"Equal groups of these sizes ({small} and {large}) would show an unfairness of {about} {figure_text(floor)} "
-        "by chance: below it, differences between models are noise."
-    )
+    asked = f"an {_noun(view.label(view.gap_key))} of at most {view.limit:g} on the rows for choosing"
+    if view.choice is None:
+        return f"No model has {asked}."
+    verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
+    return f"The chosen one is the most accurate with {asked}; on those for these figures it {verdict} this limit."
 
 
-def notes(view: FrontierView) -> tuple[str, ...]:
-    """The view's own notes, and what of its figures is noise.
+def floor_note(floor: float, comparisons: int = 1, *, on: str = "scores") -> str:
+    """The unfairness that chance alone would show, as a sentence.
 
-    >>> notes(FrontierView([Point(0, 0, 0.9, 0.4)], notes=["Tested on 497 rows."]))
-    ('Tested on 497 rows.',)
+    >>> floor_note(0.1993, 7)
+    'Between groups of equal distributions chance alone would show an unfairness of about 0.199 (the largest of 7 \
+comparisons): below it, differences between models are noise.'
     """
-    return tuple(note for note in (*view.notes, floor_note(view)) if note)
+    about = "up to about" if on == "decisions" else "about"
+    largest = f" (the largest of {comparisons:,} comparisons)" if comparisons > 1 else ""
+    return (
+        f"Between groups of equal distributions chance alone would show an unfairness of {about} {figure_text(floor)}"
+        f"{largest}: below it, differences between models are noise."
+    )
 
 
 def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:

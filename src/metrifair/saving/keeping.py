@@ -41,6 +41,7 @@ _FIELDS = (
 _REQUESTS = "requests"  # only where there are any: older files have no such field
 KIND = "estimator"  # of the file; which one it is, its meta says
 
+_SWITCHES = ("unbiased", "intersectional", "standardize")
 _LONGEST_MESSAGE = 500
 
 
@@ -199,6 +200,7 @@ def _constructed(kind: type[BaseEstimator], meta: Fields, module: torch.nn.Modul
     values = {name: value_of(name, json) for name, json in meta.values.items() if not _names_module(json)}
     if len(values) < len(meta.values):
         values["model"] = given(module, meta.inner("model").get("module"))
+    values |= {name: bool(values[name]) for name in _SWITCHES if values.get(name) in (0, 1)}  # as older files may say
     estimator = kind(**values)
     check_settings(estimator)
     criterion_named(estimator.criterion)

@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as arrays_of
 from safetensors.numpy import save as safetensors_of
 
-from metrifair.errors import DataError, ModelFileError
+from metrifair.errors import DataError, MissingModelFile, ModelFileError
 from metrifair.writing import replace_file
 
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
@@ -110,12 +110,13 @@ def read(path: PathLike) -> Content:
 
     >>> read("no_such_file.model")
     Traceback (most recent call last):
-    metrifair.errors.ModelFileError: cannot read 'no_such_file.model': No such file or directory
+    metrifair.errors.MissingModelFile: cannot read 'no_such_file.model': No such file or directory
     """
     try:
         return from_bytes(_bytes_of(Path(path)))
     except (OSError, ValueError) as error:
-        raise ModelFileError(f"cannot read {os.fspath(path)!r}: {_reason(error)}") from error
+        kind = MissingModelFile if isinstance(error, FileNotFoundError) else ModelFileError
+        raise kind(f"cannot read {os.fspath(path)!r}: {_reason(error)}") from error
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import narwhals.stable.v2 as nw
 import torch
 from numpy.typing import NDArray
 
@@ -19,10 +20,11 @@ from metrifair.report.charts import frontier_chart, save_picture
 from metrifair.report.page import frontier_html, write_html
 from metrifair.report.view import FrontierView
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
+from metrifair.tables import Backend, frame
 from metrifair.tradeoff.sweep import Job, Outcome, model_of, outcome_from, parts_of, point_from, record_of
 
 FRONTIER = "frontier"
-_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons", "parameter")
+_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons", "parameter", "floor", "small")
 
 
 @dataclass(eq=False)
@@ -30,7 +32,8 @@ class Frontier:
     """Trained models and what they reach: points on data that were used neither for training nor for choosing.
 
     ``points`` are on test data, ``validation_points`` on those that ``select`` looks at, in the same order as
-    ``models``. ``chosen`` is the test point of the last selection.
+    ``models``. ``chosen`` is the test point of the last selection, ``limit`` the unfairness that it asked for.
+    ``floor`` is the unfairness that chance alone would show on these rows.
 
     >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
     >>> outcomes = [Outcome(Job(point.strength, 0), point, point, model=f"model {point.strength}") for point in points]
@@ -49,7 +52,10 @@ class Frontier:
     notes: tuple[str, ...] = ()
     comparisons: int = 1  # distances behind each unfairness: comparisons, times classes where there are several
     parameter: str = "strength"
+    floor: float | None = None
+    small: str = ""  # which groups have few rows to choose on, and what to do
     chosen: Point | None = field(default=None, init=False)
+    limit: float | None = field(default=None, init=False)
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -92,6 +98,7 @@ class Frontier:
         model's point on test data.
         """
         _check_asked(max_unfairness, min_accuracy, rule, certified=certified)
+        self.chosen, self.limit = None, max_unfairness
         candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
@@ -120,9 +127,10 @@ class Frontier:
         found = [one for one in candidates if gaps[id(one)] <= limit]
         if not found:
             kind = "certified unfairness" if certified else "unfairness"
+            usual = ": ask for more, train with larger strengths, or hold more data out"
             raise DataError(
                 f"no model has {kind} at most {limit:g} on validation data; it ranges from {min(gaps.values()):.4f} to "
-                f"{max(gaps.values()):.4f}: ask for more, train with larger strengths, or hold more data out"
+                f"{max(gaps.values()):.4f}{f'. {self.small}' if self.small else usual}"
             )
         return found
 
@@ -161,8 +169,23 @@ class Frontier:
             self.on,
             self.groups,
             self.notes,
-            sizes=self.sizes,
+            floor=self.floor,
+            limit=self.limit,
         )
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The test points as a data frame, one row each: polars where it is installed, else pandas, or as told.
+
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
+        [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
+        """
+        rows = [_figures(point) | {"chosen": point == self.chosen} for point in self.points]
+        own = {"seed": nw.Int64, "failed": nw.Boolean, "chosen": nw.Boolean}
+        names = dict.fromkeys(name for row in rows for name in row)
+        schema = {name: own.get(name, nw.Float64) for name in names}
+        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend)
 
     def plot(self) -> Any:
         """An altair chart: points, Pareto line, chosen model."""
@@ -188,6 +211,7 @@ class Frontier:
             outcomes.append({"value": outcome.job.value, "seed": outcome.job.seed, "model": kept, **record_of(outcome)})
         meta: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
         meta |= {"outcomes": outcomes, "chosen": None if self.chosen is None else asdict(self.chosen)}
+        meta["limit"] = self.limit
         write(path, Content(FRONTIER, meta, arrays))
 
     def __repr__(self) -> str:
@@ -203,6 +227,17 @@ class Frontier:
         )
 
 
+def _figures(point: Point) -> dict[str, Any]:
+    """A point's figures by name, each with the ends of its interval; those of a failed model mean nothing."""
+    named = {name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")} | {**point.more}
+    found: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
+    for name, value in named.items():
+        found[name] = None if point.failed else value
+        if name in point.intervals:
+            found |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
+    return found
+
+
 def frontier_from(content: Content, module: torch.nn.Module | None = None) -> Frontier:
     """The frontier that ``Frontier.save`` wrote; anything else is a ModelFileError."""
     try:
@@ -215,6 +250,7 @@ def frontier_from(content: Content, module: torch.nn.Module | None = None) -> Fr
         found = Frontier(outcomes, **plain)
         chosen = cast("dict[str, Any] | None", content.meta["chosen"])
         found.chosen = None if chosen is None else point_from(chosen)
+        found.limit = cast("float | None", content.meta["limit"])
         repr(found)  # figures that are no numbers show themselves here
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, ModelFileError):

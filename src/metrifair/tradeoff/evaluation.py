@@ -22,7 +22,7 @@ from metrifair.metrics.between import between
 from metrifair.metrics.catalog import measured
 from metrifair.points import Curves, Interval, Point
 from metrifair.samples import Sides, sides_of
-from metrifair.tables import Table
+from metrifair.tables import Groups, Table
 from metrifair.tasks import BINARY, MULTICLASS, regression
 
 Floats = NDArray[np.float64]
@@ -39,8 +39,7 @@ class HeldOut:
     labels: NDArray[Any]  # class codes, or targets
     classes: tuple[object, ...]  # empty for regression
     sensitive_features: Table
-    groups: NDArray[np.int64]  # codes of the first attribute, for the pictures
-    group_names: tuple[str, ...]
+    groups: Groups
     cells: Cells
     cell: NDArray[np.int64]
 
@@ -50,6 +49,18 @@ class HeldOut:
         return not self.classes
 
     @cached_property
+    def members(self) -> dict[str, dict[str, NDArray[np.bool_]]]:
+        """Who is in which group, by attribute; where there are several, groups bear the names of theirs."""
+        several = len(self.groups.attributes) > 1
+        return {
+            attribute.name: {
+                f"{attribute.name}: {group}" if several else str(group): codes == place
+                for place, group in enumerate(attribute.groups)
+            }
+            for attribute, codes in zip(self.groups.attributes, self.groups.codes.T, strict=True)
+        }
+
+    @cached_property
     def sides(self) -> tuple[Sides, ...]:
         """The rows of each comparison."""
         found = sides_of(self.cells.comparisons, torch.as_tensor(self.cell))
@@ -57,7 +68,7 @@ class HeldOut:
             if min(side.counts) == 0:
                 raise TooFewSamples(
                     f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
-                    "hold more data out, or merge small groups"
+                    "hold more data out, merge small groups, or mark them as missing"
                 )
         return found
 
@@ -67,7 +78,7 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
     score, decision = predictions(model, part)
     if not np.isfinite(score).all():
         return Point(strength, seed, 0.0, 1.0, failed=True)
-    gap, radius = _unfairness(score, part, are_outputs=not part.regression and not hasattr(model, "predict_proba"))
+    gap, radius = _worst_distance(_compared(score, model, part), part)
     if part.regression:
         accuracy, margin = _r2(part.labels, score)
         return Point(
@@ -118,15 +129,16 @@ def _asked(method: Any, part: HeldOut) -> Any:
     return method(part.X)
 
 
-def _unfairness(score: Floats, part: HeldOut, *, are_outputs: bool) -> tuple[float, float]:
-    """Worst Kolmogorov distance of the scores, and the radius within which it is certified."""
+def _compared(score: Floats, model: Any, part: HeldOut) -> Tensor:
+    """What the criterion compares of a model's scores."""
     task = regression() if part.regression else BINARY if score.ndim == 1 else MULTICLASS
     criterion = part.cells.criterion
     values = torch.as_tensor(score)
     if criterion.score != "prediction":
+        are_outputs = not part.regression and not hasattr(model, "predict_proba")
         output = values if are_outputs else task.output(values)
         values = scores(criterion, task, output, torch.as_tensor(part.labels))
-    return _worst_distance(values, part)
+    return values
 
 
 def _decision_unfairness(decision: NDArray[Any], part: HeldOut) -> tuple[float, float]:
@@ -138,14 +150,16 @@ def _decision_unfairness(decision: NDArray[Any], part: HeldOut) -> tuple[float, 
 
 
 def _worst_distance(values: Tensor, part: HeldOut) -> tuple[float, float]:
-    sides = part.sides
-    each = values if values.ndim == 1 else values.T
-    found = between(measured("kolmogorov"), each, sides, names=part.cells.comparisons, reduce="all").reshape(
-        -1, len(sides)
-    )
-    cdfs = 2 * found.numel()
+    """Worst Kolmogorov distance, and the radius within which it is certified."""
+    found = distances_of(values if values.ndim == 1 else values.T, part)
+    cdfs, sides = 2 * found.numel(), part.sides
     radius = max(sum(dkw_radius(count, confidence=CONFIDENCE, cdfs=cdfs) for count in side.counts) for side in sides)
     return float(found.max()), radius
+
+
+def distances_of(values: Tensor, part: HeldOut) -> Tensor:
+    """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
+    return between(measured("kolmogorov"), values, part.sides, names=part.cells.comparisons, reduce="all")
 
 
 def _classification_figures(score: Floats, decision: NDArray[Any], part: HeldOut) -> dict[str, float]:
@@ -161,10 +175,13 @@ def _classification_figures(score: Floats, decision: NDArray[Any], part: HeldOut
         own = by_class[np.arange(len(by_class)), part.labels]
         figures["log_loss"] = float(-np.log(own.clip(min=np.finfo(np.float64).eps)).mean())
     if len(part.classes) == 2:
-        present = [part.groups == code for code in range(len(part.group_names)) if (part.groups == code).any()]
-        rates = [float(decision[group].mean()) for group in present]
-        if max(rates) > 0:
-            figures["four_fifths"] = min(rates) / max(rates)
+        rates = [
+            [float(decision[group].mean()) for group in groups.values() if group.any()]
+            for groups in part.members.values()
+        ]
+        ratios = [min(own) / max(own) for own in rates if max(own, default=0.0) > 0]
+        if ratios:
+            figures["four_fifths"] = min(ratios)
     return figures
 
 
@@ -197,7 +214,7 @@ def _r2(y: Floats, prediction: Floats) -> tuple[float, float]:
 
 
 def curves_of(model: Any, part: HeldOut) -> Curves:
-    """Distribution functions and densities of the scores of each group of the first attribute.
+    """Distribution functions and densities of the scores of each group, of the attribute with the largest gap.
 
     Densities are Gaussian kernel estimates; for several classes, of the last class's probability.
     """
@@ -206,8 +223,8 @@ def curves_of(model: Any, part: HeldOut) -> Curves:
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
     grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
     density, cumulative = {}, {}
-    for code, name in enumerate(part.group_names):
-        own = np.sort(line[part.groups == code])
+    for name, member in part.members[_worst_attribute(_compared(score, model, part), part)].items():
+        own = np.sort(line[member])
         if not len(own):
             continue
         cumulative[name] = (np.searchsorted(own, grid, side="right") / len(own)).round(5).tolist()
@@ -216,3 +233,11 @@ def curves_of(model: Any, part: HeldOut) -> Curves:
         bumps = np.exp(-(((grid[:, None] - shown) / width) ** 2) / 2)
         density[name] = (bumps.mean(1) / (width * np.sqrt(2 * np.pi))).round(5).tolist()
     return Curves(grid.round(6).tolist(), density, cumulative)
+
+
+def _worst_attribute(values: Tensor, part: HeldOut) -> str:
+    """The attribute that the largest distance is about."""
+    if len(part.members) == 1:
+        return next(iter(part.members))
+    found = distances_of(values if values.ndim == 1 else values.T, part).reshape(-1, len(part.sides))
+    return part.cells.comparisons[int(found.amax(0).argmax())].attribute

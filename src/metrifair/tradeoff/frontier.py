@@ -21,7 +21,9 @@ from metrifair.choices import check_known
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError
 from metrifair.fitting import is_whole
+from metrifair.report.words import floor_note
 from metrifair.tables import Table
+from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
 from metrifair.tradeoff.choosing import FRONTIER, Frontier, frontier_from
 from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of
 from metrifair.tradeoff.holdout import DataSet, Parts, data_set
@@ -113,7 +115,7 @@ def frontier(
         outcomes = trained(_values(strengths, parameter))
         if isinstance(strengths, str):
             outcomes = _in_order(outcomes + trained(_bends(outcomes, on)))
-    return _frontier_of(outcomes, data, parts, judge.judging, on=on, parameter=parameter)
+    return _frontier_of(outcomes, data, parts, judge, on=on, parameter=parameter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,21 +138,27 @@ def _frontier_of(
     outcomes: Sequence[Outcome],
     data: DataSet,
     parts: Parts,
-    judging: HeldOut,
+    judge: _Judge,
     *,
     on: Literal["scores", "decisions"],
     parameter: str,
 ) -> Frontier:
-    names = judging.group_names
+    judging = judge.judging
+    sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
+    comparisons = len(data.cells.comparisons)
+    floor = unfairness_by_chance(judging, on)
+    notes = (str(parts), small_groups(judging, "the rows for these figures"), floor_note(floor, comparisons, on=on))
     return Frontier(
         outcomes,
         on,
         "R2" if judging.regression else "accuracy",
-        names,
-        {name: int((judging.groups == code).sum()) for code, name in enumerate(names)},
-        (str(parts),),
-        comparisons=len(data.cells.comparisons) * (len(data.classes) if len(data.classes) > 2 else 1),
+        tuple(sizes),
+        sizes,
+        tuple(note for note in notes if note),
+        comparisons=comparisons * (len(data.classes) if len(data.classes) > 2 else 1),
         parameter=parameter,
+        floor=floor,
+        small=small_groups(judge.choosing, "the rows for choosing"),
     )
 
 

@@ -17,7 +17,17 @@ from metrifair.criteria import Criterion
 from metrifair.errors import DataError
 from metrifair.fitting import is_number
 from metrifair.metrics.scores import array_of
-from metrifair.tables import Groups, Table, codes, columns, group_codes, levels, same_length, stratum_codes
+from metrifair.tables import (
+    Groups,
+    Table,
+    codes,
+    columns,
+    group_codes,
+    levels,
+    same_length,
+    same_rows,
+    stratum_codes,
+)
 from metrifair.tradeoff.evaluation import HeldOut
 
 
@@ -48,15 +58,13 @@ class DataSet:
 
     def held_out(self, rows: NDArray[np.int64]) -> HeldOut:
         """These rows, to judge models on."""
-        attribute = self.groups.attributes[0]
         return HeldOut(
             _safe_indexing(self.X, rows),
             self.y[rows],
             self.labels[rows],
             self.classes,
             rows_of(self.sensitive_features, rows),
-            self.groups.codes[rows, 0],
-            tuple(str(group) for group in attribute.groups),
+            Groups(self.groups.codes[rows], self.groups.attributes),
             self.cells,
             self.cell[rows],
         )
@@ -112,6 +120,13 @@ def data_set(
     sample_weight: Table | None = None,
 ) -> DataSet:
     """The data with everything that judging a model asks for."""
+    same_rows(
+        y=y,
+        X=X,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
     ((name, column), *others) = columns("y", y).items()
     if others:
         raise DataError(f"y must be one column, got {len(others) + 1}")

@@ -22,7 +22,7 @@ from metrifair.points import Curves, Interval, Point
 from metrifair.processes import spread
 from metrifair.saving.keeping import KIND, rebuilt, to_parts
 from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
-from metrifair.tables import Table, columns
+from metrifair.tables import Table, columns, renumbered
 from metrifair.tradeoff.holdout import rows_of
 from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 
@@ -65,7 +65,7 @@ class Material:
         """What ``fit`` is called with."""
         names = ("X", "y", "sensitive_features", "control_features", "sample_weight")
         given = {name: getattr(self, name) for name in names}
-        return {name: rows_of(value, self.rows) for name, value in given.items() if value is not None}
+        return {name: renumbered(rows_of(value, self.rows)) for name, value in given.items() if value is not None}
 
     def fingerprint(self, *more: str) -> str:
         """A name for all that the results depend on."""

@@ -72,8 +72,8 @@ def train(
         dtype=torch.float64 if dealer.whole else torch.float32,
     )
     parameters, failed = _trained(stack, dealer, schedule, rounds, seeds, verbose=verbose)
-    features = (part.to(stack.device).expand(len(seeds), -1) for part in scaling)
-    return Trained(model, parameters, Scaling(*features), failed)
+    of_each = (part.to(stack.device).expand(len(seeds), -1) for part in scaling)
+    return Trained(model, parameters, Scaling(*of_each), failed)
 
 
 def _trained(

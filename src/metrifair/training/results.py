@@ -43,5 +43,5 @@ class Trained(NamedTuple):
     def predictor(self, seed: int, strength: int) -> Predictor:
         """The model at these places of the stack, on the CPU."""
         one = member(self.parameters, seed, strength)
-        scaling = Scaling(*(part.cpu() for part in self.scaling.of_seeds(seed, seed + 1)))
+        scaling = Scaling(*(part.cpu() for part in self.scaling.of_seed(seed)))
         return Predictor(self.model, {name: value.cpu() for name, value in one.items()}, scaling)

@@ -30,9 +30,9 @@ class Scaling(NamedTuple):
         """Features (seeds, n, features) in standard units."""
         return (x - self.mean.unsqueeze(1)) / self.scale.unsqueeze(1)
 
-    def of_seeds(self, first: int, last: int) -> Scaling:
-        """Those of the seeds at these places."""
-        return Scaling(*(part[first:last] for part in self))
+    def of_seed(self, seed: int) -> Scaling:
+        """That of the seed at this place, (1, features)."""
+        return Scaling(*(part[seed : seed + 1] for part in self))
 
     def after(self, units: Scaling) -> Scaling:
         """What is left to do for features that are in these units already."""

@@ -17,7 +17,14 @@ from metrifair.auditing.large.counting import Bins
 from metrifair.auditing.large.grids import Floats, Integers
 from metrifair.auditing.large.passes import Result
 from metrifair.auditing.large.rows import Tally
-from metrifair.auditing.remarks import absent_note, missing_notes, parity_notes, small_notes
+from metrifair.auditing.remarks import (
+    absent_note,
+    direction_notes,
+    label_notes,
+    missing_notes,
+    parity_notes,
+    small_notes,
+)
 from metrifair.findings import Decisions, Distribution, Finding, Note
 
 _SAMPLE = 100_000  # rows that stand for all of them where a correlation is looked at
@@ -132,12 +139,15 @@ def notes_from(
         for attribute, code in zip(data.groups.attributes, data.groups.codes.T, strict=True)
     }
     rows = int(tally.rows.sum())
-    notes = missing_notes(unknown, rows) + absent_note(_absent(cells, within)) + small_notes(findings, confidence)
+    notes = label_notes(data.classes, data.positive, assumed=data.positive_assumed)
+    notes += missing_notes(unknown, rows) + absent_note(_absent(cells, within)) + small_notes(findings, confidence)
     notes += _exactness_notes(result, rows)
     if cells.weighted:
         notes.append(Note("weights", _WEIGHTED))
     if data.outcome is not None:
         score, cell = _stand_ins(result.base)
+        if data.classes:
+            notes += direction_notes(score, data.outcome[cell])
         notes += parity_notes(score, data.outcome[cell], data.groups.codes[cell], data.groups.attributes)
     return notes
 

@@ -1,0 +1,125 @@
+"""What a newcomer gets wrong first: each error names the argument and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from metrifair import (
+    FairClassifier,
+    FairRegressor,
+    FairXGBClassifier,
+    TableEncoder,
+    audit,
+    frontier,
+    load,
+)
+from metrifair.errors import DataError, ModelFileError, TooFewSamples
+
+_X = np.random.default_rng(0).normal(size=(40, 2))
+_Y = np.arange(40) % 2
+_A = np.where(np.arange(40) % 4 < 2, "a", "b")
+_LONELY = ["a"] * 39 + ["b"]
+_RAW = pd.DataFrame({"town": ["south", "north"] * 20, "age": [np.nan, *range(39)], "pay": _X[:, 0]})
+
+CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "text in X": (
+        lambda: FairClassifier().fit(_RAW, _Y, sensitive_features=_A),
+        DataError,
+        (
+            r"'south' in 'town', missing values \(NaN\) in 'age'; encode it first with "
+            r"make_pipeline\(TableEncoder\(\), FairClassifier\(\)\), fitted with fairclassifier__sensitive_features"
+        ),
+    ),
+    "text in the X of a frontier": (
+        lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A),
+        DataError,
+        "'south' in 'town'.*fairregressor__sensitive_features",
+    ),
+    "text in y": (
+        lambda: FairRegressor().fit(_X, _A, sensitive_features=_A),
+        DataError,
+        "y must hold numbers, got text such as 'a'",
+    ),
+    "a stream of one class": (
+        lambda: FairClassifier().partial_fit(_X, _Y * 0, sensitive_features=_A),
+        DataError,
+        r"begins with the class \[0\] only; pass classes=",
+    ),
+    "a stream of one group": (
+        lambda: FairClassifier().partial_fit(_X, _Y, sensitive_features=["a"] * 40),
+        DataError,
+        r"begins with the group \['a'\] of sensitive_features only; pass groups=",
+    ),
+    "a group of one": (
+        lambda: FairClassifier().fit(_X, _Y, sensitive_features=_LONELY),
+        TooFewSamples,
+        "group 'b' has 1 sample.*merge small groups",
+    ),
+    "a group of one, boosted": (
+        lambda: FairXGBClassifier(n_estimators=1).fit(_X, _Y, sensitive_features=_LONELY),
+        TooFewSamples,
+        "group 'b' has 1 sample.*merge small groups",
+    ),
+    "a file to audit": (
+        lambda: audit("scores.csv", sensitive_features=_A),
+        DataError,
+        r"for the file 'scores.csv' use audit_file\(",
+    ),
+    "a lazy table": (
+        lambda: audit(pl.LazyFrame({"p": _X[:, 0]}), sensitive_features=_A),
+        DataError,
+        r"y_pred is a lazy table; pass y_pred.collect\(\)",
+    ),
+    "no model file": (lambda: load("nope.metrifair"), ModelFileError, "cannot read 'nope.metrifair'"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_error_says_what_to_do(case: str) -> None:
+    act, kind, message = CASES[case]
+    with pytest.raises(kind, match=message):
+        act()
+
+
+def test_a_model_file_that_is_not_there_is_a_file_not_found() -> None:
+    with pytest.raises(FileNotFoundError):
+        load("nope.metrifair")
+
+
+def test_the_pipeline_that_the_error_names_works() -> None:
+    model = make_pipeline(TableEncoder(), FairClassifier(epochs=1, random_state=0))
+    assert model.fit(_RAW, _Y, fairclassifier__sensitive_features=_A).predict(_RAW).shape == (40,)
+
+
+def test_a_metric_without_unbiased_value_takes_a_group_of_one() -> None:
+    FairClassifier(metric="wasserstein", epochs=1).fit(_X, _Y, sensitive_features=_LONELY)
+
+
+def _labels(**given: Any) -> list[str]:
+    found = audit(given.pop("score", _Y / 2), sensitive_features=_A, resamples=0, permutations=0, **given)
+    return [note.text for note in found.notes if note.kind == "labels"]
+
+
+def test_the_positive_label_is_told_unless_it_is_plain_or_given() -> None:
+    words = np.where(_Y == 1, "denied", "approved")
+    told = "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    assert _labels(y_true=words) == [told]
+    assert _labels(y_true=words, pos_label="denied") == []
+    for plain in (_Y, _Y == 1, 2 * _Y - 1, None):
+        assert _labels(y_true=plain) == []
+    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2); pass pos_label= to change it."]
+
+
+def test_scores_that_rank_worse_than_chance_are_told() -> None:
+    (note,) = _labels(y_true=1 - _Y)
+    assert "AUC 0.00, worse than chance" in note
+    assert _labels(y_true=_Y, score=np.full(40, 0.5)) == []
+    noise = np.random.default_rng(2).random(40)
+    assert _labels(y_true=_Y, score=noise) == []

@@ -1,0 +1,72 @@
+"""Rows that bear labels must belong together; rows that bear none are taken as they stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from metrifair import FairClassifier, FairLGBMClassifier, audit, frontier, unfairness
+from metrifair.errors import DataError
+from metrifair.methods.reweighing import ReweighingClassifier
+from metrifair.methods.xian import XianPostprocessor
+from metrifair.tables import renumbered, same_rows
+
+_N = 40
+_LABELS = np.random.default_rng(0).permutation(_N) + 100
+_X = pd.DataFrame(np.random.default_rng(1).normal(size=(_N, 2)), index=_LABELS, columns=["u", "v"])
+_Y = pd.Series(np.arange(_N) % 2, index=_LABELS)
+_A = pd.Series(np.where(np.arange(_N) % 4 < 2, "a", "b"), index=_LABELS)
+
+TAKERS: dict[str, Any] = {
+    "unfairness": lambda y, a: unfairness(y, _X["u"], sensitive_features=a),
+    "audit": lambda y, a: audit(_X["u"], y_true=y, sensitive_features=a, resamples=0, permutations=0),
+    "fit": lambda y, a: FairClassifier(epochs=1).fit(_X, y, sensitive_features=a),
+    "partial_fit": lambda y, a: FairClassifier().partial_fit(_X, y, sensitive_features=a),
+    "frontier": lambda y, a: frontier(FairClassifier(epochs=1), _X, y, sensitive_features=a, strengths=[0, 1]),
+    "booster": lambda y, a: FairLGBMClassifier(n_estimators=1, verbose=-1).fit(_X, y, sensitive_features=a),
+    "baseline": lambda y, a: ReweighingClassifier().fit(_X, y, sensitive_features=a),
+    "post-processor": lambda y, a: XianPostprocessor().fit(_X, y, sensitive_features=a),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_rows_in_another_order_are_refused_by_all(taker: str) -> None:
+    with pytest.raises(DataError, match=r"and sensitive_features have the same row labels in another order; pass "):
+        TAKERS[taker](_Y, _A.sort_index())
+    with pytest.raises(DataError, match=r"y(_true)? .*have different row labels; take the same rows of both"):
+        TAKERS[taker](_Y.set_axis(_LABELS + 1000), _A)
+
+
+@pytest.mark.parametrize("taker", ["unfairness", "audit", "fit", "frontier"])
+def test_arrays_and_numbered_rows_are_taken_by_position(taker: str) -> None:
+    TAKERS[taker](_Y.to_numpy(), _A.tolist())
+    TAKERS[taker](_Y.reset_index(drop=True), pl.Series(_A.to_numpy()))
+
+
+def test_every_two_tables_are_compared() -> None:
+    frame, other = pd.DataFrame({"u": [1, 2]}), pd.Series([1, 2], index=["a", "b"])
+    same_rows(X=frame, y=other, weight=None)
+    with pytest.raises(DataError, match="y and weight have the same row labels in another order"):
+        same_rows(X=frame, y=other, weight=other[::-1])
+    with pytest.raises(DataError, match="X and groups have the same row labels in another order"):
+        same_rows(X=frame, groups={"sex": frame["u"], "age": frame["u"][::-1]})
+    pairs = pd.MultiIndex.from_tuples([(1, 2), (3, 4)])
+    with pytest.raises(DataError, match="y and weight have different row labels; take the same rows"):
+        same_rows(y=other, weight=pd.Series([1, 2], index=pairs))
+
+
+def test_lengths_are_looked_at_before_all_else() -> None:
+    with pytest.raises(DataError, match="sensitive_features is a list of 2 columns; pass a table, or a dict"):
+        unfairness(None, [0.1] * 5, sensitive_features=[["a"] * 5, ["b"] * 5])
+    with pytest.raises(DataError, match="arguments must have one length, got y_pred 5, sensitive_features 1"):
+        unfairness(None, [0.1] * 5, sensitive_features=["a"])
+
+
+def test_renumbered_rows_have_no_labels_of_their_own() -> None:
+    assert renumbered(_Y).index.tolist() == list(range(_N))
+    array = np.arange(3)
+    assert renumbered(array) is array
