@@ -433,7 +433,7 @@ def test_fit_gets_the_rows_of_the_material_and_only_what_is_given() -> None:
     rows = np.array([4, 9, 17])
     found = Material(FRAME, Y, A, None, None, rows).arguments()
     assert list(found) == ["X", "y", "sensitive_features"]
-    assert found["X"].equals(FRAME.iloc[rows])
+    assert found["X"].equals(FRAME.iloc[rows].reset_index(drop=True))  # rows that belong together have equal labels
     assert found["y"].tolist() == Y[rows].tolist()
 
 
