@@ -266,7 +266,7 @@ def test_a_name_of_two_columns_is_refused_by_name() -> None:
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(DataError, match="X is a lazy table; pass X.collect()"):
+    with pytest.raises(DataError, match=r"X is a lazy table; pass X\.collect\(\)"):
         TableEncoder().fit(pl.LazyFrame(ROWS))
     with pytest.raises(DataError, match=r"X must have at least 2 rows to learn from, got n_samples=1"):
         TableEncoder().fit({"x": [1.0]})
