@@ -186,7 +186,9 @@ def test_a_batch_that_lacks_a_group_is_an_error_that_names_it(
 
 def test_comparisons_are_worked_out_anew_only_for_new_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(nn, "compiled", lambda *args, **options: made.append(args) or compiled(*args, **options))
+    monkeypatch.setattr(
+        "metrifair.nn.given.compiled", lambda *args, **options: made.append(args) or compiled(*args, **options)
+    )
     penalty = UnfairnessPenalty()
     for _ in range(3):
         penalty(SCORES, SEX)
