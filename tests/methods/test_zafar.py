@@ -8,7 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -67,7 +67,8 @@ def test_the_worked_solutions(options: dict[str, float], w: tuple[float, float],
 
 
 @given(seed=st.integers(0, 10**6), share=st.floats(0, 1), intercept=st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15, deadline=None, derandomize=True, database=None)
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_a_conic_solver_agrees(seed: int, share: float, intercept: bool) -> None:
     x, y, a = some_data(seed, n=60)
     free = fitted(x, y, a, tau=1e9, fit_intercept=intercept)
@@ -78,6 +79,7 @@ def test_a_conic_solver_agrees(seed: int, share: float, intercept: bool) -> None
     c = (a - a.mean()) @ design / 60
     problem = cp.Problem(cp.Minimize(cp.sum(cp.logistic(-cp.multiply(2 * y - 1, design @ w)))), [cp.abs(c @ w) <= tau])
     problem.solve(solver=cp.CLARABEL)
+    assume(problem.status == cp.OPTIMAL)  # an oracle that gave up says nothing
     assert loss_of(model, x, y) == pytest.approx(problem.value, rel=1e-5)
     assert loss_of(model, x, y) <= problem.value * (1 + 1e-6)
     assert abs(covariance(model.decision_function(x), a)) <= tau + 1e-9
