@@ -12,7 +12,7 @@ import numpy as np
 from metrifair.auditing.asking import requested
 from metrifair.auditing.conducting import conducted
 from metrifair.auditing.decisions import Threshold
-from metrifair.auditing.frames import Backend, frame_of, json_of, table_of
+from metrifair.auditing.frames import frame_of, json_of, table_of
 from metrifair.auditing.inputs import given
 from metrifair.auditing.remarks import worst_of
 from metrifair.cells import Contrast
@@ -26,7 +26,7 @@ from metrifair.report.page import write_html
 from metrifair.report.saving import save
 from metrifair.report.scales import figure_text
 from metrifair.report.view import FrontierView
-from metrifair.tables import Table
+from metrifair.tables import Backend, Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

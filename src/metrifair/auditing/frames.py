@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from html import escape
-from typing import Any, Literal
+from typing import Any
 
 import narwhals.stable.v2 as nw
 
 from metrifair.findings import AuditRecord, Finding
 from metrifair.report.scales import figure_text
-from metrifair.tables import frame
+from metrifair.tables import Backend, frame
 
-Backend = Literal["pandas", "polars"]
 JSON_VERSION = 1
 
 _COLUMNS: dict[str, Any] = {
