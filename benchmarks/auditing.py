@@ -17,7 +17,7 @@ from metrifair import audit
 from metrifair.auditing.conducting import decisions_at
 from metrifair.auditing.evidence import Plan
 from metrifair.auditing.inputs import given
-from metrifair.findings import Decisions
+from metrifair.results import Decisions
 
 METRICS = {"selection_rate": fairlearn.metrics.selection_rate, "accuracy": accuracy_score}
 

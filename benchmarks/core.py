@@ -13,11 +13,11 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from benchmarks.timing import Row, alternating, peak_memory_above, print_table, seconds
 from metrifair import Objective, distances, energy_distance
-from metrifair.models import Network
 from metrifair.nn import UnfairnessPenalty
-from metrifair.samples import Comparison, Samples
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
+from metrifair.training.models import Network
 
 
 def pairwise_energy(u: Tensor, v: Tensor) -> Tensor:

@@ -10,11 +10,11 @@ import torch
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Row, print_table
 from metrifair.batches import layout, stratified_pass
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.samples import Samples, rows_by_cell
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Samples, rows_by_cell
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
 
 STRENGTHS = [10 ** (-5 + 7 * k / 24) for k in range(25)]
 SEEDS = range(10)

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from benchmarks.timing import Row, print_table
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.samples import Comparison, Samples
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
 
 GROUPS = (Comparison((0,), (1,)),)
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.cells import (
+from metrifair.errors import DataError
+from metrifair.problem.cells import (
     Attribute,
     Cells,
     Strata,
@@ -20,7 +21,7 @@ from metrifair.cells import (
     separate_strata,
     stratum_of,
 )
-from metrifair.criteria import (
+from metrifair.problem.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
@@ -30,7 +31,6 @@ from metrifair.criteria import (
     STATISTICAL_PARITY,
     Criterion,
 )
-from metrifair.errors import DataError
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair.criteria import (
+from metrifair.errors import DataError
+from metrifair.problem.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
@@ -22,8 +23,7 @@ from metrifair.criteria import (
     criterion_named,
     scores,
 )
-from metrifair.errors import DataError
-from metrifair.tasks import BINARY, MULTICLASS, Task, regression
+from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2
 TABLE = [

@@ -23,11 +23,11 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
 from metrifair import energy_distance, unfairness
-from metrifair.criteria import EQUALIZED_ODDS, Criterion
 from metrifair.datasets.synthetic import HiddenExperience, Normal, OffsetRegression, normal_distances
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.metrics.catalog import METRICS
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 
 Floats = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from fairlearn.metrics import demographic_parity_difference, demographic_parity_
 from scipy.stats import binomtest, ks_2samp
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
 
-from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import TooFewSamples
-from metrifair.points import Interval
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.results import Interval
 from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of, predictions
 from metrifair.tradeoff.holdout import data_set
 

@@ -14,12 +14,12 @@ from sklearn.base import clone
 from metrifair import frontier
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.online import Moments
-from metrifair.samples import Comparison, Samples
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train, weighted_moments
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
+from metrifair.training.online import Moments
 from metrifair.training.scaling import Scaling, in_units
 
 Floats = NDArray[np.float64]

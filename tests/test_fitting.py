@@ -12,11 +12,12 @@ import pytest
 import scipy.sparse
 import torch
 
-from metrifair.cells import Attribute
+from metrifair.checks import seed_of
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.fitting import device_of, model_for, schedule_for, seed_of
-from metrifair.models import Network, StackedModule
+from metrifair.estimators.settings import device_of, model_for, schedule_for
+from metrifair.problem.cells import Attribute
+from metrifair.training.models import Network, StackedModule
 
 RNG = np.random.default_rng(0)
 N = 60

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.criteria import criterion_named
 from metrifair.errors import DataError
+from metrifair.problem.criteria import criterion_named
 from metrifair.tradeoff.holdout import DataSet, Parts, data_set
 
 

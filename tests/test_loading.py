@@ -26,10 +26,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import Estimator, FairClassifier, FairRegressor, fit_stack
 from metrifair.loading import from_parts, load
+from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.codebook import classes_meta, classes_of
 from metrifair.saving.keeping import to_parts
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under

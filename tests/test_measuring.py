@@ -17,9 +17,9 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair.criteria import EQUALIZED_ODDS, Criterion
+from metrifair.auditing.unfairness import unfairness
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.measuring import unfairness
+from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 
 RANDOM = np.random.default_rng(21)
 N = 240

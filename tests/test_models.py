@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from metrifair.errors import DataError
-from metrifair.models import Model, Network, StackedModule, member, stacked
+from metrifair.training.models import Model, Network, StackedModule, member, stacked
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5
 SHAPES = {"linear": (), "one layer": (4,), "two layers": (6, 3)}

@@ -20,14 +20,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from metrifair import energy_distance, mmd_squared, nn, sliced_energy_distance, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
-from metrifair.cells import Attribute, compiled
-from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.objective import Objective
-from metrifair.samples import Samples
-from metrifair.tasks import regression
+from metrifair.problem.cells import Attribute, compiled
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.samples import Samples
+from metrifair.problem.tasks import regression
+from metrifair.training.objective import Objective
 
 N = 60
 GENERATOR = torch.Generator().manual_seed(0)

@@ -13,12 +13,12 @@ from scipy import special, stats
 from torch import Tensor
 
 from metrifair.batches import stratified, whole
-from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.catalog import METRICS
-from metrifair.objective import Objective
-from metrifair.samples import Batch, Comparison, Samples
-from metrifair.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
+from metrifair.problem.samples import Batch, Comparison, Samples
+from metrifair.problem.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+from metrifair.training.objective import Objective
 
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4

@@ -19,18 +19,18 @@ from torch import Tensor
 from metrifair import energy_distance
 from metrifair.batches import Coverage
 from metrifair.batches.covering import PATIENCE
-from metrifair.cells import Attribute, compiled
-from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.datasets.synthetic import OnlineRegression
 from metrifair.datasets.synthetic.online import reference_slopes
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.online import Learner, Moments
-from metrifair.samples import Comparison, Samples
-from metrifair.tasks import BINARY, regression
+from metrifair.problem.cells import Attribute, compiled
+from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY, regression
 from metrifair.training import Scaling, weighted_moments
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
+from metrifair.training.online import Learner, Moments
 
 PAIR = (Comparison((0,), (1,)),)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
-from metrifair.points import Point, area, pareto
+from metrifair.results import Point, area, pareto
 
 On = Literal["scores", "decisions"]
 

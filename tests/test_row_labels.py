@@ -13,7 +13,7 @@ from metrifair import FairClassifier, FairLGBMClassifier, audit, frontier, unfai
 from metrifair.errors import DataError
 from metrifair.methods.reweighing import ReweighingClassifier
 from metrifair.methods.xian import XianPostprocessor
-from metrifair.tables import renumbered, same_rows
+from metrifair.problem.tables import renumbered, same_rows
 
 _N = 40
 _LABELS = np.random.default_rng(0).permutation(_N) + 100

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import FairClassifier, FairRegressor, frontier
 from metrifair.errors import DataError
-from metrifair.points import Interval, Point
+from metrifair.results import Interval, Point
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.sweep import Job, Material, Outcome, point_from, table_of

@@ -13,9 +13,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from metrifair.cells import Attribute, separate_strata
 from metrifair.errors import DataError
-from metrifair.tables import codes, columns, group_codes, is_missing, levels, same_length, stratum_codes
+from metrifair.problem.cells import Attribute, separate_strata
+from metrifair.problem.tables import codes, columns, group_codes, is_missing, levels, same_length, stratum_codes
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

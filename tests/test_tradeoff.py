@@ -18,9 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import FairClassifier, FairRegressor, frontier, load
 from metrifair.certificates import dkw_radius
-from metrifair.criteria import criterion_named
 from metrifair.errors import DataError
-from metrifair.points import Curves, Interval, Point, area, pareto
+from metrifair.problem.criteria import criterion_named
+from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
 from metrifair.tradeoff.evaluation import curves_of, point_of

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from metrifair import energy_distance
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.catalog import METRICS
-from metrifair.models import Network, StackedModule
-from metrifair.objective import Objective, Terms
-from metrifair.samples import Batch, Comparison, Samples
-from metrifair.tasks import BINARY, MULTICLASS, regression
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.samples import Batch, Comparison, Samples
+from metrifair.problem.tasks import BINARY, MULTICLASS, regression
 from metrifair.training import Schedule, Trained, results, train, weighted_moments
+from metrifair.training.models import Network, StackedModule
+from metrifair.training.objective import Objective, Terms
 
 PAIR = (Comparison((0,), (1,)),)
 TRIPLE = (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,)))

@@ -1,14 +1,13 @@
-from . import batches, criteria, datasets, errors, nn
+from . import batches, datasets, errors, nn
 from .auditing.audit import Audit, audit
 from .auditing.files import audit_file
+from .auditing.unfairness import unfairness
 from .boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgb import FairXGBClassifier, FairXGBRegressor
-from .criteria import Criterion
 from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
 from .loading import load
-from .measuring import unfairness
 from .methods.berk import BerkRegressor
 from .methods.chzhen import ChzhenPostprocessor
 from .methods.fairbatch import FairBatchClassifier
@@ -19,14 +18,16 @@ from .methods.reweighing import ReweighingClassifier
 from .methods.sinkhorn import SinkhornClassifier
 from .methods.xian import XianPostprocessor
 from .methods.zafar import ZafarClassifier
-from .metrics.catalog import distances
 from .metrics.cdf import cramer_distance, kolmogorov_distance, lp_distance, total_variation, wasserstein_distance
 from .metrics.kernel import median_distance
 from .metrics.quadratic import energy_distance, mmd_squared
+from .metrics.registry import distances
 from .metrics.sliced import sliced_energy_distance
 from .metrics.witness import Witness, witness
-from .objective import Objective
+from .problem import criteria
+from .problem.criteria import Criterion
 from .tradeoff.frontier import Frontier, frontier
+from .training.objective import Objective
 
 __all__ = [
     "Audit",

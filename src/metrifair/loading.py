@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from metrifair.boosting.keeping import KIND as BOOSTER
 from metrifair.boosting.keeping import rebuilt as rebuilt_booster
 from metrifair.boosting.shell import FairBooster
+from metrifair.encoding.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.errors import ModelFileError
 from metrifair.estimators import BY_NAME, Estimator
 from metrifair.saving.keeping import KIND, rebuilt
 from metrifair.saving.modelfile import Content, Json, PathLike, read
-from metrifair.tabular import TABLE_MODEL, TableModel, table_model_of
 from metrifair.tradeoff.frontier import FRONTIER, Frontier, frontier_from
 
 Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel

@@ -20,8 +20,8 @@ from metrifair.auditing.atoms import (
     utility_of,
 )
 from metrifair.auditing.intervals import Rows, resampled_counts, resampled_rows, thinned
-from metrifair.metrics.catalog import METRICS
 from metrifair.metrics.quadratic import energy_distance, mmd_squared
+from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
 
 SCORES = st.lists(st.integers(-3, 8).map(lambda k: k / 4), min_size=1, max_size=12)

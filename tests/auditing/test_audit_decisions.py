@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score
 from metrifair import DataError, audit
 from metrifair.auditing.decisions import decided, ratio_interval
 from metrifair.auditing.intervals import Rows
-from metrifair.findings import Decisions
+from metrifair.results import Decisions
 
 QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 

@@ -17,7 +17,7 @@ from metrifair import DataError, audit, audit_file
 from metrifair.auditing import evidence, reading
 from metrifair.auditing.large import passes, rows
 from metrifair.auditing.large.coding import Roles
-from metrifair.criteria import EQUALIZED_ODDS
+from metrifair.problem.criteria import EQUALIZED_ODDS
 
 WRITERS = {
     "csv": lambda table, path: table.write_csv(path),

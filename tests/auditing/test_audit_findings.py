@@ -12,9 +12,9 @@ import pytest
 from scipy import special, stats
 
 from metrifair import Audit, audit, unfairness, witness
-from metrifair.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
-from metrifair.findings import Finding
-from metrifair.metrics.catalog import METRICS
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
+from metrifair.results import Finding
 
 RANDOM = np.random.default_rng(11)
 N = 300

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from metrifair import Audit, DataError, audit
-from metrifair.findings import AuditRecord
+from metrifair.results import AuditRecord
 
 HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]
 RANDOM = np.random.default_rng(5)

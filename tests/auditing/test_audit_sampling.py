@@ -13,7 +13,7 @@ from scipy import stats
 from metrifair import audit
 from metrifair.auditing.atoms import Floats, atoms, distances_of
 from metrifair.auditing.intervals import Rows, bootstrap, permutation_p_values, thinned
-from metrifair.metrics.catalog import METRICS
+from metrifair.metrics.registry import METRICS
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
 Draw = Callable[[int, np.random.Generator], Floats]

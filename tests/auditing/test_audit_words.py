@@ -9,7 +9,7 @@ import pytest
 
 from metrifair import audit
 from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
-from metrifair.metrics.catalog import METRICS
+from metrifair.metrics.registry import METRICS
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 99, "random_state": 0}
 RANDOM = np.random.default_rng(3)

@@ -17,13 +17,13 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, covering, overshoot_weights, resampled, whole
 from metrifair.batches import cut as cut_one
-from metrifair.cells import Attribute, compiled
-from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.between import between
-from metrifair.metrics.catalog import METRICS
-from metrifair.samples import Batch, Comparison, Samples, Sides, joined
-from metrifair.tasks import BINARY
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.cells import Attribute, compiled
+from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
+from metrifair.problem.samples import Batch, Comparison, Samples, Sides, joined
+from metrifair.problem.tasks import BINARY
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from metrifair.batches import shuffled, whole
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.between import between
-from metrifair.metrics.catalog import METRICS
-from metrifair.samples import Comparison, Samples, joined, sides_of
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.samples import Comparison, Samples, joined, sides_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 SEXES = Comparison((0, 2), (1,), "sex", "y = 1", ("f", "m"))

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from metrifair.batches import Layout, layout, stratified, stratified_pass
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.objective import Objective, Terms
-from metrifair.samples import Batch, Comparison, Samples, rows_by_cell
-from metrifair.tasks import regression
+from metrifair.problem.samples import Batch, Comparison, Samples, rows_by_cell
+from metrifair.problem.tasks import regression
+from metrifair.training.objective import Objective, Terms
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 PAIR = (Comparison((0,), (1,), "sex", "y = 1", ("f", "m")),)

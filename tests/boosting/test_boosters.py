@@ -31,8 +31,8 @@ from metrifair import (
     unfairness,
 )
 from metrifair.boosting.shell import METRIC_NAME
-from metrifair.criteria import Criterion
 from metrifair.errors import DataError, Diverged, TooFewSamples
+from metrifair.problem.criteria import Criterion
 
 LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 30, "min_child_samples": 5}
 XGB: dict[str, Any] = {"n_jobs": 1, "n_estimators": 30, "enable_categorical": True, "learning_rate": 0.1}

@@ -24,8 +24,8 @@ from sklearn.exceptions import NotFittedError
 from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, frontier, load
 from metrifair.boosting.keeping import KIND, rebuilt, to_parts
 from metrifair.boosting.trees import safe_lightgbm_text, safe_xgboost_json
-from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.criteria import Criterion
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 
 N = 200

@@ -10,12 +10,11 @@ from audits import bare_finding, demo_record, many_findings
 from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
-from metrifair.findings import Note
-from metrifair.points import Interval
 from metrifair.report.auditcurves import step_of
 from metrifair.report.auditpage import audit_html
 from metrifair.report.page import write_html
 from metrifair.report.scales import number_text
+from metrifair.results import Interval, Note
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

@@ -23,10 +23,10 @@ from metrifair import TableEncoder, load
 from metrifair.cli.figures import show_choice, show_frontier
 from metrifair.cli.learning import CRITERIA as CRITERIA_TOLD
 from metrifair.cli.learning import METRICS as METRICS_TOLD
-from metrifair.criteria import CRITERIA, STATISTICAL_PARITY
-from metrifair.metrics.catalog import METRICS
-from metrifair.points import Point
-from metrifair.tabular import TableModel
+from metrifair.encoding.table_model import TableModel
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
+from metrifair.results import Point
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.holdout import data_set
 from metrifair.tradeoff.sweep import Job, Outcome

@@ -15,11 +15,11 @@ from metrifair.experiments.grid import cells, loaded, shortened, variants
 from metrifair.experiments.material import Material, load, read, write
 from metrifair.experiments.mfl import LINEAR, NETWORK, Cell, decayed, floored_dealer, outputs, sweep
 from metrifair.experiments.settings import CORRECTED, DATA, PUBLISHED, Effort
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.samples import Comparison, Samples
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
 
 
 def made_up(n: int = 240, seeds: int = 3) -> Material:

@@ -13,7 +13,7 @@ from metrifair.batches import Coverage, covering
 from metrifair.datasets.synthetic import Normal, normal_distances
 from metrifair.experiments import convergence, onlineclassification, onlineregression, theory
 from metrifair.experiments.streams import batches, covering_ends, covering_weights, energy, fixed_ends
-from metrifair.samples import Comparison, Samples
+from metrifair.problem.samples import Comparison, Samples
 
 RULE = (Comparison((0,), (1,)),)
 

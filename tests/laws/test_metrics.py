@@ -14,8 +14,8 @@ from oracles import Case, Floats, cases, counts, eighths, pair_of, proven
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.catalog import METRICS, distances, trained
 from metrifair.metrics.cdf import merged
+from metrifair.metrics.registry import METRICS, distances, trained
 from metrifair.metrics.scores import Metric, Pair
 
 PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}

@@ -15,7 +15,7 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods.fairkde import FairKDEClassifier, fit_stack
 from metrifair.methods.smoothed import Kernel, kde_penalty
-from metrifair.models import Network
+from metrifair.training.models import Network
 
 SCORES, GROUPS = (0.2, 0.4, 0.6, 0.9), (0, 0, 1, 1)
 

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 import metrifair
-from metrifair.tables import is_missing
+from metrifair.problem.tables import is_missing
 
 QUICK = {"epochs": 25, "learning_rate": 0.1, "random_state": 0}
 METHODS: dict[str, dict[str, Any]] = {

@@ -16,11 +16,11 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods import fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
 from metrifair.methods.networks import own_rows, weighted_dealer
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.samples import Comparison, Samples
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
 
 PAIR = (Comparison((0,), (1,)),)
 

@@ -23,7 +23,7 @@ from metrifair.methods.clouds import Points, by_coordinate, distinct, uniform
 from metrifair.methods.entropic import TransportProblem
 from metrifair.methods.sinkhorn import SinkhornClassifier, fit_stack
 from metrifair.methods.transport import Sinkhorn, sinkhorn_divergence
-from metrifair.models import Network
+from metrifair.training.models import Network
 
 
 def clouds(n: int, m: int, d: int, *, scale: float = 1.0, seed: int = 0) -> tuple[Any, Any]:

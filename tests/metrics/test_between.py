@@ -8,9 +8,9 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.between import between
-from metrifair.metrics.catalog import METRICS, trained
 from metrifair.metrics.quadratic import energy_distance
-from metrifair.samples import Sides
+from metrifair.metrics.registry import METRICS, trained
+from metrifair.problem.samples import Sides
 
 ENERGY = METRICS["energy"].plug_in
 SCORES = torch.tensor([[0.0, 1.0, 1.0, 3.0, 7.0], [2.0, 2.0, 5.0, 1.0, 0.0]], dtype=torch.float64)

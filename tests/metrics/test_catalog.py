@@ -8,7 +8,8 @@ from oracles import pair_of
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.catalog import (
+from metrifair.metrics.quadratic import energy_distance, mmd_squared
+from metrifair.metrics.registry import (
     METRICS,
     acts_on_vectors,
     distances,
@@ -17,7 +18,6 @@ from metrifair.metrics.catalog import (
     trained,
     trained_on_vectors,
 )
-from metrifair.metrics.quadratic import energy_distance, mmd_squared
 from metrifair.metrics.scores import Pair
 from metrifair.metrics.sliced import sliced_energy_distance
 from metrifair.metrics.witness import witness

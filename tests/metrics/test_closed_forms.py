@@ -7,9 +7,9 @@ import pytest
 from oracles import centred_uniforms, quantile_grid, shifted_normals
 from scipy.stats import norm
 
-from metrifair.metrics.catalog import distances
 from metrifair.metrics.cdf import cramer_distance, total_variation
 from metrifair.metrics.quadratic import energy_distance, mmd_squared
+from metrifair.metrics.registry import distances
 
 N = 1000
 

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.catalog import distances
 from metrifair.metrics.cdf import (
     cramer_distance,
     kolmogorov_distance,
@@ -21,6 +20,7 @@ from metrifair.metrics.cdf import (
     wasserstein_distance,
 )
 from metrifair.metrics.quadratic import energy_distance, mmd_squared
+from metrifair.metrics.registry import distances
 from metrifair.metrics.witness import witness
 
 FUNCTIONS = [

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from oracles import KERNELS, Case, Floats, cases, proven
 
 from metrifair.errors import DataError
-from metrifair.metrics.catalog import METRICS
 from metrifair.metrics.cdf import lp_distance
 from metrifair.metrics.quadratic import mmd_squared
+from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
 
 Norm = Callable[[Floats, Floats], float]  # of a utility, from its values at the ascending points

@@ -4,8 +4,17 @@ import math
 from itertools import combinations
 from statistics import NormalDist
 
-from metrifair.findings import AuditRecord, Decisions, Distribution, Finding, GroupRates, Note, WitnessCurve
-from metrifair.points import Curves, Interval
+from metrifair.results import (
+    AuditRecord,
+    Curves,
+    Decisions,
+    Distribution,
+    Finding,
+    GroupRates,
+    Interval,
+    Note,
+    WitnessCurve,
+)
 
 GRID = [step / 120 for step in range(121)]
 SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y = 1", 0.12))

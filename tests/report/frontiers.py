@@ -4,8 +4,8 @@ import math
 import random
 from statistics import NormalDist
 
-from metrifair.points import Curves, Interval, Point
 from metrifair.report.view import FrontierView
+from metrifair.results import Curves, Interval, Point
 
 HOSTILE = "<script>alert(1)</script>"
 

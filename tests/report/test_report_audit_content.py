@@ -10,10 +10,8 @@ from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.criteria import CRITERIA
 from metrifair.errors import DataError
-from metrifair.findings import Decisions, Distribution, Finding, GroupRates, WitnessCurve
-from metrifair.points import Curves, Interval
+from metrifair.problem.criteria import CRITERIA
 from metrifair.report.auditcontent import audit_content, byte_size, columns
 from metrifair.report.auditcurves import (
     OTHER_SCORES,
@@ -28,6 +26,7 @@ from metrifair.report.auditdecisions import decisions_json
 from metrifair.report.auditwords import worst_first
 from metrifair.report.drawable import grid_json, short
 from metrifair.report.scales import MISSING, axis, number_text, shown_number
+from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, Interval, WitnessCurve
 
 ANY = st.floats(-1e308, 1e308)
 

@@ -8,11 +8,10 @@ from audits import bare_finding, demo_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.findings import Decisions, GroupRates, Note
-from metrifair.metrics.catalog import METRICS
-from metrifair.points import Interval
+from metrifair.metrics.registry import METRICS
 from metrifair.report.auditglossary import METRIC_WORDS, audit_glossary
 from metrifair.report.auditwords import facts, highlights, remarks, worst_first
+from metrifair.results import Decisions, GroupRates, Interval, Note
 
 
 @given(st.lists(st.tuples(st.sampled_from(["kolmogorov", "energy", "own"]), st.floats(0, 9)), max_size=30))

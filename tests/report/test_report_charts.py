@@ -7,9 +7,9 @@ import pytest
 from frontiers import HOSTILE, demo_view
 
 from metrifair.errors import DataError, MissingExtra
-from metrifair.points import Point
 from metrifair.report.charts import distribution_chart, frontier_chart, save_picture
 from metrifair.report.view import FrontierView, front_line
+from metrifair.results import Point
 
 pytest.importorskip("altair", reason="altair is in the extra report")
 pytest.importorskip("vl_convert", reason="vl-convert-python is in the extra report")

@@ -15,10 +15,10 @@ from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
 from metrifair.errors import DataError
-from metrifair.points import Curves, Point
 from metrifair.report.document import embedded_json
 from metrifair.report.page import frontier_html, write_html
 from metrifair.report.view import FrontierView
+from metrifair.results import Curves, Point
 
 VIEWS = {
     "demo": demo_view(),

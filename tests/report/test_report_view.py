@@ -8,9 +8,9 @@ import pytest
 from frontiers import demo_view, point_of, strengths_of
 
 from metrifair.errors import DataError
-from metrifair.points import Interval, Point, area, pareto
 from metrifair.report.scales import axis, figure_text, strength_texts
 from metrifair.report.view import FrontierView, figure_lines, front_line, frontier_axes
+from metrifair.results import Interval, Point, area, pareto
 
 
 def test_there_is_one_row_per_strength_in_ascending_order():

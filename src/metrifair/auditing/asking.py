@@ -10,13 +10,12 @@ import numpy as np
 from metrifair.auditing.decisions import Threshold
 from metrifair.auditing.evidence import Plan
 from metrifair.auditing.inputs import Given
-from metrifair.cells import Contrast
 from metrifair.certificates import check_confidence
-from metrifair.choices import check_known
-from metrifair.criteria import Criterion, criterion_named
+from metrifair.checks import check_known, is_number, is_whole
 from metrifair.errors import DataError
-from metrifair.fitting import is_number, is_whole
-from metrifair.metrics.catalog import METRICS
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion, criterion_named
 
 DEFAULT_METRICS = ("kolmogorov", "wasserstein", "energy")
 

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.metrics.catalog import facts
 from metrifair.metrics.cdf import Merged
 from metrifair.metrics.kernel import kernel_function
+from metrifair.metrics.registry import facts
 from metrifair.metrics.witness import Witness, utility_on_the_line, witness
 
 Floats = NDArray[np.float64]

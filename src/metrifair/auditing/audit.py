@@ -15,18 +15,17 @@ from metrifair.auditing.decisions import Threshold
 from metrifair.auditing.frames import frame_of, json_of, table_of
 from metrifair.auditing.inputs import given
 from metrifair.auditing.remarks import worst_of
-from metrifair.cells import Contrast
-from metrifair.choices import check_switches
-from metrifair.criteria import Criterion
+from metrifair.checks import check_switches, seed_of
 from metrifair.errors import DataError
-from metrifair.findings import AuditRecord, Decisions, Finding, Note
-from metrifair.fitting import seed_of
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.tables import Backend, Table
 from metrifair.report.auditpage import audit_html
 from metrifair.report.page import write_html
 from metrifair.report.saving import save
 from metrifair.report.scales import figure_text
 from metrifair.report.view import FrontierView
-from metrifair.tables import Backend, Table
+from metrifair.results import AuditRecord, Decisions, Finding, Note
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.atoms import Atoms, Floats, Integers, atoms_at
 from metrifair.auditing.inputs import Part
 from metrifair.auditing.intervals import Rows
-from metrifair.cells import Attribute, Contrast
+from metrifair.problem.cells import Attribute, Contrast
 from metrifair.report.auditwords import REST
 
 MOST_PAIRED = 30

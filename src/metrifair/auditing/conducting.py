@@ -42,7 +42,7 @@ from metrifair.auditing.remarks import (
     summary_of,
     weight_note,
 )
-from metrifair.findings import AuditRecord, Decisions, Distribution, Finding, Note
+from metrifair.results import AuditRecord, Decisions, Distribution, Finding, Note
 
 
 def conducted(data: Given, request: Request, generator: np.random.Generator) -> AuditRecord:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from metrifair.auditing.atoms import Floats
-from metrifair.points import Curves
+from metrifair.results import Curves
 
 _GRID = 101
 _MOST_ATOMS = 2_000

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.atoms import Floats, Integers
 from metrifair.auditing.intervals import Rows
 from metrifair.errors import DataError
-from metrifair.findings import Decisions, GroupRates, Note
-from metrifair.points import Interval
+from metrifair.results import Decisions, GroupRates, Interval, Note
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 Threshold: TypeAlias = float | Literal["auto"] | None

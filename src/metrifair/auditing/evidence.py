@@ -12,8 +12,7 @@ from metrifair.auditing.comparing import Compared
 from metrifair.auditing.explaining import meaning_of, sentence_of, witness_curve
 from metrifair.auditing.intervals import RESOLUTION, bootstrap, permutation_p_values, thinned
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
-from metrifair.findings import Finding
-from metrifair.points import Interval
+from metrifair.results import Finding, Interval
 
 _DRAWS = 100_000  # atoms to resample in all comparisons together
 _COARSEST = 64

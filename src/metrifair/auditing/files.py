@@ -19,11 +19,10 @@ from metrifair.auditing.large.rows import Rows, check_finite, usable
 from metrifair.auditing.large.streaming import check_metrics, streamed
 from metrifair.auditing.reading import Source, opened
 from metrifair.auditing.remarks import summary_of
-from metrifair.cells import Contrast
-from metrifair.choices import check_switches
-from metrifair.criteria import Criterion
+from metrifair.checks import check_switches, seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import seed_of
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion
 
 if TYPE_CHECKING:
     import polars as pl

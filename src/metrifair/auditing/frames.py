@@ -9,9 +9,9 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from metrifair.findings import AuditRecord, Finding
+from metrifair.problem.tables import Backend, frame
 from metrifair.report.scales import figure_text
-from metrifair.tables import Backend, frame
+from metrifair.results import AuditRecord, Finding
 
 JSON_VERSION = 1
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.auditing.atoms import Floats, Integers
-from metrifair.cells import EVERYONE, Attribute, Strata, compiled
-from metrifair.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.auditing.unfairness import labels_of, positive_of, predictions_of, scores_of, weights_of
+from metrifair.checks import is_whole
 from metrifair.errors import DataError
-from metrifair.fitting import is_whole
-from metrifair.measuring import labels_of, positive_of, predictions_of, scores_of, weights_of
-from metrifair.tables import (
+from metrifair.problem.cells import EVERYONE, Attribute, Strata, compiled
+from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.problem.tables import (
     Groups,
     Table,
     columns,

@@ -27,8 +27,8 @@ from metrifair.auditing.atoms import (
 )
 from metrifair.certificates import dkw_radius
 from metrifair.errors import DataError
-from metrifair.metrics.catalog import facts
-from metrifair.points import Interval
+from metrifair.metrics.registry import facts
+from metrifair.results import Interval
 
 RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metrifair.auditing.textfiles import check_readable, named_twice, polars, reading, separator_of
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ import numpy as np
 from metrifair.auditing.atoms import Floats, Integers
 from metrifair.auditing.explaining import quoted, score_text
 from metrifair.auditing.intervals import spread_of
-from metrifair.cells import Attribute
 from metrifair.certificates import dkw_radius
-from metrifair.findings import FEW, Decisions, Finding, Note, few_text, listed
+from metrifair.problem.cells import Attribute
 from metrifair.report.auditdecisions import is_below
 from metrifair.report.auditwords import functions_in, joint_bounds
 from metrifair.report.scales import percent_text
+from metrifair.results import FEW, Decisions, Finding, Note, few_text, listed
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having

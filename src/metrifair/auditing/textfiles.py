@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.errors import DataError
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin

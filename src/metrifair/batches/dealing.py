@@ -12,7 +12,7 @@ from torch import Tensor
 
 from metrifair.batches.stratified import Layout, layout, odds_of, stratified_pass
 from metrifair.errors import DataError
-from metrifair.samples import Comparison, Samples, Sides, rows_by_cell, sides_of
+from metrifair.problem.samples import Comparison, Samples, Sides, rows_by_cell, sides_of
 
 
 class Deal(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from metrifair.samples import Batch, Comparison, Samples, sides_of
+from metrifair.problem.samples import Batch, Comparison, Samples, sides_of
 
 
 def shuffled(

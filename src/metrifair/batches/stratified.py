@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.samples import Batch, Comparison, Samples, Sides, rows_by_cell
+from metrifair.problem.samples import Batch, Comparison, Samples, Sides, rows_by_cell
 
 
 class Layout(NamedTuple):

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.boosting.problem import is_penalised
 from metrifair.boosting.trees import safe_lightgbm_text, safe_xgboost_json
-from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.criteria import criterion_named
 from metrifair.saving.codebook import classes_meta, classes_of
 from metrifair.saving.modelfile import Content, Json, PathLike, write
 from metrifair.saving.plain import Arrays, Fields, plain, value_of

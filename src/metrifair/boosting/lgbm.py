@@ -12,7 +12,7 @@ import numpy as np
 
 from metrifair.boosting.problem import OWN
 from metrifair.boosting.shell import METRIC_NAME, FairBooster, FitPlan
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.errors import DataError
 
 lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")

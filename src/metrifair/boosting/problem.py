@@ -15,14 +15,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, assert_all_finite
 
 from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
-from metrifair.choices import check_known, check_switches
+from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError
-from metrifair.fitting import Aim, Problem, Scheme, check_range, scheme_for
-from metrifair.objective import Objective
-from metrifair.samples import Batch, Samples, sides_of
-from metrifair.tables import Table, same_length, same_rows
-from metrifair.tasks import BINARY, regression
+from metrifair.estimators.settings import Aim, check_range
+from metrifair.problem.problem import Problem, Scheme, scheme_for
+from metrifair.problem.samples import Batch, Samples, sides_of
+from metrifair.problem.tables import Table, same_length, same_rows
+from metrifair.problem.tasks import BINARY, regression
 from metrifair.training import weighted_moments
+from metrifair.training.objective import Objective
 
 OWN = ("strength", "criterion", "metric", "unbiased", "compare", "contrast", "intersectional", "pos_label")
 """Parameters that are ours; all others go to the booster."""

@@ -23,11 +23,11 @@ from metrifair.boosting.problem import (
     is_penalised,
     regression_problem,
 )
-from metrifair.cells import Contrast
-from metrifair.criteria import Compare, Criterion
-from metrifair.metrics.catalog import MetricLike
+from metrifair.metrics.registry import MetricLike
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
-from metrifair.tables import Table
 
 METRIC_NAME = "penalised_risk"
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from metrifair.boosting.problem import OWN, BoostingProblem
 from metrifair.boosting.shell import METRIC_NAME, FairBooster, FitPlan
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.errors import DataError
 
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")

@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 
 from metrifair.cli.terminal import decimals, printable, show_table
-from metrifair.points import Point
-from metrifair.tabular import TableModel
+from metrifair.encoding.table_model import TableModel
+from metrifair.results import Point
 from metrifair.tradeoff.frontier import Frontier
 
 _SHOWN = 8  # strengths in a table, about

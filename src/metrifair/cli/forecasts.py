@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from metrifair.cli.reading import read
 from metrifair.encoding.coders import Levels
+from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
 from metrifair.loading import load
-from metrifair.tabular import TableModel
 
 
 def table_model(path: Path) -> TableModel:

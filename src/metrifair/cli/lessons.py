@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import metrifair
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.cli.learning import Request
 from metrifair.cli.reading import read, without_missing_words
 from metrifair.cli.terminal import printable, working
-from metrifair.criteria import criterion_named
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.encoding.kinds import level_name, strays_in, typed
+from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
-from metrifair.metrics.catalog import METRICS
-from metrifair.tables import Column, columns, is_missing
-from metrifair.tabular import TableModel
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.holdout import DataSet, data_set, rows_of
 

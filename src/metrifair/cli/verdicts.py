@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from metrifair.auditing.asking import DEFAULT_METRICS
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.cli.parameters import Limit, as_options
 from metrifair.cli.terminal import decimals, printable, show_table
 from metrifair.errors import DataError
-from metrifair.findings import AuditRecord, Decisions, Finding
-from metrifair.metrics.catalog import METRICS
-from metrifair.points import Interval
+from metrifair.metrics.registry import METRICS
 from metrifair.report.scales import number_text
+from metrifair.results import AuditRecord, Decisions, Finding, Interval
 
 _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric

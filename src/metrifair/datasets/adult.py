@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Literal
 
-from metrifair.choices import check_known, check_switches
+from metrifair.checks import check_known, check_switches
 from metrifair.datasets.files import Read
 from metrifair.datasets.rawfile import RawFile
 from metrifair.datasets.record import Dataset

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from metrifair.choices import check_known, require
+from metrifair.checks import check_known, require
 from metrifair.datasets import adult, communities, compas, drug, files, mortgage, student
 from metrifair.datasets.record import Dataset
 

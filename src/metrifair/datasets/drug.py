@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.choices import check_known, check_switches
+from metrifair.checks import check_known, check_switches
 from metrifair.datasets.files import Read
 from metrifair.datasets.rawfile import RawFile
 from metrifair.datasets.record import Dataset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metrifair.choices import check_switches, require
+from metrifair.checks import check_switches, require
 from metrifair.datasets.files import Read
 from metrifair.datasets.record import Dataset
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from metrifair.choices import check_switches
+from metrifair.checks import check_switches
 from metrifair.datasets.files import Read
 from metrifair.datasets.rawfile import RawFile
 from metrifair.datasets.record import Dataset

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from metrifair.encoding.kinds import Floats, Kind
-from metrifair.tables import Column
+from metrifair.problem.tables import Column
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
 

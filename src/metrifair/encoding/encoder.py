@@ -23,7 +23,7 @@ from metrifair.encoding.kinds import (
     unnamed_columns,
 )
 from metrifair.errors import DataError
-from metrifair.tables import Column, Table
+from metrifair.problem.tables import Column, Table
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from metrifair.errors import DataError
-from metrifair.tables import Column, Table, columns, is_missing, wrapped
+from metrifair.problem.tables import Column, Table, columns, is_missing, wrapped
 
 Floats = NDArray[np.float64]
 Kind: TypeAlias = Literal["number", "date", "text", "truth"]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from metrifair.fitting import Problem
-from metrifair.lifecycle import fit
+from metrifair.estimators.estimator import fit
+from metrifair.problem.problem import Problem
+from metrifair.problem.tables import Table
 from metrifair.saving.keeping import save
 from metrifair.saving.modelfile import PathLike
-from metrifair.tables import Table
 
 Floats = NDArray[np.float64]
 

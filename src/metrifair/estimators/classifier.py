@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from metrifair.cells import Contrast
-from metrifair.criteria import Compare, Criterion
 from metrifair.errors import DataError
 from metrifair.estimators.base import FairEstimator, Floats
-from metrifair.fitting import Declared, Problem
-from metrifair.lifecycle import learn, output_of, validated
-from metrifair.metrics.catalog import MetricLike
-from metrifair.tables import Table
-from metrifair.tasks import BINARY, MULTICLASS
+from metrifair.estimators.estimator import learn, output_of, validated
+from metrifair.metrics.registry import MetricLike
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.problem import Declared, Problem
+from metrifair.problem.tables import Table
+from metrifair.problem.tasks import BINARY, MULTICLASS
 
 
 class FairClassifier(ClassifierMixin, FairEstimator):

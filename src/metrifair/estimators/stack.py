@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.estimator import trained_stack
 from metrifair.estimators.regressor import FairRegressor
-from metrifair.lifecycle import trained_stack
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 Estimator = FairClassifier | FairRegressor
 BY_NAME: dict[str, type[Estimator]] = {"FairClassifier": FairClassifier, "FairRegressor": FairRegressor}

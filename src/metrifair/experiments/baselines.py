@@ -17,13 +17,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from metrifair.estimators import FairClassifier
+from metrifair.estimators.settings import device_of
 from metrifair.experiments.grid import Store, job
 from metrifair.experiments.jobs import Job
 from metrifair.experiments.material import Material
 from metrifair.experiments.mfl import NETWORK, Cell, schedule
 from metrifair.experiments.rows import Row
 from metrifair.experiments.settings import PUBLISHED, Effort
-from metrifair.fitting import device_of
 from metrifair.methods import berk, fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.experiments.boostingpage import FINE, NETWORK, REDUCTION, STRENGTHS, report
 from metrifair.experiments.grid import Store, loaded, shortened

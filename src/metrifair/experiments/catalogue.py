@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.experiments import NAMES
 from metrifair.experiments.settings import Effort, Protocol, protocol_named

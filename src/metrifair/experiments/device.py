@@ -17,14 +17,14 @@ from pathlib import Path
 
 import torch
 
+from metrifair.estimators.settings import device_of
 from metrifair.experiments import material
 from metrifair.experiments.comparisons import EXPERIMENTS, jobs
 from metrifair.experiments.grid import Store, loaded, shortened
 from metrifair.experiments.jobs import Done, Job, all_rows, finished
 from metrifair.experiments.rows import write_rows
 from metrifair.experiments.settings import DATA, PROTOCOLS, Effort, Input
-from metrifair.fitting import device_of
-from metrifair.writing import replace_file
+from metrifair.files import replace_file
 
 _INPUTS: tuple[Input, ...] = ("raw", "standard")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.experiments.printed import METHODS
 from metrifair.experiments.settings import DATA
 from metrifair.experiments.tables import Curve, Table, html, markdown

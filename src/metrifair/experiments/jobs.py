@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import joblib
 
 from metrifair.experiments.rows import Row, from_record
-from metrifair.processes import spread
+from metrifair.parallel import spread
 from metrifair.tradeoff.ledger import Entry, Ledger
 
 Records = list[dict[str, Any]]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from metrifair.experiments.rows import Row
 from metrifair.metrics.cdf import kolmogorov_distance
-from metrifair.points import Point, area
+from metrifair.results import Point, area
 
 Floats = NDArray[np.float64]
 

@@ -14,19 +14,19 @@ from torch import Tensor
 
 from metrifair.batches import Layout, stratified_pass
 from metrifair.batches.dealing import Deal, Dealer, Outputs
-from metrifair.cells import Attribute, Cells, compiled
-from metrifair.criteria import STATISTICAL_PARITY, Criterion
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.experiments.judging import judged
 from metrifair.experiments.material import Material
 from metrifair.experiments.rows import Row
 from metrifair.experiments.settings import Data, Input, Protocol
-from metrifair.fitting import device_of, schedule_for
-from metrifair.models import Network
-from metrifair.objective import Objective
-from metrifair.samples import Comparison, Samples, rows_by_cell
-from metrifair.tasks import BINARY, regression
+from metrifair.problem.cells import Attribute, Cells, compiled
+from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.problem.samples import Comparison, Samples, rows_by_cell
+from metrifair.problem.tasks import BINARY, regression
 from metrifair.training import Schedule, Trained, train
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
 
 
 class Variant(NamedTuple):

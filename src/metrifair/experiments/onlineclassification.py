@@ -22,9 +22,9 @@ from metrifair.experiments.rows import write_records
 from metrifair.experiments.settings import Effort, Protocol
 from metrifair.experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
 from metrifair.experiments.tables import Mean, Table
-from metrifair.models import Network
-from metrifair.samples import Samples
-from metrifair.tasks import BINARY
+from metrifair.problem.samples import Samples
+from metrifair.problem.tasks import BINARY
+from metrifair.training.models import Network
 
 RATE, WEIGHT_DECAY, HIDDEN = 5e-4, 5e-3, 16
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512)

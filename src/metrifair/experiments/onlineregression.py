@@ -21,9 +21,9 @@ from metrifair.experiments.settings import Effort, Protocol
 from metrifair.experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
 from metrifair.experiments.tables import Mean, Table
 from metrifair.metrics.quadratic import energy_distance
-from metrifair.models import Network
-from metrifair.samples import Samples
-from metrifair.tasks import regression
+from metrifair.problem.samples import Samples
+from metrifair.problem.tasks import regression
+from metrifair.training.models import Network
 
 STRENGTH, RATE, HIDDEN = 2.0, 1e-2, 20
 SIZES = (4, 50)

@@ -11,7 +11,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from metrifair.writing import replace_file
+from metrifair.files import replace_file
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.choices import check_known
-from metrifair.criteria import Compare
+from metrifair.checks import check_known
 from metrifair.datasets.record import Task
+from metrifair.problem.criteria import Compare
 
 Input = Literal["raw", "standard"]  # unscaled; or one-hot where there is a choice, and standardised
 

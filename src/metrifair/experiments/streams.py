@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.criteria import Compare
-from metrifair.descent import Adam
-from metrifair.models import Network, stacked
-from metrifair.samples import Samples
-from metrifair.tasks import Task
+from metrifair.problem.criteria import Compare
+from metrifair.problem.samples import Samples
+from metrifair.problem.tasks import Task
+from metrifair.training.adam import Adam
+from metrifair.training.models import Network, stacked
 
 Integers = NDArray[np.int64]
 

@@ -14,8 +14,8 @@ from metrifair.methods.clouds import Points, distinct, stacked_points
 from metrifair.methods.inputs import Rows
 from metrifair.methods.networks import samples_of
 from metrifair.methods.transport import Divergence, Sinkhorn
-from metrifair.models import Network
-from metrifair.tasks import BINARY
+from metrifair.problem.tasks import BINARY
+from metrifair.training.models import Network
 from metrifair.training.scaling import Scaling, scaling_of
 
 

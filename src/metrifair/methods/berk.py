@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.methods.inputs import Floats, Rows, check_number, features, regression_rows
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 Penalty = Literal["individual", "group"]
 Loss = Literal["pooled", "group_balanced"]

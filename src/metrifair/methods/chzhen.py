@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 
-from metrifair.choices import check_switches
+from metrifair.checks import check_switches
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairRegressor
 from metrifair.methods.inputs import Floats, Integers, check_number
 from metrifair.methods.wrapping import asked, checked_groups, fitted_base, with_base_tags
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 
 class ChzhenPostprocessor(RegressorMixin, BaseEstimator):

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from torch import Tensor
 
 from metrifair.batches.dealing import Dealer
-from metrifair.choices import check_known
+from metrifair.checks import check_known, seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import model_for, schedule_for, seed_of
+from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.methods.inputs import Floats, Integers, Rows, check_cells, check_number, classification_rows
 from metrifair.methods.networks import (
     NetworkClassifier,
@@ -28,11 +28,11 @@ from metrifair.methods.networks import (
     train_networks,
 )
 from metrifair.methods.sampling import Sampler
-from metrifair.models import Model, Parameters
-from metrifair.objective import Objective
-from metrifair.tables import Table
-from metrifair.tasks import BINARY
+from metrifair.problem.tables import Table
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Predictor
+from metrifair.training.models import Model, Parameters
+from metrifair.training.objective import Objective
 
 _LABELS: dict[str, tuple[int, ...]] = {
     "statistical_parity": (0, 1),  # it moves shares within both labels

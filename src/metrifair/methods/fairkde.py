@@ -14,9 +14,9 @@ from sklearn.base import clone
 from torch import Tensor
 
 from metrifair.batches.dealing import Deal, Dealer, Outputs
-from metrifair.choices import check_known, check_switches
+from metrifair.checks import check_known, check_switches, seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import device_of, schedule_for, seed_of
+from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.methods.inputs import Integers, Rows, check_cells, check_number, classification_rows
 from metrifair.methods.networks import (
     NetworkClassifier,
@@ -29,8 +29,8 @@ from metrifair.methods.networks import (
     train_networks,
 )
 from metrifair.methods.smoothed import CRITERIA, Kernel, SmoothedRates, cells_for, members
-from metrifair.tables import Table
-from metrifair.tasks import BINARY
+from metrifair.problem.tables import Table
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Predictor
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch

@@ -13,10 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from metrifair.cells import Attribute
+from metrifair.checks import is_whole
 from metrifair.errors import DataError
-from metrifair.fitting import is_whole
-from metrifair.tables import UNKNOWN, Table, group_codes, same_length, same_rows
+from metrifair.problem.cells import Attribute
+from metrifair.problem.tables import UNKNOWN, Table, group_codes, same_length, same_rows
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

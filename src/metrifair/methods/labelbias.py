@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from metrifair.choices import check_known, check_switches
+from metrifair.checks import check_known, check_switches, seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import seed_of
 from metrifair.methods.inputs import (
     Floats,
     Integers,
@@ -24,7 +23,7 @@ from metrifair.methods.inputs import (
 )
 from metrifair.methods.learners import Delegating, check_continues, fit_learners
 from metrifair.methods.networks import fitted_copy, own_rows, subset
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 _LABELS: dict[str, tuple[int, ...]] = {"statistical_parity": (), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
 _SMALLEST_WEIGHT = 1e-12

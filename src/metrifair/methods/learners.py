@@ -14,12 +14,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.fitting import seed_of
 from metrifair.methods.inputs import Floats, Integers, Rows
 from metrifair.methods.networks import fit_weighted
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 
 def _fitted_has(name: str) -> Callable[[Any], bool]:

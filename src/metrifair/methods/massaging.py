@@ -12,13 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known, seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import seed_of
 from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses, classification_rows
 from metrifair.methods.learners import Delegating, fit_learners
 from metrifair.methods.networks import fitted_copy, own_rows, subset
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 
 class Changes(NamedTuple):

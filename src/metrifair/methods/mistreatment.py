@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.methods.inputs import Floats, Rows
 from metrifair.methods.logistic import Logistic, merged
 

@@ -13,18 +13,19 @@ from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
 from metrifair.batches.dealing import Deal, Dealer, Outputs
-from metrifair.criteria import STATISTICAL_PARITY
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
-from metrifair.fitting import Scheme, check_settings, device_of, model_for, schedule_for
-from metrifair.lifecycle import output_of
+from metrifair.estimators.estimator import output_of
+from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses
-from metrifair.models import Model, Parameters
-from metrifair.objective import Objective
-from metrifair.samples import Samples
-from metrifair.tables import Table
-from metrifair.tasks import BINARY, MULTICLASS
+from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Scheme
+from metrifair.problem.samples import Samples
+from metrifair.problem.tables import Table
+from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
+from metrifair.training.models import Model, Parameters
+from metrifair.training.objective import Objective
 
 _NETWORK = (
     "model",

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import seed_of
 from metrifair.methods.inputs import Floats, Integers, check_cells, classification_rows
 from metrifair.methods.learners import Delegating, fit_learners
 from metrifair.methods.networks import fitted_copy, own_rows, subset
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 
 def independence_weights(y: Integers, group: Integers, weight: Floats | None = None) -> Floats:

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from metrifair.batches.dealing import Deal, Outputs
 from metrifair.methods.inputs import Floats, Integers, Rows
-from metrifair.tasks import BINARY
+from metrifair.problem.tasks import BINARY
 
 
 def start_shares(sizes: Floats) -> Floats:

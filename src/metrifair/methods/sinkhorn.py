@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from torch import Tensor
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known, seed_of
 from metrifair.errors import DataError
-from metrifair.fitting import device_of, seed_of
+from metrifair.estimators.settings import device_of
 from metrifair.methods.alignment import SeedPart, objective_of, part_of
 from metrifair.methods.inputs import Integers, Rows, check_cells, check_number, classification_rows
 from metrifair.methods.networks import NetworkClassifier, check_diverged, fitted_copy, network_of, own_rows, subset
 from metrifair.methods.transport import Divergence, Sinkhorn, warn_not_converged
-from metrifair.models import Network, member, stacked
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 from metrifair.training import Predictor
+from metrifair.training.models import Network, member, stacked
 
 _LABELS: dict[str, tuple[int, ...]] = {"statistical_parity": (), "equal_opportunity": (1,)}
 _DTYPES = {"double": torch.float64, "single": torch.float32}

@@ -11,14 +11,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from metrifair.cells import Attribute, Cells, compiled
-from metrifair.choices import check_known
-from metrifair.criteria import criterion_named
+from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.methods.inputs import check_number
-from metrifair.objective import Objective, Terms
-from metrifair.samples import Batch
-from metrifair.tables import Table, codes, columns, levels, same_length
+from metrifair.problem.cells import Attribute, Cells, compiled
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.samples import Batch
+from metrifair.problem.tables import Table, codes, columns, levels, same_length
+from metrifair.training.objective import Objective, Terms
 
 CRITERIA = {"statistical_parity": (), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
 """Criteria that this method serves, and the labels on which they condition."""

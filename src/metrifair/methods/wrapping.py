@@ -11,11 +11,11 @@ from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from metrifair.choices import check_switches
+from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.methods.inputs import Integers, check_number, groups_at_fit, groups_at_predict
 from metrifair.methods.learners import check_learner, groups_if_asked
-from metrifair.tables import Table, same_rows
+from metrifair.problem.tables import Table, same_rows
 
 
 class Calibration(NamedTuple):

@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
-from metrifair.choices import check_switches
+from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods.inputs import Floats, Integers, check_number
 from metrifair.methods.parity import Assignment, assignment, binary_assignment, offsets, threshold
 from metrifair.methods.wrapping import asked, checked_groups, fitted_base, with_base_tags
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 
 class XianPostprocessor(ClassifierMixin, BaseEstimator):

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
-from metrifair.choices import check_known, check_switches, require
+from metrifair.checks import check_known, check_switches, require
 from metrifair.errors import DataError
 from metrifair.methods.inputs import (
     Floats,
@@ -25,7 +25,7 @@ from metrifair.methods.inputs import (
 )
 from metrifair.methods.logistic import ColumnScale, Logistic
 from metrifair.methods.mistreatment import CRITERIA, Mistreatment, mistreatment_fit, solve
-from metrifair.tables import Table
+from metrifair.problem.tables import Table
 
 
 class ZafarClassifier(TwoClasses, BaseEstimator):

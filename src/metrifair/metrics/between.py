@@ -12,7 +12,7 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.scores import Metric, Pair
-from metrifair.samples import Sides
+from metrifair.problem.samples import Sides
 
 Reduction = Literal["sum", "max", "all"]
 
@@ -30,7 +30,7 @@ def between(
 
     ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed.
 
-    >>> from metrifair.metrics.catalog import METRICS
+    >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
     >>> between(METRICS["energy"].plug_in, torch.tensor([0.0, 1.0, 1.0, 3.0]), [sides])
     tensor(1.5000)

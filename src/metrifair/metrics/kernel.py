@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.scores import Values, paired
 

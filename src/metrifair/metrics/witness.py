@@ -17,9 +17,9 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics import cdf
-from metrifair.metrics.catalog import facts
 from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, kernel_function
 from metrifair.metrics.order import block_weights
+from metrifair.metrics.registry import facts
 from metrifair.metrics.scores import Pair, Values, paired
 
 Floats = NDArray[np.float64]

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from metrifair.batches import Coverage, cut, layout, stratified_pass
-from metrifair.criteria import Criterion, criterion_named
 from metrifair.nn.given import check_below, check_lengths, class_count, codes_of, integer_cells, label_codes, numbers
-from metrifair.samples import Samples, joined, rows_by_cell
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.samples import Samples, joined, rows_by_cell
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.cells import Attribute, Cells, Contrast, Integers, compiled
-from metrifair.criteria import Criterion
 from metrifair.errors import DataError
-from metrifair.tables import UNKNOWN
+from metrifair.problem.cells import Attribute, Cells, Contrast, Integers, compiled
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.tables import UNKNOWN
 
 
 def integer_cells(criterion: Criterion, groups: Sequence[int], classes: int, contrast: Contrast = "pairs") -> Cells:

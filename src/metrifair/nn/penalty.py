@@ -10,14 +10,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.cells import Cells, Contrast, Integers
-from metrifair.choices import check_known, check_switches
-from metrifair.criteria import Criterion, criterion_named
+from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.catalog import MetricLike, facts
+from metrifair.metrics.registry import MetricLike, facts
 from metrifair.nn.given import check_below, check_lengths, class_count, codes_of, integer_cells, label_codes, numbers
-from metrifair.objective import penalty
-from metrifair.samples import Comparison, Sides, sides_of
+from metrifair.problem.cells import Cells, Contrast, Integers
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.samples import Comparison, Sides, sides_of
+from metrifair.training.objective import penalty
 
 
 class UnfairnessPenalty(torch.nn.Module):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from metrifair.findings import AuditRecord, Finding
 from metrifair.report.auditcurves import distribution_json, is_of, witness_json
 from metrifair.report.auditdecisions import decisions_json
 from metrifair.report.auditglossary import confidence_text, criterion_name, metric_words
@@ -14,6 +13,7 @@ from metrifair.report.auditwords import highlights, worst_first
 from metrifair.report.document import embedded_json
 from metrifair.report.drawable import Json, axis_json
 from metrifair.report.scales import axis, shown_number
+from metrifair.results import AuditRecord, Finding
 
 Item = TypeVar("Item")
 

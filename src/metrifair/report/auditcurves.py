@@ -7,12 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.errors import DataError
-from metrifair.findings import Distribution, Finding, WitnessCurve
-from metrifair.points import Curves
 from metrifair.report.auditglossary import metric_words
 from metrifair.report.distributions import Gap, check_curve, thinned, widest_gap
 from metrifair.report.drawable import Json, axis_json, curves_json, gap_json, grid_json, score_axis, short
 from metrifair.report.scales import axis, number_text
+from metrifair.results import Curves, Distribution, Finding, WitnessCurve
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160

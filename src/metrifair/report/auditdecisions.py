@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from metrifair.findings import Decisions, GroupRates
 from metrifair.report.drawable import Json
 from metrifair.report.scales import MISSING, number_text, percent_text, shown_number, strength_texts
+from metrifair.results import Decisions, GroupRates
 
 FOUR_FIFTHS = 0.8
 _ROUNDING = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits

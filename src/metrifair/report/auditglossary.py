@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from metrifair.findings import AuditRecord, Finding
+from metrifair.results import AuditRecord, Finding
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import Template
 
-from metrifair.findings import AuditRecord, Finding
 from metrifair.report.auditcontent import audit_content, columns
 from metrifair.report.auditglossary import audit_glossary, criterion_name, metric_words
 from metrifair.report.auditwords import facts, remarks, worst_first
@@ -16,6 +15,7 @@ from metrifair.report.page import frontier_head, frontier_part
 from metrifair.report.scales import MISSING, number_text
 from metrifair.report.view import FrontierView
 from metrifair.report.words import glossary
+from metrifair.results import AuditRecord, Finding
 
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _STATIC_ROWS = 25  # also the length of a page of the table, once the script runs

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from metrifair.certificates import dkw_radius
-from metrifair.findings import AuditRecord, Decisions, Finding, GroupRates, NoteKind
-from metrifair.points import Interval
 from metrifair.report.auditdecisions import FOUR_FIFTHS, is_below, is_open
 from metrifair.report.auditglossary import confidence_text, metric_words
 from metrifair.report.scales import number_text, percent_text, strength_texts
+from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Interval, NoteKind
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
     "labels": "Which label is positive",
@@ -178,7 +177,7 @@ def _where(finding: Finding) -> str:
 def remarks(record: AuditRecord) -> tuple[tuple[NoteKind, str, tuple[str, ...]], ...]:
     """Notes by kind, the ones to heed first: kind, heading, texts.
 
-    >>> from metrifair.findings import Note
+    >>> from metrifair.results import Note
     >>> remarks(AuditRecord(9, 0, (0, 1), 0.95, [], notes=[Note("weights", "x"), Note("small", "y")]))
     (('small', 'Small groups', ('y',)), ('weights', 'Weights', ('x',)))
     """

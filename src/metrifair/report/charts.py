@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.errors import DataError
-from metrifair.points import Point
 from metrifair.report.distributions import check_curves, widest_gap
 from metrifair.report.saving import save
 from metrifair.report.scales import figure_text, strength_texts
 from metrifair.report.view import FrontierView, figure_lines, front_line, frontier_axes
+from metrifair.results import Point
 
 if TYPE_CHECKING:
     from altair import HConcatChart, LayerChart, TopLevelMixin
@@ -77,7 +77,7 @@ def distribution_chart(view: FrontierView, strength: float) -> HConcatChart:
 
     Examples
     --------
-    >>> from metrifair.points import Curves
+    >>> from metrifair.results import Curves
     >>> curves = Curves([0, 1], {"a": [1, 1], "b": [1, 1]}, {"a": [0, 1], "b": [0.5, 1]})
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4)], curves={0: curves}, groups=("a", "b"))
     >>> len(distribution_chart(view, 0).hconcat)

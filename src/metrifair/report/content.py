@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metrifair.points import Point
 from metrifair.report.distributions import check_curves, thinned
 from metrifair.report.drawable import Json, axis_json, curves_json, score_axis, scores_kept, short
 from metrifair.report.scales import figure_text
 from metrifair.report.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
 from metrifair.report.words import highlights, summary
+from metrifair.results import Point
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str, Json]:
     """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
 
-    >>> from metrifair.points import Point
+    >>> from metrifair.results import Point
     >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
     >>> content["title"], content["start"], content["summary"][0]
     ('Loans', 0, 'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.')

@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import isfinite
 
 from metrifair.errors import DataError
-from metrifair.points import Curves
 from metrifair.report.scales import number_text, percent_text
+from metrifair.results import Curves
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from metrifair.points import Curves
 from metrifair.report.distributions import Gap, widest_gap
 from metrifair.report.scales import Axis, axis, number_text
+from metrifair.results import Curves
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 

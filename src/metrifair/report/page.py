@@ -20,7 +20,7 @@ def frontier_html(view: FrontierView) -> str:
 
     Examples
     --------
-    >>> from metrifair.points import Point
+    >>> from metrifair.results import Point
     >>> page = frontier_html(FrontierView([Point(0, 0, 0.9, 0.4)], title="<script>alert(1)</script>"))
     >>> "alert(1)" in page, "<script>alert(1)" in page
     (True, False)

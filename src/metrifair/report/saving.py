@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from metrifair.errors import DataError
-from metrifair.writing import replace_file
+from metrifair.files import replace_file
 
 
 def save(path: str | os.PathLike[str], content: bytes) -> Path:

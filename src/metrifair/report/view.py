@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.points import Curves, Interval, Point, pareto
 from metrifair.report.scales import MISSING, Axis, axis, figure_text, strength_texts
+from metrifair.results import Curves, Interval, Point, pareto
 
 _NAMES = {
     "strength": "Strength",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from metrifair.points import Point
 from metrifair.report.scales import figure_text, percent_text
 from metrifair.report.view import FrontierView
+from metrifair.results import Point
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.cells import Attribute, Contrast, Strata, compiled, overlapping_strata, separate_strata
-from metrifair.choices import check_known
-from metrifair.criteria import Criterion
+from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
-from metrifair.fitting import Scheme
+from metrifair.problem.cells import Attribute, Contrast, Strata, compiled, overlapping_strata, separate_strata
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.problem import Scheme
 from metrifair.saving.modelfile import Json
 from metrifair.saving.plain import LARGEST_WHOLE, Fields, plain, scalar_of, value_of
 

@@ -10,7 +10,7 @@ from typing import cast, get_args
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.encoding.coders import Coder, Levels, Numbers
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.encoding.kinds import Kind

@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.choices import check_known
-from metrifair.criteria import criterion_named
+from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
-from metrifair.fitting import Scheme, check_settings
-from metrifair.metrics.catalog import METRICS
+from metrifair.estimators.settings import check_settings
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.problem import Scheme
+from metrifair.problem.tasks import REGRESSION_LOSSES
 from metrifair.saving.codebook import classes_meta, classes_of, scheme_meta, scheme_of
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.saving.plain import Arrays, Fields, plain, value_of
 from metrifair.saving.requests import requests_meta, restore_requests
 from metrifair.saving.streamstate import Setting, learner_parts, restored_learner
 from metrifair.saving.weights import given, predictor_parts, restored_predictor
-from metrifair.tasks import REGRESSION_LOSSES
 
 _FIELDS = (
     "kind",

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.criteria import Criterion
 from metrifair.saving.modelfile import Json
 
 Scalar: TypeAlias = bool | int | float | str

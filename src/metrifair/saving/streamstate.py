@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.batches import Coverage
-from metrifair.choices import check_known
-from metrifair.criteria import Criterion
+from metrifair.checks import check_known
 from metrifair.errors import ModelFileError
-from metrifair.metrics.catalog import METRICS
-from metrifair.models import Model, Parameters
-from metrifair.objective import Objective
-from metrifair.online import Learner, Moments
-from metrifair.samples import Comparison, Samples
+from metrifair.metrics.registry import METRICS
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.saving.modelfile import Json
 from metrifair.saving.plain import Arrays, Fields, plain
-from metrifair.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+from metrifair.training.models import Model, Parameters
+from metrifair.training.objective import Objective
+from metrifair.training.online import Learner, Moments
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
 _SAMPLES = ("x", "y", "cell", "weight")

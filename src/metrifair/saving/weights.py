@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.models import Model, Network, StackedModule
 from metrifair.saving.modelfile import Json
 from metrifair.saving.plain import Arrays, Fields
 from metrifair.training import Predictor, Scaling
+from metrifair.training.models import Model, Network, StackedModule
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from metrifair.findings import few_text
+from metrifair.results import few_text
 from metrifair.tradeoff.evaluation import HeldOut, distances_of
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200

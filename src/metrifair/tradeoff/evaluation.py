@@ -14,16 +14,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.cells import Cells
 from metrifair.certificates import dkw_radius
-from metrifair.criteria import scores
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.between import between
-from metrifair.metrics.catalog import measured
-from metrifair.points import Curves, Interval, Point
-from metrifair.samples import Sides, sides_of
-from metrifair.tables import Groups, Table
-from metrifair.tasks import BINARY, MULTICLASS, regression
+from metrifair.metrics.registry import measured
+from metrifair.problem.cells import Cells
+from metrifair.problem.criteria import scores
+from metrifair.problem.samples import Sides, sides_of
+from metrifair.problem.tables import Groups, Table
+from metrifair.problem.tasks import BINARY, MULTICLASS, regression
+from metrifair.results import Curves, Interval, Point
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95

@@ -16,13 +16,12 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.cells import Contrast
-from metrifair.choices import check_known
-from metrifair.criteria import Criterion, criterion_named
+from metrifair.checks import check_known, is_whole
 from metrifair.errors import DataError
-from metrifair.fitting import is_whole
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.tables import Table
 from metrifair.report.words import floor_note
-from metrifair.tables import Table
 from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
 from metrifair.tradeoff.choosing import FRONTIER, Frontier, frontier_from
 from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of

@@ -12,12 +12,12 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from metrifair.cells import Cells, Contrast, compiled
-from metrifair.criteria import Criterion
+from metrifair.checks import is_number
 from metrifair.errors import DataError
-from metrifair.fitting import is_number
 from metrifair.metrics.scores import array_of
-from metrifair.tables import (
+from metrifair.problem.cells import Cells, Contrast, compiled
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.tables import (
     Groups,
     Table,
     codes,

@@ -18,11 +18,11 @@ from sklearn.base import clone
 from metrifair.boosting import keeping as boosters
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
-from metrifair.points import Curves, Interval, Point
-from metrifair.processes import spread
+from metrifair.parallel import spread
+from metrifair.problem.tables import Table, columns, renumbered
+from metrifair.results import Curves, Interval, Point
 from metrifair.saving.keeping import KIND, rebuilt, to_parts
 from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
-from metrifair.tables import Table, columns, renumbered
 from metrifair.tradeoff.holdout import rows_of
 from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from metrifair.batches.dealing import Dealer, stratified_dealer
-from metrifair.models import Model, stacked
-from metrifair.objective import Objective
+from metrifair.problem.samples import Samples
 from metrifair.progress import Progress
-from metrifair.samples import Samples
+from metrifair.training.models import Model, stacked
+from metrifair.training.objective import Objective
 from metrifair.training.results import Trained
 from metrifair.training.scaling import Scaling, scaling_of
 from metrifair.training.stack import Stack, recorded, stack_at_start

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.models import Model, member
+from metrifair.training.models import Model, member
 from metrifair.training.scaling import Scaling
 
 _ROWS_AT_ONCE = 65_536

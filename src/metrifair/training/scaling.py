@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.samples import Samples
+from metrifair.problem.samples import Samples
 
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROUNDING = 1e-13  # a spread that is this part of the mean, or less, is none

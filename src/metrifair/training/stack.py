@@ -13,10 +13,10 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from metrifair.descent import Adam
-from metrifair.models import Model
-from metrifair.objective import Objective
-from metrifair.samples import Batch, Samples, Sides
+from metrifair.problem.samples import Batch, Samples, Sides
+from metrifair.training.adam import Adam
+from metrifair.training.models import Model
+from metrifair.training.objective import Objective
 from metrifair.training.scaling import Scaling, in_units
 
 Step: TypeAlias = Callable[[Tensor, Tensor], None]

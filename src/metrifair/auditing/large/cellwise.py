@@ -25,7 +25,7 @@ from metrifair.auditing.remarks import (
     parity_notes,
     small_notes,
 )
-from metrifair.findings import Decisions, Distribution, Finding, Note
+from metrifair.results import Decisions, Distribution, Finding, Note
 
 _SAMPLE = 100_000  # rows that stand for all of them where a correlation is looked at
 _WEIGHTED = (

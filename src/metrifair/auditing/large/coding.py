@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.inputs import MOST_LEVELS, too_many_groups
 from metrifair.auditing.large.grids import Floats
 from metrifair.auditing.reading import MISSING
-from metrifair.choices import require
+from metrifair.checks import require
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from metrifair.auditing.large.brackets import SUMS, Bounds, Sides, bounds, exact
 from metrifair.auditing.large.counting import Bins, Booleans, Pass, counted, held, joined, recounted
 from metrifair.auditing.large.grids import Floats, Scale, grid_of
 from metrifair.auditing.large.steps import Steps
-from metrifair.choices import check_known
-from metrifair.points import Interval
+from metrifair.checks import check_known
+from metrifair.results import Interval
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 """Metrics that counts in bins bound; MMD needs all pairs of scores."""

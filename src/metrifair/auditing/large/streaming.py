@@ -32,13 +32,12 @@ from metrifair.auditing.large.counting import Bins
 from metrifair.auditing.large.passes import METRICS, Measured, Result, Survey, measured
 from metrifair.auditing.large.rows import Rows
 from metrifair.auditing.remarks import summary_of
-from metrifair.cells import Attribute
 from metrifair.certificates import certified_distance
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.findings import AuditRecord, Finding
-from metrifair.points import Interval
+from metrifair.problem.cells import Attribute
 from metrifair.report.auditwords import REST
+from metrifair.results import AuditRecord, Finding, Interval
 
 
 class Pairing(NamedTuple):

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.tables import Table
 from metrifair.saving.encoders import encoder_meta, encoder_of
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, read, under, write
 from metrifair.saving.plain import Fields
-from metrifair.tables import Table
 
 TABLE_MODEL = "table model"
 

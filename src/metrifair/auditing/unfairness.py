@@ -9,16 +9,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.cells import Cells, Contrast, compiled
-from metrifair.choices import check_known, check_switches
-from metrifair.criteria import Criterion, criterion_named, scores
+from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.between import between
-from metrifair.metrics.catalog import MetricLike, acts_on_vectors, measured
+from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
 from metrifair.metrics.scores import array_of
-from metrifair.samples import Sides, sides_of
-from metrifair.tables import Table, codes, columns, group_codes, levels, same_length, same_rows, stratum_codes
-from metrifair.tasks import BINARY, MULTICLASS, Task, regression
+from metrifair.problem.cells import Cells, Contrast, compiled
+from metrifair.problem.criteria import Criterion, criterion_named, scores
+from metrifair.problem.samples import Sides, sides_of
+from metrifair.problem.tables import Table, codes, columns, group_codes, levels, same_length, same_rows, stratum_codes
+from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression
 
 
 def unfairness(

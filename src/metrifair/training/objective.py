@@ -9,11 +9,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from metrifair.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
 from metrifair.metrics.between import between
-from metrifair.metrics.catalog import MetricLike, trained, trained_on_vectors
-from metrifair.samples import Batch, Comparison, Sides
-from metrifair.tasks import Task
+from metrifair.metrics.registry import MetricLike, trained, trained_on_vectors
+from metrifair.problem.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
+from metrifair.problem.samples import Batch, Comparison, Sides
+from metrifair.problem.tasks import Task
 
 
 class Terms(NamedTuple):
@@ -31,8 +31,8 @@ class Objective:
     is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
 
     >>> from metrifair.batches import whole
-    >>> from metrifair.samples import Samples
-    >>> from metrifair.tasks import regression
+    >>> from metrifair.problem.samples import Samples
+    >>> from metrifair.problem.tasks import regression
     >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
     >>> objective = Objective(regression(), groups, unbiased=False)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 
 _SMALLEST_PROBABILITY = 1e-12  # so that a prediction of 0 or 1 has a finite output
 

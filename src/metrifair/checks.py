@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import secrets
 from collections.abc import Iterable
+from math import isfinite
+from numbers import Integral, Real
 from types import ModuleType
+from typing import Any
 
 from metrifair.errors import DataError, MissingExtra
 
@@ -55,3 +59,33 @@ def require(module: str, *, extra: str, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(f'{purpose} needs {module}: pip install "metrifair[{extra}]"') from error
+
+
+def is_number(value: object) -> bool:
+    """True for a finite number of any kind; a boolean is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def is_whole(value: object, *, least: int = 1) -> bool:
+    """True for an integer from there upwards."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, Integral) and int(value) >= least
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that an integer is, or one drawn from a NumPy generator or from nowhere."""
+    most = 2**31 - 1
+    if random_state is None:
+        return secrets.randbelow(most)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    for draw in ("integers", "randint"):  # Generator and RandomState, without importing NumPy
+        if hasattr(random_state, draw):
+            return int(getattr(random_state, draw)(most))
+    raise DataError(f"random_state must be None, an integer or a NumPy generator, got {random_state!r}")

@@ -12,9 +12,17 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.cells import Attribute, Booleans, Integers, Strata, overlapping_strata, separate_strata, stratum_of
-from metrifair.choices import check_known, require
+from metrifair.checks import check_known, require
 from metrifair.errors import DataError
+from metrifair.problem.cells import (
+    Attribute,
+    Booleans,
+    Integers,
+    Strata,
+    overlapping_strata,
+    separate_strata,
+    stratum_of,
+)
 
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.choices import check_known
-from metrifair.criteria import Criterion
+from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.samples import Comparison
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.samples import Comparison
 
 Integers: TypeAlias = NDArray[np.int64]
 Booleans: TypeAlias = NDArray[np.bool_]
@@ -83,7 +83,7 @@ def _sets(criterion: Criterion, classes: Sequence[object], positive: int) -> Str
 class Cells:
     """A criterion compiled with attributes and strata: who is in which cell, and which cells are compared.
 
-    >>> from metrifair.criteria import EQUAL_OPPORTUNITY
+    >>> from metrifair.problem.criteria import EQUAL_OPPORTUNITY
     >>> cells = compiled(EQUAL_OPPORTUNITY, [Attribute("sex", ("f", "m"))], classes=("no", "yes"))
     >>> [str(comparison) for comparison in cells.comparisons]
     ["sex 'f' against 'm', y = yes"]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.metrics import cdf
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
 from metrifair.metrics.scores import Metric, Pair, Values, paired, result

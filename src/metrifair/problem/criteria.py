@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.choices import check_known
+from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.tasks import Task
+from metrifair.problem.tasks import Task
 
 ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (prediction, y) -> score

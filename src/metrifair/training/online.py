@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from metrifair.batches import Coverage, cut
-from metrifair.descent import Adam
 from metrifair.errors import Diverged, TooFewSamples
-from metrifair.models import Model, stacked
-from metrifair.objective import Objective
-from metrifair.samples import Batch, Samples, joined
+from metrifair.problem.samples import Batch, Samples, joined
 from metrifair.training import Predictor, Scaling, spread_or_one
+from metrifair.training.adam import Adam
+from metrifair.training.models import Model, stacked
+from metrifair.training.objective import Objective
 
 
 class Moments(NamedTuple):
@@ -56,9 +56,9 @@ class Learner:
     The state is the parameters, their moments, the features' running moments and the samples that wait. How the
     stream was cut into chunks leaves no trace in it.
 
-    >>> from metrifair.models import Network
-    >>> from metrifair.samples import Comparison
-    >>> from metrifair.tasks import BINARY
+    >>> from metrifair.training.models import Network
+    >>> from metrifair.problem.samples import Comparison
+    >>> from metrifair.problem.tasks import BINARY
     >>> groups = (Comparison((0,), (1,)),)
     >>> learner = Learner(Network(1), Objective(BINARY, groups), Coverage(groups, size=4), strength=1.0)
     >>> chunk = Samples(torch.rand(11, 1), torch.ones(11), torch.arange(11) % 2, torch.ones(11))

@@ -1,0 +1,131 @@
+"""From a table, labels and groups to what training takes: the part that all estimators share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+
+from metrifair.checks import check_known, check_switches, is_number, is_whole
+from metrifair.errors import DataError
+from metrifair.metrics.registry import MetricLike
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.problem import Scheme
+from metrifair.problem.tasks import Task
+from metrifair.training import Schedule
+from metrifair.training.models import Model, Network, StackedModule
+from metrifair.training.objective import Objective
+
+_PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, so that each equals a fit of its own
+
+
+class Aim(Protocol):
+    """The parameters that say what is to be fair, and how much: those of every fair estimator."""
+
+    strength: float
+    criterion: str | Criterion
+    metric: MetricLike
+    unbiased: bool
+    compare: Compare
+    contrast: Contrast
+    intersectional: bool
+
+
+class Settings(Aim, Protocol):
+    """All parameters of an estimator that fitting reads."""
+
+    model: str | torch.nn.Module
+    hidden: Sequence[int]
+    batch_size: int | Literal["auto"]
+    epochs: int | Literal["auto"]
+    learning_rate: float
+    learning_rate_decay: float
+    weight_decay: float
+    standardize: bool
+    device: str
+    random_state: Any
+    verbose: bool
+
+
+def _several_whole(value: object) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) and all(is_whole(units) for units in value)
+
+
+_RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "strength": ("a finite number from 0 upwards", lambda value: is_number(value) and value >= 0),
+    "learning_rate": ("a positive number", lambda value: is_number(value) and value > 0),
+    "learning_rate_decay": ("a number above 0, at most 1", lambda value: is_number(value) and 0 < value <= 1),
+    "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
+    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or is_whole(value)),
+    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or is_whole(value)),
+    "hidden": ("a list of whole numbers from 1 upwards", _several_whole),
+    "verbose": ("True or False", lambda value: isinstance(value, (bool, int, np.integer))),  # scikit-learn has numbers
+}
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise a DataError that names the first parameter out of its range."""
+    for name in _RANGES:
+        check_range(name, getattr(settings, name))
+    check_switches(**{name: getattr(settings, name) for name in ("unbiased", "intersectional", "standardize")})
+    check_known("compare", settings.compare, ("prediction", "output"))
+
+
+def check_range(name: str, value: object) -> None:
+    """Raise a DataError where the value of a parameter is out of its range."""
+    wanted, allows = _RANGES[name]
+    if not allows(value):
+        raise DataError(f"{name} must be {wanted}, got {value!r}")
+
+
+def objective_for(settings: Settings, scheme: Scheme, task: Task) -> Objective:
+    """The objective."""
+    return Objective(
+        task,
+        scheme.comparisons,
+        scheme.criterion,
+        settings.metric,
+        unbiased=settings.unbiased,
+        compare=settings.compare,
+        generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
+    )
+
+
+def model_for(settings: Settings, features: int, outputs: int) -> Model:
+    """The network that ``model`` and ``hidden`` describe."""
+    if isinstance(settings.model, torch.nn.Module):
+        return StackedModule(settings.model, outputs)
+    check_known("model", settings.model, ("linear", "mlp"), otherwise="a torch.nn.Module")
+    return Network(features, tuple(settings.hidden) if settings.model == "mlp" else (), outputs)
+
+
+def schedule_for(settings: Settings, samples: int) -> Schedule:
+    """Batch size and epochs for so many samples, where they are left to us; docs/defaults.md says why these.
+
+    Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
+    steps; a network, which may overfit, 60 passes, but not fewer than 100 steps nor many more than 1,000.
+    """
+    size = settings.batch_size
+    if size == "auto":
+        size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
+    per_epoch = max(1, samples // size)
+    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 100, 1_000))
+    epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
+    return Schedule(size, epochs, settings.learning_rate, settings.learning_rate_decay, settings.weight_decay)
+
+
+def device_of(device: str) -> torch.device:
+    """The device of that name; ``"auto"`` is a CUDA device where there is one."""
+    there = torch.cuda.is_available()
+    if device == "auto":
+        return torch.device("cuda" if there else "cpu")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise DataError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from error
+    if found.type == "cuda" and not there:
+        raise DataError(f"device={device!r} asks for CUDA, which this machine or this torch does not have; use 'auto'")
+    return found
