@@ -14,8 +14,8 @@ from experiments.printed import METHODS
 from experiments.settings import DATA
 from experiments.tables import Curve, Table, html, markdown
 from metrifair.checks import require
-from metrifair.report.markup import Markup, element, joined
-from metrifair.report.saving import save
+from metrifair.files import write_file
+from metrifair.report.html import Markup, element, joined
 
 # Okabe and Ito's colours, told apart in all common kinds of colour blindness.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -130,14 +130,14 @@ def write_report(
     pictures = {caption: _svg(chart) for caption, chart in charts.items()}
     files = {caption: f"{name}-{at}.svg" for at, caption in enumerate(pictures, 1)}
     for caption, picture in pictures.items():
-        save(folder / files[caption], picture)
+        write_file(folder / files[caption], picture)
     if page:
-        save(folder / f"{name}.html", _page(title, notes, tables, pictures).encode())
+        write_file(folder / f"{name}.html", _page(title, notes, tables, pictures).encode())
     lines = [f"# {title}", "", *(f"**{note}**\n" if note == SKETCH else f"{note}\n" for note in notes)]
     for caption, table in tables.items():
         lines += [f"## {caption}", "", markdown(table), ""]
     lines += [f"![{caption}]({files[caption]})\n" for caption in pictures]
-    save(folder / f"{name}.md", "\n".join(lines).encode())
+    write_file(folder / f"{name}.md", "\n".join(lines).encode())
 
 
 def _svg(chart: Any) -> bytes:

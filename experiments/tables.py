@@ -12,7 +12,7 @@ from experiments.judging import exact, trapezoid
 from experiments.printed import LABELS_ONLY, METHODS, Printed, printed
 from experiments.rows import Row
 from experiments.settings import CLASSIFICATION, DATA, REGRESSION
-from metrifair.report.markup import Markup, element
+from metrifair.report.html import Markup, element
 
 Table = Sequence[Sequence[str]]  # the heading first
 FULL = 10  # seeds of a whole run; a mean of fewer says so

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from metrifair.report.scales import figure_text, percent_text
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.numbers import figure_text, percent_text
 from metrifair.results import Point
+
+UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,68 @@
-"""A view as plain JSON values: all numbers and texts of the page, so that its script only places them."""
+"""The report on a frontier as one HTML file: all its numbers and texts as JSON, which its script only places."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metrifair.report.distributions import check_curves, thinned
-from metrifair.report.drawable import Json, axis_json, curves_json, score_axis, scores_kept, short
-from metrifair.report.scales import figure_text
-from metrifair.report.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
-from metrifair.report.words import highlights, summary
+from metrifair.report.charts import (
+    Json,
+    axis_json,
+    check_curve,
+    curves_json,
+    score_axis,
+    scores_kept,
+    short,
+    thinned,
+)
+from metrifair.report.frontier.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
+from metrifair.report.frontier.words import UNSCRIPTED, glossary, highlights, summary
+from metrifair.report.html import Markup, Section, document, element, joined, resource
+from metrifair.report.numbers import figure_text
 from metrifair.results import Point
+
+
+def frontier_html(view: FrontierView) -> str:
+    r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
+
+    Examples
+    --------
+    >>> page = frontier_html(FrontierView([Point(0, 0, 0.9, 0.4)], title="<script>alert(1)</script>"))
+    >>> "alert(1)" in page, "<script>alert(1)" in page
+    (True, False)
+    """
+    return document(
+        title=view.title,
+        about="accuracy and fairness",
+        head=frontier_head(view),
+        unscripted=UNSCRIPTED,
+        sections=[frontier_section(view)],
+        words=glossary(view),
+    )
+
+
+def frontier_head(view: FrontierView) -> Markup:
+    """What was found, in words: the summary and the notes."""
+    return joined(
+        element("p", " ".join(summary(view)), id="summary", class_="summary"),
+        element("ul", *(element("li", note) for note in view.notes), id="notes", class_="notes"),
+    )
+
+
+def frontier_section(view: FrontierView, *, most_numbers: int = 120_000) -> Section:
+    """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
+    content = page_content(view, most_numbers=most_numbers)
+    return Section(Markup(resource("frontier.html")), "data", content, ("frontier.js", "panels.js"))
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str, Json]:
     """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
 
-    >>> from metrifair.results import Point
     >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
     >>> content["title"], content["start"], content["summary"][0]
     ('Loans', 0, 'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.')
     """
-    check_curves(view.curves)
+    for strength, curves in view.curves.items():
+        check_curve(curves, f"at strength {strength!r}")
     at = {row.strength: number for number, row in enumerate(view.rows)}
     return {
         "title": view.title,

@@ -8,8 +8,9 @@ import pytest
 from frontiers import demo_view, point_of, strengths_of
 
 from metrifair.errors import DataError
-from metrifair.report.scales import axis, figure_text, strength_texts
-from metrifair.report.view import FrontierView, figure_lines, front_line, frontier_axes
+from metrifair.report.charts import axis
+from metrifair.report.frontier.view import FrontierView, figure_lines, front_line, frontier_axes
+from metrifair.report.numbers import figure_text, strength_texts
 from metrifair.results import Interval, Point, area, pareto
 
 

@@ -15,9 +15,9 @@ from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
 from metrifair.errors import DataError
-from metrifair.report.document import embedded_json
-from metrifair.report.page import frontier_html, write_html
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.page import frontier_html
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import embedded_json, write_html
 from metrifair.results import Curves, Point
 
 VIEWS = {
@@ -163,6 +163,10 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path):
     assert str(told.value) == (
         f"cannot write {missing}: the folder {missing.parent} does not exist; create it, or name another path"
     )
+    with pytest.raises(
+        DataError, match=r"cannot write /proc/r\.html: this folder takes no files; name a path that can"
+    ):
+        write_html("/proc/r.html", "x")  # the folder is there
     with pytest.raises(DataError, match=re.escape(f"cannot write {tmp_path}: ")):
         write_html(tmp_path, "x")
     (tmp_path / "file").touch()

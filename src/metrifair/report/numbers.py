@@ -1,25 +1,14 @@
-"""Numbers as people read them: figures and strengths as text, axes with round ticks."""
+"""Numbers as people read them: figures, shares and strengths as text."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 MISSING = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""
 
-_MINUS = "\N{MINUS SIGN}"
-_ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What an axis covers and where its ticks stand."""
-
-    low: float
-    high: float
-    ticks: tuple[tuple[float, str], ...]  # position, text
+MINUS = "\N{MINUS SIGN}"
 
 
 def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
@@ -37,7 +26,7 @@ def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -
     else:
         text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before zero
     text = f"+{text}" if signed and value > 0 and text.strip("0.") else text
-    return text.replace("-", _MINUS)
+    return text.replace("-", MINUS)
 
 
 def number_text(value: float | None) -> str:
@@ -53,11 +42,11 @@ def number_text(value: float | None) -> str:
     # By the digits that are shown, so that the text of the shown number is the same text.
     if value and not 1e-4 <= abs(float(f"{value:.3g}")) < 1e5:
         mantissa, exponent = f"{value:.2e}".split("e")
-        return f"{mantissa}e{int(exponent)}".replace("-", _MINUS)
+        return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
     size = abs(float(f"{value:.4g}"))
     decimals = 3 if size < 10 else max(0, 3 - math.floor(math.log10(size)))
     decimals += bool(0 < abs(float(f"{value:.4f}")) < 0.001)
-    return f"{value + 0.0:.{decimals}f}".replace("-", _MINUS)
+    return f"{value + 0.0:.{decimals}f}".replace("-", MINUS)
 
 
 def shown_number(value: float | None) -> float | None:
@@ -67,7 +56,7 @@ def shown_number(value: float | None) -> float | None:
     (0.062, '0.062', None)
     """
     text = number_text(value)
-    return None if text == MISSING else float(text.replace(_MINUS, "-"))
+    return None if text == MISSING else float(text.replace(MINUS, "-"))
 
 
 def percent_text(share: float) -> str:
@@ -102,49 +91,7 @@ def _significant(value: float, digits: int) -> str:
     if 1e-4 <= abs(value) < 1e6:
         decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
         text = f"{value:.{decimals}f}"
-        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", _MINUS)
+        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{shown}e{int(exponent)}".replace("-", _MINUS)
-
-
-def axis(
-    values: Sequence[float],
-    *,
-    from_zero: bool = False,
-    top: float = math.inf,
-    count: int = 6,
-    least_span: float = 0.01,
-) -> Axis:
-    """An axis that holds all values with a little air around them, and about ``count`` round ticks inside.
-
-    ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond; ``least_span`` is its least width.
-
-    >>> axis([0.1, 0.31], from_zero=True).ticks
-    ((0.0, '0.0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
-    >>> axis([0.7, 1.0], top=1.0).high
-    1.0
-    """
-    least, most = (0.0 if from_zero else min(values)), max(values)
-    # One value, or equal ones, still need a width.
-    span = max(most - least, least_span, 1e-6 * abs(most)) or 1.0
-    air = 0.06 * span + (span - (most - least)) / (1 if from_zero else 2)
-    low, high = (least if from_zero else least - air), max(min(most + air, top), most)
-    step = _round_step((high - low) / count)
-    return Axis(low, high, tuple(_ticks(low, high, step)))
-
-
-def _round_step(rough: float) -> float:
-    power: float = 10.0 ** math.floor(math.log10(rough))
-    return next(power * step for step in _ROUND_STEPS if power * step >= rough * (1 - 1e-9))
-
-
-def _ticks(low: float, high: float, step: float) -> Iterable[tuple[float, str]]:
-    slack = 1e-9 * step
-    numbers = range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1)
-    if not 1e-6 < step < 1e5:
-        values = [number * step for number in numbers]
-        return zip(values, strength_texts(values), strict=True)
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    values = [round(number * step, decimals + 3) for number in numbers]
-    return ((value, f"{value:.{decimals}f}".replace("-", _MINUS)) for value in values)
+    return f"{shown}e{int(exponent)}".replace("-", MINUS)

@@ -10,7 +10,8 @@ from statistics import fmean
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.report.scales import MISSING, Axis, axis, figure_text, strength_texts
+from metrifair.report.charts import Axis, axis
+from metrifair.report.numbers import MISSING, figure_text, strength_texts
 from metrifair.results import Curves, Interval, Point, pareto
 
 _NAMES = {
