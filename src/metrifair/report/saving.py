@@ -34,10 +34,14 @@ def save(path: str | os.PathLike[str], content: bytes) -> Path:
         raise DataError(f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as report.html")
     try:
         replace_file(target, content)
-    except FileNotFoundError as error:
-        raise DataError(
-            f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
-        ) from error
     except OSError as error:
+        if not target.parent.exists():  # /proc, too, says that there is no such file
+            raise DataError(
+                f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
+            ) from error
+        if isinstance(error, FileNotFoundError):
+            raise DataError(
+                f"cannot write {target}: no file can be put into the folder {target.parent}; name another path"
+            ) from error
         raise DataError(f"cannot write {target}: {error.strerror or error}; name a path that can be written") from error
     return target
