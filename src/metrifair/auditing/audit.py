@@ -17,14 +17,14 @@ from metrifair.auditing.inputs import given
 from metrifair.auditing.remarks import worst_of
 from metrifair.checks import check_switches, seed_of
 from metrifair.errors import DataError
+from metrifair.files import write_file
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Backend, Table
 from metrifair.report.auditpage import audit_html
-from metrifair.report.page import write_html
-from metrifair.report.saving import save
-from metrifair.report.scales import figure_text
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import write_html
+from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
 
 
@@ -97,7 +97,7 @@ class Audit:
         """
         text = json_of(self.record)
         if path is not None:
-            save(path, text.encode())
+            write_file(path, text.encode())
         return text
 
     def to_html(

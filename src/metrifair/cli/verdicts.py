@@ -12,7 +12,7 @@ from metrifair.cli.parameters import Limit, as_options
 from metrifair.cli.terminal import decimals, printable, show_table
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS
-from metrifair.report.scales import number_text
+from metrifair.report.numbers import number_text
 from metrifair.results import AuditRecord, Decisions, Finding, Interval
 
 _SHOWN = 12  # comparisons in the table on the terminal

@@ -15,9 +15,10 @@ from metrifair.certificates import dkw_radius
 from metrifair.checks import check_known, check_switches, is_number
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.charts import frontier_chart, save_picture
-from metrifair.report.page import frontier_html, write_html
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.page import frontier_html
+from metrifair.report.frontier.picture import frontier_chart, save_picture
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import write_html
 from metrifair.results import Curves, Point, area, pareto
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.tradeoff.sweep import Job, Outcome, model_of, outcome_from, parts_of, point_from, record_of

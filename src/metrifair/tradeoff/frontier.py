@@ -21,7 +21,7 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.tables import Table
-from metrifair.report.words import floor_note
+from metrifair.report.frontier.words import floor_note
 from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
 from metrifair.tradeoff.choosing import FRONTIER, Frontier, frontier_from
 from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of
