@@ -112,4 +112,5 @@ def tied(losses: Tensor, loss: str, size: float) -> Tensor:
     off = slope * size + (-log(_SMALLEST_PROBABILITY) if loss == "log_loss" else distinct)
     apart = distinct.diff() > _ROUNDINGS * torch.finfo(losses.dtype).eps * off[1:]
     first = torch.cat([torch.ones(1, dtype=torch.bool), apart])
-    return distinct[first][first.cumsum(0) - 1][place]
+    merged: Tensor = distinct[first][first.cumsum(0) - 1]
+    return merged[place]
