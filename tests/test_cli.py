@@ -73,7 +73,7 @@ finally:
 """
 
 
-COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reproduce")
+COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,6 @@ COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reprod
         *([command, "--help"] for command in COMMANDS),
         ["demo", "--seeds", "0"],
         ["audit", "x.csv", "--score", "p", "--group", "g", "--fail-above", "0"],
-        ["reproduce", "0"],
     ],
 )
 def test_help_and_refusals_import_nothing_heavy(arguments: list[str]) -> None:

@@ -13,8 +13,14 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Cells
 from metrifair.problem.criteria import Criterion, scores
 from metrifair.problem.samples import Sides, sides_of
-from metrifair.problem.tables import Table, array_of, codes, columns, levels
-from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression
+from metrifair.problem.tables import (
+    Table,
+    array_of,
+    codes,
+    columns,
+    levels,
+)
+from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression, tied
 
 
 def scores_of(
@@ -31,7 +37,10 @@ def scores_of(
     y = torch.zeros(len(prediction)) if labels is None else torch.as_tensor(labels)
     if loss == "log_loss" and classes:
         y = _log_loss_labels(y, classes, positive, prediction)
-    return scores(criterion, task, task.output(prediction), y)
+    found = scores(criterion, task, task.output(prediction), y)
+    if criterion.score != "loss":
+        return found
+    return tied(found, loss or "", max(1.0, float(prediction.abs().max()), float(y.abs().max())))
 
 
 def predictions_of(y_pred: Table) -> Tensor:

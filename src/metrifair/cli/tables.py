@@ -14,7 +14,7 @@ import click
 import polars as pl
 
 from metrifair.cli.parameters import STANDARD_OUTPUT
-from metrifair.report.saving import save
+from metrifair.files import write_file
 
 _FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
@@ -49,7 +49,7 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     if path == STANDARD_OUTPUT:
         click.echo(WRITERS[".csv"](frame), nl=False)
         return
-    save(path, WRITERS[path.suffix.lower()](frame))
+    write_file(path, WRITERS[path.suffix.lower()](frame))
 
 
 def write_json(content: Any, path: Path) -> None:
@@ -62,7 +62,7 @@ def write_text(text: str, path: Path) -> None:
     if path == STANDARD_OUTPUT:
         click.echo(text)
         return
-    save(path, f"{text}\n".encode())
+    write_file(path, f"{text}\n".encode())
 
 
 def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:

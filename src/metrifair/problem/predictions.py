@@ -10,7 +10,7 @@ from metrifair.errors import DataError
 from metrifair.problem.criteria import Criterion, scores
 from metrifair.problem.problem import Floats, Problem
 from metrifair.problem.tables import Table, array_of, columns
-from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression
+from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression, tied
 
 _ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
@@ -83,4 +83,8 @@ def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, los
             raise DataError(
                 f"log_loss needs one probability for each label, got {counted} for the labels {list(classes)}"
             )
-    return scores(criterion, task, task.output(given), problem.targets())
+    target = problem.targets()
+    found = scores(criterion, task, task.output(given), target)
+    if criterion.score != "loss":
+        return found
+    return tied(found, loss or "", max(1.0, float(given.abs().max()), float(target.abs().max())))
