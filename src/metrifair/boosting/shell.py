@@ -27,7 +27,8 @@ from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.tables import Table
-from metrifair.saving.modelfile import PathLike
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
 
 METRIC_NAME = "penalised_risk"
 
@@ -127,9 +128,11 @@ class FairBooster:
         The file holds the parameters and the booster's own text or JSON. It cannot hold functions (a score, a callback
         or a metric of your own: a DataError). A crash leaves the old file.
         """
-        from metrifair.boosting.keeping import save  # noqa: PLC0415  (it knows both boosters by name only)
+        write(path, content_of(self))
 
-        save(self, path)
+    def _check_parameters(self) -> None:
+        """Raise a DataError that names the first parameter out of its range."""
+        is_penalised(self)
 
     def _problem(self, given: GivenRows) -> BoostingProblem:
         prepare = classification_problem if hasattr(self, "predict_proba") else regression_problem

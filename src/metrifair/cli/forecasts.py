@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from metrifair.cli.reading import read
-from metrifair.encoding.coders import Levels
+from metrifair.encoding.encoder import Levels
 from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
 from metrifair.loading import load

@@ -18,8 +18,8 @@ from metrifair.checks import check_known
 from metrifair.cli.learning import Request
 from metrifair.cli.reading import read, without_missing_words
 from metrifair.cli.terminal import printable, working
+from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.encoding.kinds import level_name, strays_in, typed
 from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS

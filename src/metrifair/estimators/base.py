@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 
 from metrifair.estimators.estimator import fit
 from metrifair.estimators.fitting import Problem
+from metrifair.estimators.settings import check_settings
 from metrifair.problem.tables import Table
-from metrifair.saving.keeping import save
-from metrifair.saving.modelfile import PathLike
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +48,11 @@ class FairEstimator(BaseEstimator):
         DataError), and of a ``torch.nn.Module`` holds the weights only. A ``random_state`` that is a generator is saved
         as None. A crash leaves the old file.
         """
-        save(self, path)
+        write(path, content_of(self))
+
+    def _check_parameters(self) -> None:
+        """Raise a DataError that names the first parameter out of its range."""
+        check_settings(self)
 
     @abstractmethod
     def _prepared(

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
+import torch
 from msgspec import Meta
+from numpy.typing import NDArray
+from torch import Tensor
 
 from metrifair.encoding.encoder import Levels, Numbers
 from metrifair.errors import DataError, ModelFileError
@@ -39,8 +42,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 R = TypeVar("R")
 
 
-def record_of(kind: type[R], json: object) -> R:
-    """The record that this JSON is, or a ModelFileError that says where it is not.
+def record_of(kind: type[R], json: object, what: str = "a model") -> R:
+    """The record that this JSON is, or a ModelFileError that says where it is not; ``what`` it describes.
 
     >>> record_of(Features, {"count": -1, "names": None})
     Traceback (most recent call last):
@@ -49,7 +52,7 @@ def record_of(kind: type[R], json: object) -> R:
     try:
         return msgspec.convert(json, kind)
     except msgspec.ValidationError as error:
-        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
+        raise ModelFileError(f"the file does not describe {in_one_line(what)}: {in_one_line(error)}") from error
 
 
 def in_one_line(error: object) -> str:
@@ -57,11 +60,47 @@ def in_one_line(error: object) -> str:
     return "".join(character if character.isprintable() else "?" for character in str(error)[:400])
 
 
+class Arrays:
+    """The arrays of a model file, each taken once, as tensors of their own.
+
+    >>> Arrays({"mean": np.zeros(3)}).take("mean", (1, 3))
+    Traceback (most recent call last):
+    metrifair.errors.ModelFileError: array 'mean' must be float64 of shape (1, 3), got float64 of shape (3,)
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._left = dict(arrays)
+
+    def take(self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True) -> Tensor:
+        """The array of this name, of this shape; None stands for any length."""
+        array = self._left.pop(name, None)
+        if array is None:
+            raise ModelFileError(f"array {name!r} is missing")
+        wanted = tuple(shape)
+        fits = array.ndim == len(wanted) and all(b in (None, a) for a, b in zip(array.shape, wanted, strict=True))
+        if array.dtype.name != dtype or not fits:
+            raise ModelFileError(
+                f"array {name!r} must be {dtype} of shape {wanted}, got {array.dtype} of shape {array.shape}"
+            )
+        if finite and not np.isfinite(array).all():
+            raise ModelFileError(f"array {name!r} holds numbers that are not finite")
+        return torch.from_numpy(np.array(array, order="C"))
+
+    def check_all_taken(self) -> None:
+        """Raise a ModelFileError if the file holds more than the model."""
+        if self._left:
+            raise ModelFileError(f"the model has no use for the arrays {reprlib.repr(sorted(self._left))}")
+
+
 class Features(Record):
     """The columns that a model was fitted with."""
 
     count: Count
     names: list[str] | None
+
+    def __post_init__(self) -> None:
+        if self.names is not None and len(self.names) != self.count:
+            raise ValueError(f"there are {self.count} features, and {len(self.names)} names for them")
 
 
 class Classes(Record):
@@ -83,6 +122,7 @@ class StrataRecord(Record):
 
     names: list[str]
     overlapping: bool
+    values: list[Any] | None = None  # what a sample of each stratum shows, where they do not overlap
 
 
 class SchemeRecord(Record):
@@ -174,9 +214,12 @@ class EncoderRecord(Record):
 
     def columns(self) -> dict[str, Numbers | Levels]:
         """How each column becomes numbers."""
-        return {
-            name: record_of(Levels if "levels" in coder else Numbers, coder) for name, coder in self.coders.items()
-        }
+        found: dict[str, Numbers | Levels] = {}
+        for name, coder in self.coders.items():
+            now = coder | {"kind": "boolean"} if coder.get("kind") == "truth" else coder  # as files of 0.1 say
+            what = f"column {name!r}"
+            found[name] = record_of(Levels, now, what) if "levels" in coder else record_of(Numbers, now, what)
+        return found
 
 
 class InnerRecord(Record):
@@ -252,7 +295,11 @@ def value_of(where: str, json: Json) -> object:
         return tuple(value_of(where, item) for item in content)
     if tag == "float" and content in ("nan", "inf", "-inf"):
         return float(str(content))
-    if tag == "dict" and isinstance(content, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in content):
+    if (
+        tag == "dict"
+        and isinstance(content, list)
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in content)
+    ):
         return {scalar_of(where, key): value_of(where, value) for key, value in content}
     if tag == "criterion" and isinstance(content, dict):
         return _criterion(where, {part: value_of(where, own) for part, own in content.items()})
