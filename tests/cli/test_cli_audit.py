@@ -264,7 +264,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a folder": (lambda folder: (folder / "s.csv").mkdir(), "is a folder"),
     "empty": (lambda folder: (folder / "s.csv").write_bytes(b""), "is empty"),
     "a header only": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n"), "s.csv"),
-    "binary junk": (junk, "is no text"),
+    "binary junk": (junk, "is not text"),
     "another separator": (wrong_separator, "are the columns separated by ';'? use --separator ';'"),
     "not UTF-8": (not_utf8, "is not UTF-8 text"),
     "scores that are text": (lambda folder: (folder / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n"), "'high'"),
