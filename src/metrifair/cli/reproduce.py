@@ -48,7 +48,7 @@ class _Experiment(click.ParamType):  # type: ignore[type-arg]  # not generic bef
 )
 def command(*, name: str, protocol: str, seeds: int, quick: bool, jobs: int, out: Path) -> None:
     """Run the paper's experiment NAME, or all of them, and set our figures beside the printed ones."""
-    from metrifair.cli.terminal import console, working
+    from metrifair.cli.console import console, working
     from metrifair.experiments import reproduce
 
     begun = time.time()

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from metrifair.auditing.asking import DEFAULT_METRICS
 from metrifair.checks import check_known
-from metrifair.cli.parameters import Limit, as_options
-from metrifair.cli.terminal import decimals, printable, show_table
+from metrifair.cli.console import decimals, printable, show_table
+from metrifair.cli.options import Limit, as_options
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS
 from metrifair.report.numbers import number_text
