@@ -74,7 +74,7 @@ finally:
 """
 
 
-COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reproduce")
+COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,6 @@ COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reprod
         *([command, "--help"] for command in COMMANDS),
         ["demo", "--seeds", "0"],
         ["audit", "x.csv", "--score", "p", "--group", "g", "--fail-above", "0"],
-        ["reproduce", "0"],
         ["train", "0", "--label", "y", "--group", "g"],
         ["train", "0", "--label", "y", "--group", "g", "--metric", "enery"],
         ["frontier", "0", "--label", "y", "--group", "g", "--criterion", "parity"],

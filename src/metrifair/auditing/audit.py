@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,6 +26,13 @@ from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
+
+
+class Viewable(Protocol):
+    """A Frontier, of which this room knows nothing but that a page can show it."""
+
+    def view(self) -> FrontierView:
+        """What the page shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,13 +101,18 @@ class Audit:
         return text
 
     def to_html(
-        self, path: str | os.PathLike[str], *, title: str = "Fairness audit", frontier: FrontierView | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "Fairness audit",
+        frontier: Viewable | FrontierView | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
 
-        ``frontier`` adds what fairer models would cost: ``front.view()`` of a ``Frontier``.
+        ``frontier`` adds what fairer models would cost: a ``Frontier``, or its ``view()``.
         """
-        write_html(path, audit_html(self.record, title=title, frontier=frontier))
+        view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
+        write_html(path, audit_html(self.record, title=title, frontier=view))
 
     def __repr__(self) -> str:
         counts = (

@@ -12,7 +12,7 @@ import click
 from metrifair.cli.options import RENAMED, as_options
 from metrifair.errors import DataError, MissingExtra
 
-_COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo", "reproduce")
+_COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
 _PIPE_CLOSED = 141  # the same
 
@@ -29,7 +29,9 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "reproduce":
+            raise click.UsageError("the paper's experiments moved: python -m experiments NAME", ctx)
         if cmd_name not in _COMMANDS:
             return None
         command: click.Command = importlib.import_module(f"metrifair.cli.{cmd_name}").command

@@ -41,6 +41,11 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     found = []
     for limit in limits:
         measured = _measured(record, limit.metric)
+        if not measured and not record.findings:
+            raise DataError(
+                f"--fail-above {limit.metric}: nothing could be compared, so there is no such figure; each comparison "
+                "needs two groups with rows"
+            )
         if not measured:
             needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
             raise DataError(f"--fail-above {limit.metric}: the audit has no such figure, as it needs {needed}")

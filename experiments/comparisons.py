@@ -7,15 +7,15 @@ from dataclasses import replace
 from math import isnan
 from pathlib import Path
 
-from metrifair.experiments import baselines
-from metrifair.experiments.figures import SKETCH, tradeoff_chart, write_report
-from metrifair.experiments.grid import COMPARED, Store, cells, mfl_jobs
-from metrifair.experiments.jobs import Job
-from metrifair.experiments.judging import sampling_floor
-from metrifair.experiments.printed import LABELS_ONLY, METHODS, printed
-from metrifair.experiments.rows import Row
-from metrifair.experiments.settings import CLASSIFICATION, DATA, Effort, Protocol
-from metrifair.experiments.tables import Curve, Table, as_printed, close, corrected_table, curves, published_table
+from experiments import baselines
+from experiments.figures import SKETCH, tradeoff_chart, write_report
+from experiments.grid import COMPARED, Store, cells, mfl_jobs
+from experiments.jobs import Job
+from experiments.judging import sampling_floor
+from experiments.printed import LABELS_ONLY, METHODS, printed
+from experiments.rows import Row
+from experiments.settings import CLASSIFICATION, DATA, Effort, Protocol
+from experiments.tables import Curve, Table, as_printed, close, corrected_table, curves, published_table
 
 EXPERIMENTS = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
 

@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
+from experiments.grid import Store, job
+from experiments.jobs import Job
+from experiments.material import Material
+from experiments.mfl import NETWORK, Cell, schedule
+from experiments.rows import Row
+from experiments.settings import PUBLISHED, Effort
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
-from metrifair.experiments.grid import Store, job
-from metrifair.experiments.jobs import Job
-from metrifair.experiments.material import Material
-from metrifair.experiments.mfl import NETWORK, Cell, schedule
-from metrifair.experiments.rows import Row
-from metrifair.experiments.settings import PUBLISHED, Effort
 from metrifair.methods import berk, fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier

@@ -1,7 +1,7 @@
 """Running the networks elsewhere: arrays go there in one file, raw points come back as csv.
 
-``python -m metrifair.experiments.device prepare FILE.npz`` writes the arrays of all data sets; it needs the raw data.
-``python -m metrifair.experiments.device run [--quick] FILE.npz FOLDER [NAME ...]`` trains from them; it needs neither
+``python -m experiments.device prepare FILE.npz`` writes the arrays of all data sets; it needs the raw data.
+``python -m experiments.device run [--quick] FILE.npz FOLDER [NAME ...]`` trains from them; it needs neither
 raw data nor any extra. Both protocols are run; finished work found in FOLDER is not done again.
 """
 
@@ -17,13 +17,13 @@ from pathlib import Path
 
 import torch
 
+from experiments import material
+from experiments.comparisons import EXPERIMENTS, jobs
+from experiments.grid import Store, loaded, shortened
+from experiments.jobs import Done, Job, all_rows, finished
+from experiments.rows import write_rows
+from experiments.settings import DATA, PROTOCOLS, Effort, Input
 from metrifair.estimators.settings import device_of
-from metrifair.experiments import material
-from metrifair.experiments.comparisons import EXPERIMENTS, jobs
-from metrifair.experiments.grid import Store, loaded, shortened
-from metrifair.experiments.jobs import Done, Job, all_rows, finished
-from metrifair.experiments.rows import write_rows
-from metrifair.experiments.settings import DATA, PROTOCOLS, Effort, Input
 from metrifair.files import replace_file
 
 _INPUTS: tuple[Input, ...] = ("raw", "standard")
@@ -91,7 +91,7 @@ def where(processes: int = 1) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """The command line of this module."""
-    parser = argparse.ArgumentParser(prog="python -m metrifair.experiments.device")
+    parser = argparse.ArgumentParser(prog="python -m experiments.device")
     commands = parser.add_subparsers(dest="command", required=True)
     to_prepare = commands.add_parser("prepare")
     to_run = commands.add_parser("run")

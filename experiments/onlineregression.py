@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments.figures import line_chart, side_by_side, write_report
+from experiments.jobs import noted
+from experiments.pagenotes import circumstances
+from experiments.rows import write_records
+from experiments.settings import Effort, Protocol
+from experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
+from experiments.tables import Mean, Table
 from metrifair.datasets.synthetic import OnlineRegression, Sample, reference_slopes
-from metrifair.experiments.figures import line_chart, side_by_side, write_report
-from metrifair.experiments.jobs import noted
-from metrifair.experiments.pagenotes import circumstances
-from metrifair.experiments.rows import write_records
-from metrifair.experiments.settings import Effort, Protocol
-from metrifair.experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
-from metrifair.experiments.tables import Mean, Table
 from metrifair.metrics.quadratic import energy_distance
 from metrifair.problem.samples import Samples
 from metrifair.problem.tasks import regression

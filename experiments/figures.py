@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from experiments.printed import METHODS
+from experiments.settings import DATA
+from experiments.tables import Curve, Table, html, markdown
 from metrifair.checks import require
-from metrifair.experiments.printed import METHODS
-from metrifair.experiments.settings import DATA
-from metrifair.experiments.tables import Curve, Table, html, markdown
 from metrifair.files import write_file
 from metrifair.report.html import Markup, element, joined
 

@@ -1,6 +1,6 @@
 """Tables, figures and pages made anew from raw points.
 
-``python -m metrifair.experiments.report [--pack FILE.csv.gz] FOLDER POINTS.csv[.gz] ...`` writes, for every experiment
+``python -m experiments.report [--pack FILE.csv.gz] FOLDER POINTS.csv[.gz] ...`` writes, for every experiment
 and protocol that the files hold, ``NAME-PROTOCOL.md`` and its figures into FOLDER; ``--pack`` keeps all points in one
 file.
 Times files beside the points (``times*.json``) say where they were computed.
@@ -14,14 +14,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from metrifair.experiments.comparisons import EXPERIMENTS, completed, report
-from metrifair.experiments.rows import pack_rows, read_rows
-from metrifair.experiments.settings import PROTOCOLS
+from experiments.comparisons import EXPERIMENTS, completed, report
+from experiments.rows import pack_rows, read_rows
+from experiments.settings import PROTOCOLS
 
 
 def main(arguments: Sequence[str]) -> None:
     """The command line of this module."""
-    parser = argparse.ArgumentParser(prog="python -m metrifair.experiments.report")
+    parser = argparse.ArgumentParser(prog="python -m experiments.report")
     parser.add_argument("--pack", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("points", type=Path, nargs="+")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import joblib
 
-from metrifair.experiments.rows import Row, from_record
+from experiments.rows import Row, from_record
 from metrifair.parallel import spread
 from metrifair.tradeoff.ledger import Entry, Ledger
 

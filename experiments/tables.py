@@ -8,10 +8,10 @@ from math import nan
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from metrifair.experiments.judging import exact, trapezoid
-from metrifair.experiments.printed import LABELS_ONLY, METHODS, Printed, printed
-from metrifair.experiments.rows import Row
-from metrifair.experiments.settings import CLASSIFICATION, DATA, REGRESSION
+from experiments.judging import exact, trapezoid
+from experiments.printed import LABELS_ONLY, METHODS, Printed, printed
+from experiments.rows import Row
+from experiments.settings import CLASSIFICATION, DATA, REGRESSION
 from metrifair.report.html import Markup, element
 
 Table = Sequence[Sequence[str]]  # the heading first

@@ -17,16 +17,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from experiments.boostingpage import FINE, NETWORK, REDUCTION, STRENGTHS, report
+from experiments.grid import Store, loaded, shortened
+from experiments.jobs import Job, all_rows, finished
+from experiments.judging import judged
+from experiments.material import Material
+from experiments.pagenotes import circumstances
+from experiments.rows import Row, write_rows
+from experiments.settings import DATA, Effort, Protocol
 from metrifair.checks import require
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.experiments.boostingpage import FINE, NETWORK, REDUCTION, STRENGTHS, report
-from metrifair.experiments.grid import Store, loaded, shortened
-from metrifair.experiments.jobs import Job, all_rows, finished
-from metrifair.experiments.judging import judged
-from metrifair.experiments.material import Material
-from metrifair.experiments.pagenotes import circumstances
-from metrifair.experiments.rows import Row, write_rows
-from metrifair.experiments.settings import DATA, Effort, Protocol
 from metrifair.tradeoff.ledger import fingerprint
 
 BOUNDS = (0.1, 0.05, 0.02)  # of the reduction: the demographic parity it is asked for

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.figures import line_chart, side_by_side, write_report
+from experiments.jobs import Records
+from experiments.pagenotes import circumstances
+from experiments.rows import write_records
+from experiments.settings import Effort, Protocol
+from experiments.tables import Table
 from metrifair.datasets.synthetic import BiasedClassification, BiasedRegression, HiddenExperience, IndependentLabels
-from metrifair.experiments.figures import line_chart, side_by_side, write_report
-from metrifair.experiments.jobs import Records
-from metrifair.experiments.pagenotes import circumstances
-from metrifair.experiments.rows import write_records
-from metrifair.experiments.settings import Effort, Protocol
-from metrifair.experiments.tables import Table
 
 _NOTES = (
     "Example 1: parity costs p0 p1 / 12. The printed formula exceeds even the risk 1/12 of a constant.",

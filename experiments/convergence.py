@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metrifair.experiments.figures import line_chart, write_report
-from metrifair.experiments.jobs import noted
-from metrifair.experiments.pagenotes import circumstances
-from metrifair.experiments.rows import write_records
-from metrifair.experiments.settings import Effort, Protocol
-from metrifair.experiments.tables import Mean, Table
+from experiments.figures import line_chart, write_report
+from experiments.jobs import noted
+from experiments.pagenotes import circumstances
+from experiments.rows import write_records
+from experiments.settings import Effort, Protocol
+from experiments.tables import Mean, Table
 
 Floats = NDArray[np.float64]
 

@@ -12,16 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metrifair.experiments.figures import line_chart, side_by_side, write_report
-from metrifair.experiments.grid import loaded
-from metrifair.experiments.jobs import noted
-from metrifair.experiments.judging import judged
-from metrifair.experiments.material import Material
-from metrifair.experiments.pagenotes import circumstances
-from metrifair.experiments.rows import write_records
-from metrifair.experiments.settings import Effort, Protocol
-from metrifair.experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
-from metrifair.experiments.tables import Mean, Table
+from experiments.figures import line_chart, side_by_side, write_report
+from experiments.grid import loaded
+from experiments.jobs import noted
+from experiments.judging import judged
+from experiments.material import Material
+from experiments.pagenotes import circumstances
+from experiments.rows import write_records
+from experiments.settings import Effort, Protocol
+from experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
+from experiments.tables import Mean, Table
 from metrifair.problem.samples import Samples
 from metrifair.problem.tasks import BINARY
 from metrifair.training.models import Network

@@ -35,6 +35,6 @@ def reproduce(
     Traceback (most recent call last):
     metrifair.errors.DataError: name must be one of ..., got 'clasification'; did you mean 'classification'?
     """
-    from metrifair.experiments.catalogue import run  # noqa: PLC0415  (listing the names must not import torch)
+    from experiments.catalogue import run  # noqa: PLC0415  (listing the names must not import torch)
 
     run(name, protocol=protocol, seeds=seeds, quick=quick, out=Path(out), n_jobs=n_jobs)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from metrifair.experiments.device import where
-from metrifair.experiments.figures import SKETCH
-from metrifair.experiments.settings import Effort
+from experiments.device import where
+from experiments.figures import SKETCH
+from experiments.settings import Effort
 
 
 def circumstances(effort: Effort, *, processes: int = 1) -> list[str]:

@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from experiments.judging import judged
+from experiments.material import Material
+from experiments.rows import Row
+from experiments.settings import Data, Input, Protocol
 from metrifair.batches import Layout, stratified_pass
 from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.experiments.judging import judged
-from metrifair.experiments.material import Material
-from metrifair.experiments.rows import Row
-from metrifair.experiments.settings import Data, Input, Protocol
 from metrifair.problem.cells import Attribute, Cells, compiled
 from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion
 from metrifair.problem.samples import Comparison, Samples, rows_by_cell

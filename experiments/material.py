@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.settings import DATA, Input
 from metrifair import datasets
-from metrifair.experiments.settings import DATA, Input
 from metrifair.tradeoff.ledger import fingerprint
 
 Rows = NDArray[np.int64]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from metrifair.experiments import mfl
-from metrifair.experiments.jobs import Job
-from metrifair.experiments.material import Material, load
-from metrifair.experiments.mfl import LINEAR, NETWORK, Cell, Variant, decayed, sweep
-from metrifair.experiments.rows import Row
-from metrifair.experiments.settings import CLASSIFICATION, DATA, REGRESSION, Effort, Input, Protocol
+from experiments import mfl
+from experiments.jobs import Job
+from experiments.material import Material, load
+from experiments.mfl import LINEAR, NETWORK, Cell, Variant, decayed, sweep
+from experiments.rows import Row
+from experiments.settings import CLASSIFICATION, DATA, REGRESSION, Effort, Input, Protocol
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY
 from metrifair.tradeoff.ledger import fingerprint
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.experiments.rows import Row
+from experiments.rows import Row
 from metrifair.metrics.cdf import kolmogorov_distance
 from metrifair.results import Point, area
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from metrifair.experiments.figures import altair, write_report
-from metrifair.experiments.rows import Row
-from metrifair.experiments.tables import Table
+from experiments.figures import altair, write_report
+from experiments.rows import Row
+from experiments.tables import Table
 
 STRENGTHS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
 FINE = (2.0, 3.5, 4.0, 5.0, 7.0)  # of Adult's boosters besides: around the targets of docs/boosting.md

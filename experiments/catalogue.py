@@ -7,10 +7,10 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from experiments import NAMES
+from experiments.settings import Effort, Protocol, protocol_named
 from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.experiments import NAMES
-from metrifair.experiments.settings import Effort, Protocol, protocol_named
 
 Run = Callable[[Protocol, Effort, Path], None]
 
@@ -35,19 +35,19 @@ def _runner(name: str, n_jobs: int) -> Run:
         "theory": "theory",
     }
     if name == "boosting":
-        return partial(import_module("metrifair.experiments.boosting").run, n_jobs=n_jobs)
+        return partial(import_module("experiments.boosting").run, n_jobs=n_jobs)
     if name in modules:
-        found: Run = import_module(f"metrifair.experiments.{modules[name]}").run
+        found: Run = import_module(f"experiments.{modules[name]}").run
         return found
     return partial(_compare, name, n_jobs)
 
 
 def _compare(name: str, n_jobs: int, protocol: Protocol, effort: Effort, out: Path) -> None:
-    from metrifair.experiments.comparisons import jobs, report  # noqa: PLC0415
-    from metrifair.experiments.grid import loaded, shortened  # noqa: PLC0415
-    from metrifair.experiments.jobs import all_rows, finished  # noqa: PLC0415
-    from metrifair.experiments.pagenotes import circumstances  # noqa: PLC0415
-    from metrifair.experiments.rows import write_rows  # noqa: PLC0415
+    from experiments.comparisons import jobs, report  # noqa: PLC0415
+    from experiments.grid import loaded, shortened  # noqa: PLC0415
+    from experiments.jobs import all_rows, finished  # noqa: PLC0415
+    from experiments.pagenotes import circumstances  # noqa: PLC0415
+    from experiments.rows import write_rows  # noqa: PLC0415
 
     store = loaded(len(effort.seeds))
     todo = jobs(name, protocol, shortened(store) if effort.quick else store, effort)
