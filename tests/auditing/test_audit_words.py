@@ -47,13 +47,6 @@ def test_every_metric_has_a_meaning_that_names_both_groups(metric: str) -> None:
     assert finding.meaning.endswith(".")
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_a_brace_in_the_name_of_a_group_is_only_a_character(metric: str) -> None:
-    finding = audit(SCORE, sensitive_features=np.where(SEX == "men", "{x}", "{}"), metrics=metric, **QUICK).findings[0]
-    assert "“{x}”" in finding.meaning
-    assert "“{}”" in finding.meaning
-
-
 def test_what_energy_means_is_true_of_pairs_of_people() -> None:
     finding = audit(SCORE, sensitive_features=SEX, metrics="energy", **QUICK).findings[0]
     u, v = SCORE[SEX == "men"], SCORE[SEX == "women"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from metrifair.auditing.atoms import Atoms, Gap, largest_gap, utility_of
 from metrifair.metrics.registry import facts
-from metrifair.report.scales import percent_text
+from metrifair.report.numbers import percent_text
 from metrifair.results import WitnessCurve
 
 _GRID = 100

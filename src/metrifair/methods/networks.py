@@ -16,10 +16,10 @@ from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
+from metrifair.estimators.fitting import Scheme
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.problem import Scheme
 from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import BINARY, MULTICLASS
