@@ -25,7 +25,7 @@ def threshold_for(threshold: Threshold, *, decisions: bool, probabilities: bool)
 
     ``decisions`` says that the scores are 0 and 1, decisions themselves.
 
-    >>> threshold_for("auto", decisions=False, probabilities=True), threshold_for(2.0, decisions=True, probabilities=True)
+    >>> threshold_for("auto", decisions=False, probabilities=True), threshold_for(2, decisions=True, probabilities=True)
     (0.5, 0.5)
     """
     if decisions:
@@ -89,7 +89,7 @@ def decisions_of(
             sizes = np.bincount(code, rows, shape[0])[present]
             pooled = counts.sum(1)
             if weight is not None:
-                pooled = pooled * effective(pooled.sum(1), np.bincount(code, weight**2, shape[0])[present])[:, None]
+                pooled = effective_counts(pooled, np.bincount(code, weight**2, shape[0])[present])
             names = [str(attribute.groups[group]) for group in present]
             found.append(
                 _decisions(
@@ -149,9 +149,10 @@ def _ratio(tables: Floats) -> float | None:
     return float(min(rates) / max(rates)) if max(rates) > 0 else None
 
 
-def effective(weight: Floats, squares: Floats) -> Floats:
-    """By what sums of weights are multiplied to become counts of equal samples that tell as much."""
-    return weight / squares
+def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
+    """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
+    found: Floats = weights * (weights.sum(1) / squares)[:, None]
+    return found
 
 
 def ratio_interval(

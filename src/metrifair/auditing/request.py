@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,7 @@ Criteria: TypeAlias = Sequence[str | Criterion] | str | Criterion | None
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks of an audit; ``checked`` before any data is looked at, ``completed`` by the data."""
+    """What a user asks of an audit: ``checked`` before any data are looked at, ``completed`` by the data."""
 
     criteria: Criteria = None
     metrics: Sequence[str] | str | None = None
@@ -46,6 +46,11 @@ class Request:
     permutations: int = 999  # 0: no p-values
     most_groups: int | None = None
 
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> Request:
+        """The request that is among the arguments of a function, as ``locals()`` has them; checked."""
+        return cls(**{field.name: arguments[field.name] for field in fields(cls)}).checked()
+
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""
         check_confidence(self.confidence)
@@ -58,22 +63,37 @@ class Request:
         if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
             raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
         groups_allowed(self.most_groups)
-        return replace(self, metrics=_metric_names(self.metrics))
+        self.named_metrics()
+        return self
 
     def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:
         """With criteria and a range of scores, by default those that the data allow; they lie from low to high."""
-        wanted = default_criteria(problem) if self.criteria is None else self.criteria
-        several = (wanted,) if isinstance(wanted, str | Criterion) else tuple(wanted)
+        ends = (0.0, 1.0) if self.score_range is None and probabilities else self.score_range
+        return replace(
+            self,
+            criteria=default_criteria(problem) if self.criteria is None else self.named_criteria(),
+            score_range=None if ends is None else _range(ends, low, high),
+        )
+
+    def named_criteria(self) -> tuple[Criterion, ...]:
+        """The criteria that were asked for, each once."""
+        given = self.criteria
+        several = (given,) if isinstance(given, str | Criterion) else tuple(given or ())
         if not several:
             raise DataError(
                 "criteria must name at least one criterion, got none; leave it out for those the data allow"
             )
-        ends = (0.0, 1.0) if self.score_range is None and probabilities else self.score_range
-        return replace(
-            self,
-            criteria=tuple(criterion_named(criterion) for criterion in dict.fromkeys(several)),
-            score_range=None if ends is None else _range(ends, low, high),
-        )
+        return tuple(criterion_named(criterion) for criterion in dict.fromkeys(several))
+
+    def named_metrics(self) -> tuple[str, ...]:
+        """The metrics that were asked for, each once."""
+        given = USUAL if self.metrics is None else self.metrics
+        names = (given,) if isinstance(given, str) else tuple(given)
+        if not names:
+            raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
+        for name in names:
+            check_known("metrics", name, METRICS)
+        return tuple(dict.fromkeys(names))
 
 
 def default_criteria(problem: Problem) -> tuple[str, ...]:
@@ -83,15 +103,6 @@ def default_criteria(problem: Problem) -> tuple[str, ...]:
     if classes == 2:
         return parity, "equal_opportunity", "predictive_equality"
     return (parity, "equalized_odds") if classes > 2 else (parity,)
-
-
-def _metric_names(metrics: Sequence[str] | str | None) -> tuple[str, ...]:
-    names = USUAL if metrics is None else (metrics,) if isinstance(metrics, str) else tuple(metrics)
-    if not names:
-        raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
-    for name in names:
-        check_known("metrics", name, METRICS)
-    return tuple(dict.fromkeys(names))
 
 
 def _range(given: tuple[float, float], least: float, most: float) -> tuple[float, float]:

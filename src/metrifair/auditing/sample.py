@@ -88,7 +88,9 @@ def _by_class(scores: Floats, problem: Problem, weight: Floats | None) -> dict[s
         return {"": counted_rows(scores, weight)}
     classes = problem.scheme.classes
     names = classes if len(classes) == scores.shape[1] else range(scores.shape[1])
-    return {f"probability of {name}": counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)}
+    return {
+        f"probability of {name}": counted_rows(column, weight) for name, column in zip(names, scores.T, strict=True)
+    }
 
 
 def sample_in_memory(
@@ -197,7 +199,8 @@ class Members(NamedTuple):
 
     def of(self, group: int) -> Integers:
         """The units of one group."""
-        return self.units[self.codes == group]
+        found: Integers = self.units[self.codes == group]
+        return found
 
 
 def members_of(problem: Problem, units: Integers, place: int) -> Members:

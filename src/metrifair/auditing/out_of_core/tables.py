@@ -1,24 +1,32 @@
-"""Columns of a file as numbers and codes; levels are learned as they are met, so that one pass tells all of them."""
+"""Columns of a file as numbers and codes, and its rows pass by pass: scores, and cells.
+
+Levels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
+label.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.inputs import MOST_LEVELS, too_many_groups
-from metrifair.auditing.large.grids import Floats
-from metrifair.auditing.reading import MISSING
-from metrifair.checks import require
+from metrifair.auditing.counted import Booleans, Floats, Integers
+from metrifair.auditing.out_of_core.counting import Block, Survey
+from metrifair.auditing.out_of_core.files import MISSING, Source, polars
+from metrifair.auditing.request import MOST_LEVELS, too_many_groups
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
 
+_TABLE = 2**16  # combinations of levels that a table holds; more are looked up among those there are
+_MOST_CELLS = 2**18
+_MOST_COMBINATIONS = 2**63 - 1
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -46,7 +54,7 @@ class Roles(NamedTuple):
 
 def numbers(role: str, name: str, column: pl.Series) -> Floats:
     """A column as numbers, NaN where a value is missing; anything else is an error that shows it."""
-    pl = _polars()
+    pl = polars()
     if column.dtype == pl.String:
         text = column.str.strip_chars()
         column = text.cast(pl.Float64, strict=False)
@@ -115,7 +123,7 @@ class Levels:
 
     def _learn(self, column: pl.Series, found: NDArray[Any]) -> bool:
         """Take in the values that are not known yet; whether there are any."""
-        other = column.filter(_polars().Series(found == 0)).drop_nulls().unique().sort().to_list()
+        other = column.filter(polars().Series(found == 0)).drop_nulls().unique().sort().to_list()
         # Text without a value is missing; so is, in labels, what stands for it.
         missing = MISSING if self.role == "label" else ("",)
         new = [value for value in other if str(value).strip().lower() not in missing]
@@ -131,7 +139,7 @@ class Levels:
         return bool(new)
 
     def _known(self, column: pl.Series) -> NDArray[Any]:
-        pl = _polars()
+        pl = polars()
         if len(self.values) <= _FEW:
             codes = np.zeros(len(column), np.uint8)
             for place, value in enumerate(self.values, 1):
@@ -173,5 +181,139 @@ def decoded(roles: Roles, levels: Sequence[Levels], codes: Sequence[NDArray[Any]
     }
 
 
-def _polars() -> Any:
-    return require("polars", extra="cli", purpose="auditing files")
+class UsedRows(NamedTuple):
+    """Rows that can be used: scores, codes of the key columns, weights; and how many others there were."""
+
+    scores: Floats
+    codes: list[NDArray[Any]]
+    weight: Floats | None
+    left_out: int = 0
+
+    def only(self, which: Booleans) -> UsedRows:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[which]
+        return UsedRows(self.scores[which], [code[which] for code in self.codes], weight, self.left_out)
+
+
+def used_rows(roles: Roles, levels: Sequence[Levels], table: pl.DataFrame) -> UsedRows:
+    """The rows of a table with a score, a label and a weight, where asked for, and a known group."""
+    scores = numbers("score", roles.score, table[roles.score])
+    weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
+    codes = [level.codes(table[level.name]) for level in levels]
+    rows = UsedRows(scores, codes, weight)
+    if len(scores) == 0:
+        return rows
+    whole = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
+    if not whole or (weight is not None and np.isnan(weight.min())):
+        used = ~np.isnan(scores)
+        if weight is not None:
+            used &= ~np.isnan(weight)
+        if roles.label is not None:
+            used &= codes[-1] > 0
+        used &= np.any([code > 0 for code in codes[: len(roles.groups)]], axis=0)
+        rows = rows.only(used)._replace(left_out=len(used) - int(used.sum()))
+    if len(rows.scores) and not np.isfinite([rows.scores.min(), rows.scores.max()]).all():
+        raise DataError(f"the score column {roles.score!r} holds an infinite value; replace it or leave the row out")
+    weight = rows.weight
+    if weight is not None and len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
+        raise DataError(f"the weight column {roles.weight!r} must hold finite numbers that are not negative")
+    return rows
+
+
+class Tally(NamedTuple):
+    """What each cell holds: rows, their weight, and the weight of those that are selected."""
+
+    rows: Integers
+    weight: Floats
+    selected: Floats
+
+
+def _sums(place: NDArray[Any], selected: Booleans, weight: Floats | None) -> Floats:
+    """Rows, weight and selected weight at each place: (3, places)."""
+    split, places = place.astype(np.int64) * 2 + selected, 2 * int(place.max()) + 2
+    rows = np.bincount(split, minlength=places).reshape(-1, 2)
+    weights = rows if weight is None else np.bincount(split, weight, places).reshape(-1, 2)
+    return np.stack([rows.sum(1), weights.sum(1), weights[:, 1]]).astype(np.float64)
+
+
+@dataclass
+class FileRows:
+    """The rows of a file that can be used, as scores and cells."""
+
+    source: Source
+    roles: Roles
+    most_groups: int = MOST_LEVELS
+    levels: list[Levels] = field(default_factory=list)
+    cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
+    left_out: int = 0
+
+    def __post_init__(self) -> None:
+        self.levels = levels_for(self.roles, most_groups=self.most_groups)
+
+    def surveyed(self, threshold: float) -> tuple[Survey, Tally]:
+        """Read all rows once: the cells there are, what they hold, and a sample of the scores."""
+        survey, tally = Survey(), dict[tuple[int, ...], Floats]()
+        self.left_out = 0
+        for scores, codes, weight, left_out in self._batches():
+            self.left_out += left_out
+            if len(scores) == 0:
+                continue
+            survey.add(scores)
+            sizes = self._sizes()
+            numbers_met, place = _met(_radix(codes, sizes), prod(sizes))
+            sums = _sums(place, scores >= threshold, weight)
+            met = np.flatnonzero(sums[0])
+            keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
+            for key, new in zip(keys, sums[:, met].T, strict=True):
+                tally[key] = tally.get(key, 0.0) + new
+            if len(tally) > _MOST_CELLS:
+                raise self._too_many()
+        self.cells = sorted(tally)
+        found = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
+        return survey, Tally(found[0].astype(np.int64), *found[1:])
+
+    def _sizes(self) -> list[int]:
+        sizes = [len(level.values) + 1 for level in self.levels]
+        if prod(sizes) > _MOST_COMBINATIONS:
+            raise self._too_many()
+        return sizes
+
+    def _too_many(self) -> DataError:
+        listed = ", ".join(map(repr, self.roles.keys))
+        return DataError(
+            f"the columns {listed} have more than {_MOST_CELLS:,} combinations of values, too many to count in a file "
+            "too large to hold; audit fewer of these columns at a time, or make their values coarser"
+        )
+
+    def read(self) -> Iterator[Block]:
+        """Read all rows once more, as blocks of scores and cells."""
+        sizes = self._sizes()
+        known = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
+        combinations = prod(sizes)
+        cell_at = np.searchsorted(known, np.arange(combinations)) if combinations <= _TABLE else None
+        for scores, codes, weight, _ in self._batches():
+            number = _radix(codes, sizes)
+            yield Block(scores, np.searchsorted(known, number) if cell_at is None else cell_at.take(number), weight)
+
+    def _batches(self) -> Iterator[UsedRows]:
+        """The rows that can be used and count."""
+        for batch in self.source.batches(self.roles.columns):
+            used = used_rows(self.roles, self.levels, batch)
+            if used.weight is not None and not used.weight.all():
+                used = used.only(used.weight != 0)
+            yield used
+
+
+def _met(number: NDArray[Any], combinations: int) -> tuple[Integers, NDArray[Any]]:
+    """Numbers of combinations that hold all those met, and the place of each row's number among them."""
+    if combinations <= _TABLE:
+        return np.arange(combinations), number
+    return np.unique(number, return_inverse=True)
+
+
+def _radix(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
+    """One number for each combination of codes."""
+    place = codes[0]
+    for code, size in zip(codes[1:], sizes[1:], strict=True):
+        place = place.astype(np.int64, copy=False) * size + code
+    return place
