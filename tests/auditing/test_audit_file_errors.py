@@ -175,7 +175,7 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
         ),
         ({"threshold": "half", **STREAMED}, "threshold must be a finite number"),
         ({"contrast": "all", **STREAMED}, "contrast"),
-        ({"pos_label": "maybe", "label": "y", **STREAMED}, "pos_label must be one of the labels"),
+        ({"pos_label": "maybe", "label": "y", **STREAMED}, "pos_label must be one of the classes"),
         ({"score_range": (0.2, 1.0), **STREAMED}, "score_range must hold all scores"),
     ],
 )

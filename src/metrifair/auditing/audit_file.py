@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -192,6 +193,8 @@ def _counted(
     asked = request.threshold
     survey, tally = rows.surveyed(asked if isinstance(asked, int | float) else DEFAULT_THRESHOLD)
     _check_some(source, roles, survey.rows)
+    if not isfinite(survey.high - survey.low):
+        raise DataError(f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down")
     columns = decoded(roles, rows.levels, list(np.array(rows.cells).T), is_text=source.is_text)
     request = _as_read(request, columns["y_true"])
     problem = problem_of(

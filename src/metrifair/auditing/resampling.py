@@ -145,7 +145,8 @@ def _interval(metric: str, value: float, replicates: Floats, confidence: float, 
     root, most = row.squared, row.most
     if root:
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
-    bias = float((replicates[:, 0] - value).mean()) / (_STEEP if row.is_maximum else 1.0)
+    unit = max(value, float(replicates.max())) or 1.0  # sums of huge distances would overflow
+    bias = unit * float((replicates[:, 0] / unit - value / unit).mean()) / (_STEEP if row.is_maximum else 1.0)
     low, high = value - bias - half, value - bias + half
     by_chance = float(np.quantile(replicates[:, 1], confidence))
     if value <= by_chance:

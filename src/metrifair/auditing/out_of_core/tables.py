@@ -85,7 +85,7 @@ def named(values: Sequence[object]) -> list[Any]:
 
 
 def meant(values: Sequence[object]) -> list[Any]:
-    """Labels read as text, as what they look like: all whole numbers, all numbers, all true or false; else text.
+    """Labels read as text, as what they look like: all integers, all numbers, all true or false; else text.
 
     >>> meant(["1", "0"]), meant(["1.50", "2"]), meant(["a", "1"]), meant(["007", "8"]), meant(["True", "false"])
     ([1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False])
