@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow lint format bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
 	@echo "make bench       ratios against peers, measured in one run"
+	@echo "make reproduce NAME=theory    an experiment of the paper, or all; OPTIONS=--quick for a sketch"
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "metrifair needs Python 3.11 or later")'
@@ -43,6 +44,9 @@ test-slow: .venv/installed
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
+
+reproduce: .venv/installed
+	$(BIN)/python -m experiments $(NAME) $(OPTIONS)
 
 clean:
 	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.timing import Row, print_table
-from metrifair.experiments.grid import loaded, mfl_jobs
-from metrifair.experiments.jobs import all_rows, finished
-from metrifair.experiments.settings import PROTOCOLS, Effort, Input, Protocol
+from experiments.grid import loaded, mfl_jobs
+from experiments.jobs import all_rows, finished
+from experiments.settings import PROTOCOLS, Effort, Input, Protocol
 
 TABLES = ("regression", "classification", "equal-opportunity")
 PROCESSES, MINUTES = 2, 45

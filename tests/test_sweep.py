@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,7 +24,7 @@ from metrifair.errors import DataError
 from metrifair.results import Interval, Point
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.sweep import Job, Material, Outcome, point_from, table_of
+from metrifair.tradeoff.sweep import Job, Material, Outcome, table_of
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)
@@ -457,13 +458,13 @@ whole_points = st.builds(
 @settings(max_examples=50, deadline=None)
 @given(whole_points)
 def test_a_point_survives_json(point: Point) -> None:
-    assert point_from(json.loads(json.dumps(asdict(point)))) == point
+    assert msgspec.convert(json.loads(json.dumps(asdict(point))), Point) == point
 
 
 def test_the_table_has_a_line_of_all_test_figures_for_each_outcome() -> None:
     one, other = Point(0.1, 1, 1 / 3, 0.2, more={"auc": 0.5}), Point(0.1, 1, 0.9, 0.8)
     lines = table_of([Outcome(Job(0.1, 1), other, one), Outcome(Job(0.1, 1), one, other)]).splitlines()
-    assert [point_from(json.loads(line)) for line in lines] == [one, other]
+    assert [msgspec.convert(json.loads(line), Point) for line in lines] == [one, other]
 
 
 def test_jobs_are_named_by_all_digits() -> None:

@@ -106,7 +106,7 @@ def loaded(path: Path, meta: Any, arrays: Any) -> Any:
         (("encoder", "parameters", "max_levels"), 0, "max_levels must be a whole number from 1 upwards, got 0"),
         (("estimator", "meta", "kind"), "Oracle", "kind must be"),
         (("estimator", "kind"), "oracle", "it holds a 'oracle', which this metrifair does not know"),
-        (("estimator", "kind"), "frontier", "the file describes no frontier"),
+        (("estimator", "kind"), "frontier", "the file does not describe a frontier"),
         (("target",), 7, "target must be a string, got 7"),
         (("ids",), "number", "ids must be a list, got 'number'"),
     ],

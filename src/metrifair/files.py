@@ -9,6 +9,8 @@ import secrets
 import shutil
 from pathlib import Path
 
+from metrifair.errors import DataError
+
 
 def replace_file(target: Path, data: bytes) -> None:
     """Write the file in one step, and let the disk keep it before this returns; an OSError leaves the old file.
@@ -40,3 +42,39 @@ def replace_file(target: Path, data: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write the content under the path that a user named, in one step, and return the path.
+
+    Raises
+    ------
+    DataError
+        If nothing can be written there; an older file is then left as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(Path(folder, "report.html"), b"abc").read_bytes()
+    b'abc'
+    >>> write_file("no/such/report.html", b"abc")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: cannot write no/such/report.html: the folder no/such does not exist; ...
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(f"path must be the path of a file, got {path!r}")
+    target = Path(path).expanduser()
+    if not target.name:
+        raise DataError(f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as report.html")
+    try:
+        replace_file(target, content)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not target.parent.is_dir():
+            raise DataError(
+                f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
+            ) from error
+        # Some folders are there and take no file, such as /proc; the system then says "no such file".
+        why = "this folder takes no files" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+        raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
+    return target

@@ -19,7 +19,8 @@ from metrifair.errors import ModelFileError
 from metrifair.estimators import BY_NAME, Estimator
 from metrifair.saving.keeping import KIND, rebuilt
 from metrifair.saving.modelfile import Content, Json, PathLike, read
-from metrifair.tradeoff.frontier import FRONTIER, Frontier, frontier_from
+from metrifair.tradeoff.choosing import Frontier
+from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
 
 Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
 
@@ -58,7 +59,7 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
 def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     if content.kind == FRONTIER:
-        return frontier_from(content, module)
+        return frontier_from(content, Frontier, module)
     if content.kind == TABLE_MODEL:
         return table_model_of(content, partial(_made_of, module=module))
     if content.kind == BOOSTER:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from experiments import boosting
+from experiments.boostingpage import figure, means_table, report
+from experiments.rows import read_rows
+from experiments.settings import CORRECTED, PUBLISHED, Effort
 from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, datasets, unfairness
 from metrifair.errors import MissingExtra
-from metrifair.experiments import boosting
-from metrifair.experiments.boostingpage import figure, means_table, report
-from metrifair.experiments.rows import read_rows
-from metrifair.experiments.settings import CORRECTED, PUBLISHED, Effort
 
 _NAMED = os.environ.get("METRIFAIR_DATA")
 _FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -12,8 +12,8 @@ from realaudits import AUDITS, audited
 
 from metrifair.report.auditcurves import step_of
 from metrifair.report.auditpage import audit_html
-from metrifair.report.page import write_html
-from metrifair.report.scales import number_text
+from metrifair.report.html import write_html
+from metrifair.report.numbers import number_text
 from metrifair.results import Interval, Note
 
 PHONE = {"width": 390, "height": 844}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
-from metrifair.report.page import frontier_html, write_html
+from metrifair.report.frontier.page import frontier_html
+from metrifair.report.html import write_html
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

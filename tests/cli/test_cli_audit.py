@@ -14,7 +14,7 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import audit, audit_file
-from metrifair.cli.parameters import Limit
+from metrifair.cli.options import Limit
 from metrifair.cli.verdicts import broken, metrics_asked
 from metrifair.errors import DataError
 
@@ -327,3 +327,20 @@ def test_a_disk_that_fills_up_leaves_no_part_of_a_report(scores: Path, tmp_path:
     assert "cannot write r.html: File too large" in refusal(done)
     assert left_behind(tmp_path) == ["r.html", "scores.csv"]
     assert (tmp_path / "r.html").read_text() == "old"
+
+
+def test_a_limit_where_nothing_is_compared_does_not_blame_the_threshold() -> None:
+    """Each stratum holds one group."""
+    options = {"sensitive_features": list("aabb"), "control_features": list("nnss"), "random_state": 0}
+    record = audit([0.1, 0.4, 0.6, 0.9], **options).record
+    assert not record.findings
+    for metric in ("kolmogorov", "selection_difference"):
+        with pytest.raises(DataError, match=f"--fail-above {metric}: nothing could be compared"):
+            broken(record, [Limit(metric, 0.1)])
+
+
+def test_names_with_braces_are_audited(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "s.csv").write_text("p,g\n0.1,{x}\n0.4,{x}\n0.6,{y!r}\n0.9,{y!r}\n")
+    done = call("audit", tmp_path / "s.csv", "--score", "p", "--group", "g", "--html", tmp_path / "a.html")
+    assert done.exit_code == 0, done.output
+    assert "{x}" in done.stdout

@@ -15,10 +15,9 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-import metrifair.experiments
 from metrifair import datasets
 from metrifair.cli.datasets import ROWS
-from metrifair.cli.parameters import TABLES
+from metrifair.cli.options import TABLES
 from metrifair.cli.tables import WRITERS, write_table
 
 needs_mortgage = pytest.mark.skipif(
@@ -69,7 +68,7 @@ def test_every_format_that_an_option_allows_can_be_written() -> None:
 # --- files that would be lost -----------------------------------------------------------------------------------
 
 AUDIT = ("--score", "wage", "--group", "sex")
-LEARN = ("--target", "hired", "--sensitive", "sex", "--model", "linear")
+LEARN = ("--label", "hired", "--group", "sex", "--model", "linear")
 
 
 @pytest.mark.parametrize(
@@ -205,50 +204,22 @@ def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> No
     assert done.exit_code == 0, done.output
     assert "1,989 rows, 59 features, the groups race: white, not white." in done.stdout
     table, data = pl.read_csv(tmp_path / "m.csv"), datasets.load("mortgage")
-    assert table["target"].to_list() == data.y.tolist()
+    assert table["label"].to_list() == data.y.tolist()
     assert (table["race"] == "white").to_list() == (data.sensitive_features == 0).tolist()
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("Next: metrifair ")]
     done = call(*line.removeprefix("Next: metrifair ").split(), "--model", "linear", "--strength", "0")
     assert done.exit_code == 0, done.output
 
 
-# --- experiments ------------------------------------------------------------------------------------------------
+# --- what moved -------------------------------------------------------------------------------------------------
 
 
-def test_an_experiment_gets_what_was_asked(tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(metrifair.experiments, "reproduce", lambda name, **given: asked.append((name, given)))
-    options = ("--protocol", "published", "--seeds", 3, "--quick", "--jobs", 2)
-    done = call("reproduce", "theory", *options, "--out", tmp_path)
-    assert done.exit_code == 0, done.output
-    assert asked == [("theory", {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path})]
-    assert str(tmp_path) in done.stdout
-    assert "'teory' is none of online-regression" in refusal(call("reproduce", "teory"))
-    told = " ".join(call("reproduce", "--help").stdout.split())
-    assert f"NAME is one of {', '.join(metrifair.experiments.NAMES)} or all." in told
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"), [("theory", ["theory-corrected"]), ("all", ["boosting", "theory-corrected"])]
-)
-def test_the_pages_of_a_run_are_named(
-    name: str, shown: list[str], tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def reproduce(*_: Any, **__: Any) -> None:
-        for page in ("theory-corrected", "boosting"):
-            (tmp_path / f"{page}.html").write_text("")
-
-    old = tmp_path / "theory-published.html"
-    old.write_text("")
-    os.utime(old, (1, 1))
-    monkeypatch.setattr(metrifair.experiments, "reproduce", reproduce)
-    done = call("reproduce", name, "--out", tmp_path)
-    pages = [line.removeprefix("Open in a browser: ") for line in done.stdout.splitlines() if ".html" in line]
-    assert sorted(pages) == [str(tmp_path.resolve() / f"{page}.html") for page in shown]
+def test_the_paper_s_experiments_are_a_command_of_their_own(call: Any) -> None:
+    assert "the paper's experiments moved: python -m experiments NAME" in refusal(call("reproduce", "theory"))
 
 
 def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, shell: Any) -> None:
-    arguments = ("--target", "hired", "--sensitive", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
+    arguments = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
     assert shell("train", csv, *arguments, "--output", "m").returncode == 0
     done = shell("predict", "m", "-", "--output", "-", "--id", "town", input=csv.read_text())
     assert done.returncode == 0, done.stderr

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.grid import cells, loaded, shortened, variants
+from experiments.material import Material, load, read, write
+from experiments.mfl import LINEAR, NETWORK, Cell, decayed, floored_dealer, outputs, sweep
+from experiments.settings import CORRECTED, DATA, PUBLISHED, Effort
 from metrifair import datasets
 from metrifair.batches import Layout
-from metrifair.experiments.grid import cells, loaded, shortened, variants
-from metrifair.experiments.material import Material, load, read, write
-from metrifair.experiments.mfl import LINEAR, NETWORK, Cell, decayed, floored_dealer, outputs, sweep
-from metrifair.experiments.settings import CORRECTED, DATA, PUBLISHED, Effort
 from metrifair.problem.samples import Comparison, Samples
 from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train

@@ -12,12 +12,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.judging import exact, judged, sampling_floor, trapezoid
+from experiments.printed import Printed, printed
+from experiments.rows import Row, csv_of, read_rows, rows_of
+from experiments.settings import DATA
+from experiments.tables import Mean, close, corrected_table, curves, markdown, published_table
 from metrifair import kolmogorov_distance, unfairness
-from metrifair.experiments.judging import exact, judged, sampling_floor, trapezoid
-from metrifair.experiments.printed import Printed, printed
-from metrifair.experiments.rows import Row, csv_of, read_rows, rows_of
-from metrifair.experiments.settings import DATA
-from metrifair.experiments.tables import Mean, close, corrected_table, curves, markdown, published_table
 
 POINTS = st.lists(st.tuples(st.integers(0, 10), st.floats(-0.5, 1.0)), min_size=1, max_size=12)
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from experiments import NAMES, device, jobs, reproduce
+from experiments.report import main as report_main
+from experiments.rows import Row, read_rows
 from metrifair.errors import DataError
-from metrifair.experiments import NAMES, device, jobs, reproduce
-from metrifair.experiments.report import main as report_main
-from metrifair.experiments.rows import Row, read_rows
 
 COMPARED = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
 METHODS = {
@@ -102,7 +102,7 @@ def works(process: int) -> bool:
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, raw_data: Path) -> None:
     code = (
-        "from pathlib import Path; import sys; from metrifair.experiments import reproduce; "
+        "from pathlib import Path; import sys; from experiments import reproduce; "
         "reproduce('regression', protocol='published', seeds=2, quick=True, out=Path(sys.argv[1]), "
         f"n_jobs={n_jobs})"
     )
@@ -154,8 +154,8 @@ def test_another_machine_needs_only_the_arrays(tmp_path: Path, raw_data: Path) -
 NO_CHILD = """
 import os, threading
 from functools import partial
-from metrifair import processes
-assert processes._done(partial(pow, 2, 3), parent={parent}) == 8
+from metrifair import parallel
+assert parallel._done(partial(pow, 2, 3), parent={parent}) == 8
 print([thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()])
 """
 

@@ -13,12 +13,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from test_experiment_judging import row
 
-from metrifair.experiments import baselines
-from metrifair.experiments.comparisons import report
-from metrifair.experiments.grid import cells
-from metrifair.experiments.material import Material
-from metrifair.experiments.rows import Row, csv_of, from_record, read_rows, rows_of
-from metrifair.experiments.settings import CORRECTED, Effort
+from experiments import baselines
+from experiments.comparisons import report
+from experiments.grid import cells
+from experiments.material import Material
+from experiments.rows import Row, csv_of, from_record, read_rows, rows_of
+from experiments.settings import CORRECTED, Effort
 
 PACKED = Path(__file__).resolve().parents[2] / "docs" / "results" / "raw"
 QUICK = Effort.of(1, quick=True)

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments import convergence, onlineclassification, onlineregression, theory
+from experiments.streams import batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.datasets.synthetic import Normal, normal_distances
-from metrifair.experiments import convergence, onlineclassification, onlineregression, theory
-from metrifair.experiments.streams import batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair.problem.samples import Comparison, Samples
 
 RULE = (Comparison((0,), (1,)),)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metrifair.methods.inputs import Rows
 from sklearn.linear_model import LinearRegression
 
 from metrifair import datasets, kolmogorov_distance
 from metrifair.errors import DataError
 from metrifair.methods import berk
 from metrifair.methods.berk import BerkRegressor, fit_path, pair_moments, penalty_root
-from metrifair.methods.inputs import Rows
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])
 Y = np.array([0.0, 1.0, 1.0, 2.0, 0.0])

@@ -9,12 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metrifair.methods.inputs import Rows
+from metrifair.methods.sampling import Sampler, batch_counts, cell_losses, cyclic, moved_shares, start_shares
 from test_fairkde import gap, simulated
 
 from metrifair.errors import DataError
 from metrifair.methods.fairbatch import FairBatchClassifier, fit_stack
-from metrifair.methods.inputs import Rows
-from metrifair.methods.sampling import Sampler, batch_counts, cell_losses, cyclic, moved_shares, start_shares
 
 SIZES = np.array([[20.0, 40.0], [30.0, 10.0]])  # (label, group)
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]

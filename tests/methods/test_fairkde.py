@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metrifair.methods.smoothed import Kernel, kde_penalty
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods.fairkde import FairKDEClassifier, fit_stack
-from metrifair.methods.smoothed import Kernel, kde_penalty
 from metrifair.training.models import Network
 
 SCORES, GROUPS = (0.2, 0.4, 0.6, 0.9), (0, 0, 1, 1)

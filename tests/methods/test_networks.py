@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from metrifair.methods.networks import own_rows, weighted_dealer
 from test_fairkde import simulated
 from torch import Tensor
 
@@ -15,7 +16,6 @@ from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods import fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
-from metrifair.methods.networks import own_rows, weighted_dealer
 from metrifair.problem.samples import Comparison, Samples
 from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train

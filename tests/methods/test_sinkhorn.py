@@ -13,14 +13,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from metrifair.methods.alignment import forward
+from metrifair.methods.clouds import Points, by_coordinate, distinct, uniform
+from metrifair.methods.entropic import TransportProblem
 from sklearn.exceptions import ConvergenceWarning
 from test_fairkde import gap, simulated
 
 from metrifair.errors import DataError, Diverged
 from metrifair.methods import sinkhorn
-from metrifair.methods.alignment import forward
-from metrifair.methods.clouds import Points, by_coordinate, distinct, uniform
-from metrifair.methods.entropic import TransportProblem
 from metrifair.methods.sinkhorn import SinkhornClassifier, fit_stack
 from metrifair.methods.transport import Sinkhorn, sinkhorn_divergence
 from metrifair.training.models import Network

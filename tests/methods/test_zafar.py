@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from metrifair.methods.inputs import Rows
+from metrifair.methods.mistreatment import CRITERIA, Mistreatment, Rounds, solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
 from metrifair.methods import mistreatment
-from metrifair.methods.inputs import Rows
 from metrifair.methods.logistic import ColumnScale, Logistic
-from metrifair.methods.mistreatment import CRITERIA, Mistreatment, Rounds, solve
 from metrifair.methods.zafar import ZafarClassifier, covariances, within_all
 
 X = np.array([[-1.0], [0.0], [1.0], [2.0]])

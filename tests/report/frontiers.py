@@ -4,7 +4,7 @@ import math
 import random
 from statistics import NormalDist
 
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.view import FrontierView
 from metrifair.results import Curves, Interval, Point
 
 HOSTILE = "<script>alert(1)</script>"

@@ -24,8 +24,8 @@ from metrifair.report.auditcurves import (
 )
 from metrifair.report.auditdecisions import decisions_json
 from metrifair.report.auditwords import worst_first
-from metrifair.report.drawable import grid_json, short
-from metrifair.report.scales import MISSING, axis, number_text, shown_number
+from metrifair.report.charts import axis, grid_json, short
+from metrifair.report.numbers import MISSING, number_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, Interval, WitnessCurve
 
 ANY = st.floats(-1e308, 1e308)

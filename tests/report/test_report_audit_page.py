@@ -14,7 +14,7 @@ from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
 from metrifair.report.auditpage import audit_html
-from metrifair.report.page import write_html
+from metrifair.report.html import write_html
 from metrifair.results import Distribution, Note
 
 TWELVE = {"region": tuple(f"region {number}" for number in range(12))}

@@ -5,7 +5,7 @@ from pages import embedded, strings, without_figures
 from realaudits import AUDITS, audited
 
 from metrifair.report.auditpage import audit_html
-from metrifair.report.scales import number_text
+from metrifair.report.numbers import number_text
 
 
 @pytest.mark.parametrize("name", AUDITS)

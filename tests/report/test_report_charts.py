@@ -1,90 +1,57 @@
-"""Charts and pictures of them."""
+"""Groups' score distributions: the widest gap and thinning."""
 
-import sys
-import xml.etree.ElementTree as ET
+import math
+from statistics import NormalDist
 
 import pytest
-from frontiers import HOSTILE, demo_view
+from frontiers import curves_of
 
-from metrifair.errors import DataError, MissingExtra
-from metrifair.report.charts import distribution_chart, frontier_chart, save_picture
-from metrifair.report.view import FrontierView, front_line
-from metrifair.results import Point
-
-pytest.importorskip("altair", reason="altair is in the extra report")
-pytest.importorskip("vl_convert", reason="vl-convert-python is in the extra report")
+from metrifair.errors import DataError
+from metrifair.report.charts import check_curve, thinned, widest_gap
+from metrifair.results import Curves
 
 
-def values(layer):
-    return layer["data"]["values"]
+def test_the_widest_gap_is_over_all_pairs_of_groups():
+    curves = Curves([0, 1, 2], {}, {"a": [0.1, 0.5, 1], "b": [0.2, 0.6, 1], "c": [0.0, 0.9, 1]})
+    gap = widest_gap(curves)
+    assert (gap.score, gap.lower, gap.upper, gap.size) == (1, "a", "c", pytest.approx(0.4))
 
 
-def test_the_frontier_has_line_points_and_choice():
-    view = demo_view()
-    line, dots, chosen = frontier_chart(view).to_dict()["layer"]
-    assert [(corner["x"], corner["y"]) for corner in values(line)] == list(front_line(view))
-    assert sorted((dot["x"], dot["y"]) for dot in values(dots)) == sorted(
-        (p.unfairness, p.accuracy) for p in view.usable
-    )
-    assert [(dot["x"], dot["y"]) for dot in values(chosen)] == [(view.chosen.unfairness, view.chosen.accuracy)]
+def test_the_widest_gap_of_shifted_normals_lies_in_the_middle():
+    gap = widest_gap(curves_of(0.0, ("a", "b"), size=1001))
+    assert gap.score == pytest.approx(0.52, abs=0.001)
+    assert gap.size == pytest.approx(2 * NormalDist().cdf(0.08 / 0.17) - 1)
+    assert gap.upper == "a"
 
 
-def test_hovering_tells_all_figures_by_their_names():
-    tips = frontier_chart(demo_view(labels={"auc": "a.b[c]:Q"})).to_dict()["layer"][1]["encoding"]["tooltip"]
-    names = [
-        "Strength",
-        "Seed",
-        "Accuracy",
-        "Unfairness",
-        "Unfairness of decisions",
-        "a.b[c]:Q",
-        "Log loss",
-        "Four-fifths ratio",
-    ]
-    assert [tip["title"] for tip in tips] == names
-    assert " to " in values(frontier_chart(demo_view()).to_dict()["layer"][1])[0]["text2"]
+def test_fewer_than_two_groups_have_no_gap():
+    assert widest_gap(curves_of(0.0, ("a",))) is None
 
 
-def test_the_distributions_have_both_curves_of_every_group_and_the_gap():
-    view = demo_view(groups=("a", "b", "c"))
-    density, below = distribution_chart(view, 0.0).to_dict()["hconcat"]
-    assert {record["group"] for record in values(density)} == {"a", "b", "c"}
-    assert below["layer"][0]["encoding"]["y"]["field"] == "share"
-    assert len(density["encoding"]["color"]["scale"]["range"]) == 3
+def test_shares_that_are_not_numbers_are_passed_over():
+    curves = Curves([0, 1, 2], {}, {"a": [math.nan, 0.5, 1], "b": [0.2, 0.6, 1]})
+    assert widest_gap(curves).score == 1
+    assert widest_gap(Curves([0, 1], {}, {"a": [math.nan] * 2, "b": [0, 1]})) is None
 
 
-def test_nothing_to_draw_is_said():
-    with pytest.raises(DataError, match="all 4 points failed, so there is nothing to draw; train again with a smaller"):
-        frontier_chart(demo_view(count=2, failed=2))
-    with pytest.raises(DataError, match=r"strength must be one that has score distributions \(0, 0.01\), got 7"):
-        distribution_chart(demo_view(count=2, failed=0), 7)
-    with pytest.raises(DataError, match=r"\(none\), got 0"):
-        distribution_chart(FrontierView([Point(0, 0, 1, 0)]), 0)
+def test_thinning_keeps_both_ends_and_the_widest_gap():
+    curves = curves_of(0.3, ("a", "b", "c"), size=2000)
+    few = thinned(curves, 60)
+    assert 60 <= len(few.grid) <= 61
+    assert (few.grid[0], few.grid[-1]) == (0, 1)
+    assert widest_gap(few) == widest_gap(curves)
+    assert few.density["b"][0] == curves.density["b"][0]
+    assert thinned(curves, 2000) is curves
 
 
-@pytest.mark.parametrize("make", [frontier_chart, lambda view: distribution_chart(view, 0.0)])
-def test_pictures_need_no_browser(make, tmp_path):
-    chart = make(demo_view(title=HOSTILE, groups=(HOSTILE, "b")))
-    assert save_picture(chart, tmp_path / "front.PNG").read_bytes().startswith(b"\x89PNG")
-    picture = ET.fromstring(save_picture(chart, tmp_path / "front.svg").read_text())
-    assert not [part for part in picture.iter() if part.tag.endswith("script")]
-    assert HOSTILE in "".join(picture.itertext())
+@pytest.mark.parametrize("grid", [[0.0], [], [1.0, 0.0], [0.0, 0.0]])
+def test_a_grid_must_ascend(grid):
+    with pytest.raises(DataError, match=r"at strength 2\.0 must be two or more ascending scores, got"):
+        check_curve(Curves(grid, {}, {}), "at strength 2.0")
 
 
-def test_other_endings_and_folders_are_refused(tmp_path):
-    chart = frontier_chart(demo_view(count=2))
-    for name in ("front.pdf", "front", ".png"):
-        with pytest.raises(DataError, match=f"path must end in .png or .svg, got '.*{name}'; for a page use to_html"):
-            save_picture(chart, tmp_path / name)
-    with pytest.raises(DataError, match="does not exist; create it, or name another path"):
-        save_picture(chart, tmp_path / "no" / "front.svg")
-
-
-def test_a_missing_extra_says_how_to_install_it(monkeypatch):
-    chart = frontier_chart(demo_view(count=2))
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(MissingExtra, match=r'a chart needs altair: pip install "metrifair\[report\]"'):
-        frontier_chart(demo_view(count=2))
-    with pytest.raises(MissingExtra, match=r'a picture of a chart needs vl_convert: pip install "metrifair\[report\]"'):
-        save_picture(chart, "front.png")
+def test_curves_must_be_as_long_as_their_grid():
+    with pytest.raises(
+        DataError, match="the density curve of group 'a' at strength 1 has 1 values, its grid 2; give one"
+    ):
+        check_curve(Curves([0, 1], {"a": [1]}, {}), "at strength 1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,15 +17,22 @@ from metrifair.auditing.inputs import given
 from metrifair.auditing.remarks import worst_of
 from metrifair.checks import check_switches, seed_of
 from metrifair.errors import DataError
+from metrifair.files import write_file
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Backend, Table
 from metrifair.report.auditpage import audit_html
-from metrifair.report.page import write_html
-from metrifair.report.saving import save
-from metrifair.report.scales import figure_text
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import write_html
+from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
+
+
+class Viewable(Protocol):
+    """A Frontier, of which this room knows nothing but that a page can show it."""
+
+    def view(self) -> FrontierView:
+        """What the page shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,17 +97,22 @@ class Audit:
         """
         text = json_of(self.record)
         if path is not None:
-            save(path, text.encode())
+            write_file(path, text.encode())
         return text
 
     def to_html(
-        self, path: str | os.PathLike[str], *, title: str = "Fairness audit", frontier: FrontierView | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "Fairness audit",
+        frontier: Viewable | FrontierView | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
 
-        ``frontier`` adds what fairer models would cost: ``front.view()`` of a ``Frontier``.
+        ``frontier`` adds what fairer models would cost: a ``Frontier``, or its ``view()``.
         """
-        write_html(path, audit_html(self.record, title=title, frontier=frontier))
+        view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
+        write_html(path, audit_html(self.record, title=title, frontier=view))
 
     def __repr__(self) -> str:
         counts = (

@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 import numpy as np
 
 from metrifair.auditing.atoms import Atoms, Gap, largest_gap, utility_of
-from metrifair.report.scales import percent_text
+from metrifair.report.numbers import percent_text
 from metrifair.results import WitnessCurve
 
 _GRID = 100
@@ -90,17 +90,16 @@ at 0.43 they do.'
     points = f"{100 * value:.1f} percentage points"
     number = score_text(value)
     half = score_text(value / 2)
-    apart = (
-        f"Take two people at random: if one is of {first} and one of {second}, their scores lie {{}} further apart, on "
-        "average, than if both are of one group (the mean over the two groups)."
-    )
+    # Not a template to fill in later: groups may have braces in their names.
+    pair = f"Take two people at random: if one is of {first} and one of {second}, their scores lie"
+    apart = "further apart, on average, than if both are of one group (the mean over the two groups)."
     texts = {
         "kolmogorov": f"However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
         f"{points}; at {score_text(gap.score, span)} they do.",
         "wasserstein": f"To give {first} and {second} the same distribution, scores would have to move by {number} on "
         "average.",
-        "energy": apart.format(half),
-        "cramer": apart.format(number),
+        "energy": f"{pair} {half} {apart}",
+        "cramer": f"{pair} {number} {apart}",
         "lp": f"The gap between the shares of {first} and {second} below a score, over all scores: the root of its "
         f"summed square is {number}.",
         "mmd": f"The mean of some smooth utility of the score differs by {score_text(max(0.0, value) ** 0.5)} between "

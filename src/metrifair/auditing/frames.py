@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.scales import figure_text
+from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Finding
 
 JSON_VERSION = 1

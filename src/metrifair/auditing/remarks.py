@@ -14,7 +14,7 @@ from metrifair.certificates import dkw_radius
 from metrifair.problem.cells import Attribute
 from metrifair.report.auditdecisions import is_below
 from metrifair.report.auditwords import functions_in, joint_bounds
-from metrifair.report.scales import percent_text
+from metrifair.report.numbers import percent_text
 from metrifair.results import FEW, Decisions, Finding, Note, few_text, listed
 
 _BLIND = 0.2  # a gap this large should not go unseen

@@ -17,8 +17,8 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, assert_
 from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
 from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError
+from metrifair.estimators.fitting import Problem, Scheme, scheme_for
 from metrifair.estimators.settings import Aim, check_range
-from metrifair.problem.problem import Problem, Scheme, scheme_for
 from metrifair.problem.samples import Batch, Samples, sides_of
 from metrifair.problem.tables import Table, same_length, same_rows
 from metrifair.problem.tasks import BINARY, regression

@@ -8,11 +8,11 @@ from rich.console import Console
 
 from metrifair.auditing.asking import DEFAULT_METRICS
 from metrifair.checks import check_known
-from metrifair.cli.parameters import Limit, as_options
-from metrifair.cli.terminal import decimals, printable, show_table
+from metrifair.cli.console import decimals, printable, show_table
+from metrifair.cli.options import Limit, as_options
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS
-from metrifair.report.scales import number_text
+from metrifair.report.numbers import number_text
 from metrifair.results import AuditRecord, Decisions, Finding, Interval
 
 _SHOWN = 12  # comparisons in the table on the terminal
@@ -41,6 +41,11 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     found = []
     for limit in limits:
         measured = _measured(record, limit.metric)
+        if not measured and not record.findings:
+            raise DataError(
+                f"--fail-above {limit.metric}: nothing could be compared, so there is no such figure; each comparison "
+                "needs two groups with rows"
+            )
         if not measured:
             needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
             raise DataError(f"--fail-above {limit.metric}: the audit has no such figure, as it needs {needed}")

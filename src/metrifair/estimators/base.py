@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from metrifair.estimators.estimator import fit
-from metrifair.problem.problem import Problem
+from metrifair.estimators.fitting import Problem
 from metrifair.problem.tables import Table
 from metrifair.saving.keeping import save
 from metrifair.saving.modelfile import PathLike

@@ -14,10 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from metrifair.errors import DataError
 from metrifair.estimators.base import FairEstimator, Floats
 from metrifair.estimators.estimator import learn, output_of, validated
+from metrifair.estimators.fitting import Declared, Problem
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
-from metrifair.problem.problem import Declared, Problem
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import BINARY, MULTICLASS
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from metrifair.batches import Coverage, small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
+from metrifair.estimators.fitting import Declared, Problem, scheme_for
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
-from metrifair.problem.problem import Declared, Problem, scheme_for
 from metrifair.problem.tables import Table, columns, group_codes, is_missing, same_rows, wrapped
 from metrifair.training import Predictor, train
 from metrifair.training.online import Learner, Moments

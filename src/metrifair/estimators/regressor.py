@@ -12,10 +12,10 @@ from sklearn.base import RegressorMixin
 from metrifair.errors import DataError
 from metrifair.estimators.base import FairEstimator, Floats
 from metrifair.estimators.estimator import learn, output_of, validated
+from metrifair.estimators.fitting import Declared, Problem
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
-from metrifair.problem.problem import Declared, Problem
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import regression
 from metrifair.training import weighted_moments

@@ -10,10 +10,10 @@ import torch
 
 from metrifair.checks import check_known, check_switches, is_number, is_whole
 from metrifair.errors import DataError
+from metrifair.estimators.fitting import Scheme
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
-from metrifair.problem.problem import Scheme
 from metrifair.problem.tasks import Task
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from metrifair.checks import check_number, check_switches
@@ -17,7 +17,7 @@ from metrifair.problem.tables import Table
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ChzhenPostprocessor(Postprocessor, RegressorMixin, BaseEstimator):
+class ChzhenPostprocessor(RegressorMixin, Postprocessor):
     """A regressor's predictions mapped so that they are distributed alike in all groups.
 
     A prediction is replaced by the mean, over groups weighted by size, of the predictions that hold its rank there: the
@@ -64,6 +64,8 @@ class ChzhenPostprocessor(Postprocessor, RegressorMixin, BaseEstimator):
     t: float = 1.0
     sigma: float = 0.0
     split: bool = False
+
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
         """Fit the estimator, unless it is fitted already, and then the map of its predictions."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -167,7 +167,7 @@ class Calibration(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Postprocessor:
+class Postprocessor(BaseEstimator):
     """A fitted base, kept in ``base_``, whose predictions are changed; new rows need their groups."""
 
     estimator: Any = field(default=None, kw_only=False)

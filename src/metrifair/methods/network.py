@@ -18,10 +18,10 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
+from metrifair.estimators.fitting import Scheme
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin, training_data
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.problem import Scheme
 from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import BINARY, MULTICLASS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 from scipy.sparse import coo_array, hstack, kron, vstack
 from scipy.sparse import eye_array as identity
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from metrifair.checks import check_number, check_switches
@@ -24,7 +24,7 @@ _TIE = 1e-9  # probability below which a linear program's assignment counts as n
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class XianPostprocessor(Postprocessor, ClassifierMixin, BaseEstimator):
+class XianPostprocessor(ClassifierMixin, Postprocessor):
     """Decisions with rates that differ by at most alpha between groups, at the least expected error.
 
     The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
@@ -72,6 +72,8 @@ class XianPostprocessor(Postprocessor, ClassifierMixin, BaseEstimator):
 
     alpha: float = 0.0
     randomized: bool = False
+
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
         """Fit the estimator, unless it is fitted already, and then what its probabilities need."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import log
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from torch.nn import functional
 
 from metrifair.checks import check_known
 
+_ROUNDINGS = 16.0  # of the last digit, that a loss may be off
 _SMALLEST_PROBABILITY = 1e-12  # so that a prediction of 0 or 1 has a finite output
 
 
@@ -94,3 +96,21 @@ def regression(loss: str = "squared_error") -> Task:
     """
     check_known("loss", loss, REGRESSION_LOSSES)
     return Task("regression", REGRESSION_LOSSES[loss], _same, _log_clipped, _same)
+
+
+def tied(losses: Tensor, loss: str, size: float) -> Tensor:
+    """Losses (n,), where those that only rounding tells apart are equal; ``size`` is that of the largest number given.
+
+    A prediction of 0.3 for the label 1 is as wrong as one of 0.7 for the label 0, but 1 - 0.7 is not 0.3 to the last
+    digit, and its logarithm magnifies the difference. Comparing distributions asks which losses are equal.
+
+    >>> tied(torch.tensor([0.5, 2.0, 0.5 + 1e-16], dtype=torch.float64), "absolute_error", 2.0)
+    tensor([0.5000, 2.0000, 0.5000], dtype=torch.float64)
+    """
+    distinct, place = losses.unique(return_inverse=True)
+    slope = {"log_loss": distinct.exp(), "squared_error": 2 * distinct.sqrt()}.get(loss, torch.ones_like(distinct))
+    off = slope * size + (-log(_SMALLEST_PROBABILITY) if loss == "log_loss" else distinct)
+    apart = distinct.diff() > _ROUNDINGS * torch.finfo(losses.dtype).eps * off[1:]
+    first = torch.cat([torch.ones(1, dtype=torch.bool), apart])
+    merged: Tensor = distinct[first][first.cumsum(0) - 1]
+    return merged[place]

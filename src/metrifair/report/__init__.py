@@ -1,1 +1,1 @@
-"""Result records in, charts and one self-contained HTML file out: numbers first (`view`), then drawings of them."""
+"""Pages and pictures: numbers (as text), charts (what is drawn), html (what all pages share), frontier, audit."""

@@ -10,9 +10,9 @@ from metrifair.report.auditcurves import distribution_json, is_of, witness_json
 from metrifair.report.auditdecisions import decisions_json
 from metrifair.report.auditglossary import confidence_text, criterion_name, metric_words
 from metrifair.report.auditwords import highlights, worst_first
-from metrifair.report.document import embedded_json
-from metrifair.report.drawable import Json, axis_json
-from metrifair.report.scales import axis, shown_number
+from metrifair.report.charts import Json, axis, axis_json
+from metrifair.report.html import embedded_json
+from metrifair.report.numbers import shown_number
 from metrifair.results import AuditRecord, Finding
 
 Item = TypeVar("Item")

@@ -8,9 +8,21 @@ from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.errors import DataError
 from metrifair.report.auditglossary import metric_words
-from metrifair.report.distributions import Gap, check_curve, thinned, widest_gap
-from metrifair.report.drawable import Json, axis_json, curves_json, gap_json, grid_json, score_axis, short
-from metrifair.report.scales import axis, number_text
+from metrifair.report.charts import (
+    Gap,
+    Json,
+    axis,
+    axis_json,
+    check_curve,
+    curves_json,
+    gap_json,
+    grid_json,
+    score_axis,
+    short,
+    thinned,
+    widest_gap,
+)
+from metrifair.report.numbers import number_text
 from metrifair.results import Curves, Distribution, Finding, WitnessCurve
 
 _MOST_GROUPS = 12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from metrifair.report.drawable import Json
-from metrifair.report.scales import MISSING, number_text, percent_text, shown_number, strength_texts
+from metrifair.report.charts import Json
+from metrifair.report.numbers import MISSING, number_text, percent_text, shown_number, strength_texts
 from metrifair.results import Decisions, GroupRates
 
 FOUR_FIFTHS = 0.8

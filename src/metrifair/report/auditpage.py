@@ -8,13 +8,12 @@ from string import Template
 from metrifair.report.auditcontent import audit_content, columns
 from metrifair.report.auditglossary import audit_glossary, criterion_name, metric_words
 from metrifair.report.auditwords import facts, remarks, worst_first
-from metrifair.report.document import Part, document, part_of
-from metrifair.report.drawable import Json
-from metrifair.report.markup import Markup, element, joined
-from metrifair.report.page import frontier_head, frontier_part
-from metrifair.report.scales import MISSING, number_text
-from metrifair.report.view import FrontierView
-from metrifair.report.words import glossary
+from metrifair.report.charts import Json
+from metrifair.report.frontier.page import frontier_head, frontier_section
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier.words import glossary
+from metrifair.report.html import Markup, Section, document, element, joined, resource
+from metrifair.report.numbers import MISSING, number_text
 from metrifair.results import AuditRecord, Finding
 
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
@@ -33,8 +32,8 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     >>> "The scores differ." in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
-    body = Markup(Template(part_of("audit.html")).substitute(table=_table(worst_first(record.findings))))
-    added = [] if frontier is None else [_frontier_part(frontier)]
+    body = Markup(Template(resource("audit.html")).substitute(table=_table(worst_first(record.findings))))
+    added = [] if frontier is None else [_frontier_section(frontier)]
     words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
 
     def page(content: Json) -> str:
@@ -43,7 +42,7 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
             about="audit of scores",
             head=_head(record),
             unscripted=_unscripted(len(record.findings)),
-            parts=[Part(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
+            sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
         )
 
@@ -51,11 +50,11 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     return page(audit_content(record, room=room))
 
 
-def _frontier_part(view: FrontierView) -> Part:
+def _frontier_section(view: FrontierView) -> Section:
     """The frontier below an audit, with a heading of its own; fewer numbers, as two parts share the page."""
-    part = frontier_part(view, most_numbers=25_000)
+    part = frontier_section(view, most_numbers=25_000)
     heading = element("section", element("h2", view.title), frontier_head(view), class_="part")
-    return Part(joined(heading, part.body), part.data, part.content, part.scripts)
+    return Section(joined(heading, part.body), part.data, part.content, part.scripts)
 
 
 def _head(record: AuditRecord) -> Markup:

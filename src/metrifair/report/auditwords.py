@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from metrifair.certificates import dkw_radius
 from metrifair.report.auditdecisions import FOUR_FIFTHS, is_below, is_open
 from metrifair.report.auditglossary import confidence_text, metric_words
-from metrifair.report.scales import number_text, percent_text, strength_texts
+from metrifair.report.numbers import number_text, percent_text, strength_texts
 from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Interval, NoteKind
 
 NOTE_HEADINGS: dict[NoteKind, str] = {

@@ -1,193 +1,229 @@
-"""Charts of a view for notebooks, PNG and SVG; needs the extra ``report``."""
+"""What charts are drawn of: axes with round ticks, the groups' curves and their widest gap, as JSON of few digits."""
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
-from metrifair.checks import require
 from metrifair.errors import DataError
-from metrifair.report.distributions import check_curves, widest_gap
-from metrifair.report.saving import save
-from metrifair.report.scales import figure_text, strength_texts
-from metrifair.report.view import FrontierView, figure_lines, front_line, frontier_axes
-from metrifair.results import Point
+from metrifair.report.numbers import MINUS, number_text, percent_text, strength_texts
+from metrifair.results import Curves
 
-if TYPE_CHECKING:
-    from altair import HConcatChart, LayerChart, TopLevelMixin
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
-# Okabe and Ito's colours, told apart in all common kinds of colour blindness; the page uses the same.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
-_ACCENT = "#4b3fbf"
+_ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
+_MOST_SCORES = 240
+_FEWEST_SCORES = 24
 
 
-def frontier_chart(view: FrontierView) -> LayerChart:
-    """The trade-off: all models, the Pareto line, the chosen model; every figure of a model on hover.
+@dataclass(frozen=True)
+class Axis:
+    """What an axis covers and where its ticks stand."""
 
-    Raises
-    ------
-    MissingExtra
-        If altair is not installed.
-    DataError
-        If no model can be drawn because all failed.
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]  # position, text
 
-    Examples
-    --------
-    >>> chart = frontier_chart(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
-    >>> len(chart.layer)                                           # points and line; no chosen model
-    2
+
+def axis(
+    values: Sequence[float],
+    *,
+    from_zero: bool = False,
+    top: float = math.inf,
+    count: int = 6,
+    least_span: float = 0.01,
+) -> Axis:
+    """An axis that holds all values with a little air around them, and about ``count`` round ticks inside.
+
+    ``from_zero`` starts it at 0; ``top`` bounds it where no value can lie beyond; ``least_span`` is its least width.
+
+    >>> axis([0.1, 0.31], from_zero=True).ticks
+    ((0.0, '0.0'), (0.1, '0.1'), (0.2, '0.2'), (0.3, '0.3'))
+    >>> axis([0.7, 1.0], top=1.0).high
+    1.0
     """
-    alt = _altair()
-    if not view.usable:
-        raise DataError(
-            f"all {len(view.points)} points failed, so there is nothing to draw; "
-            "train again with a smaller learning rate or smaller strengths"
+    least, most = (0.0 if from_zero else min(values)), max(values)
+    # One value, or equal ones, still need a width.
+    span = max(most - least, least_span, 1e-6 * abs(most)) or 1.0
+    air = 0.06 * span + (span - (most - least)) / (1 if from_zero else 2)
+    low, high = (least if from_zero else least - air), max(min(most + air, top), most)
+    rough = (high - low) / count
+    power: float = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * one for one in _ROUND_STEPS if power * one >= rough * (1 - 1e-9))
+    return Axis(low, high, tuple(_ticks(low, high, step)))
+
+
+def _ticks(low: float, high: float, step: float) -> Iterable[tuple[float, str]]:
+    slack = 1e-9 * step
+    numbers = range(math.ceil((low - slack) / step), math.floor((high + slack) / step) + 1)
+    if not 1e-6 < step < 1e5:
+        values = [number * step for number in numbers]
+        return zip(values, strength_texts(values), strict=True)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    values = [round(number * step, decimals + 3) for number in numbers]
+    return ((value, f"{value:.{decimals}f}".replace("-", MINUS)) for value in values)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest difference between two groups' shares below a score."""
+
+    score: float
+    lower: str  # the group with the smaller share below the score
+    upper: str
+    low: float
+    high: float
+
+    @property
+    def size(self) -> float:
+        """The difference of the shares."""
+        return self.high - self.low
+
+    @property
+    def text(self) -> str:
+        """The gap as a sentence.
+
+        >>> Gap(0.5, "a", "b", 0.25, 0.75).text
+        'Largest gap 0.500, at score 0.500: 75.0% of “b” lie below it, 25.0% of “a”.'
+        """
+        return (
+            f"Largest gap {number_text(self.size)}, at score {number_text(self.score)}: "
+            f"{percent_text(self.high)} of “{self.upper}” lie below it, {percent_text(self.low)} of “{self.lower}”."
         )
-    x_axis, y_axis = frontier_axes(view)
-    x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
-    y = alt.Y("y:Q", title=view.label("accuracy"), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
-    line = [{"x": a, "y": b, "order": at} for at, (a, b) in enumerate(front_line(view))]
-    layers = [
-        alt.Chart(alt.Data(values=line)).mark_line(color="#222", strokeWidth=1.5).encode(x=x, y=y, order="order:Q"),
-        _dots(view, view.usable).mark_circle(size=60, opacity=0.6, color="#555").encode(x=x, y=y),
-    ]
-    if view.choice is not None:
-        layers.append(
-            _dots(view, [view.choice])
-            .mark_point(shape="diamond", size=260, filled=False, strokeWidth=2.5, color=_ACCENT)
-            .encode(x=x, y=y)
-        )
-    chart: LayerChart = alt.layer(*layers).properties(title=view.title, width=520, height=360)
-    return chart
 
 
-def distribution_chart(view: FrontierView, strength: float) -> HConcatChart:
-    """Densities and distribution functions of the groups at one strength, the largest gap marked.
+def widest_gap(curves: Curves) -> Gap | None:
+    """Where the distribution functions are furthest apart, on the grid; None for fewer than two groups.
 
-    Raises
-    ------
-    MissingExtra
-        If altair is not installed.
-    DataError
-        If the view has no curves for this strength.
-
-    Examples
-    --------
-    >>> from metrifair.results import Curves
-    >>> curves = Curves([0, 1], {"a": [1, 1], "b": [1, 1]}, {"a": [0, 1], "b": [0.5, 1]})
-    >>> view = FrontierView([Point(0, 0, 0.9, 0.4)], curves={0: curves}, groups=("a", "b"))
-    >>> len(distribution_chart(view, 0).hconcat)
-    2
+    >>> widest_gap(Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]}))
+    Gap(score=1, lower='a', upper='b', low=0.5, high=0.9)
     """
-    alt = _altair()
-    check_curves(view.curves)
-    if strength not in view.curves:
-        known = ", ".join(strength_texts(sorted(view.curves))) or "none"
-        raise DataError(f"strength must be one that has score distributions ({known}), got {strength!r}")
-    names = list(view.group_names)
-    colour = alt.Color(
-        "group:N", title=None, scale=alt.Scale(domain=names, range=[_COLOURS[at % 7] for at in range(len(names))])
-    )
-    dashes = [_DASHES[(at % 7 + at // 7) % 4] for at in range(len(names))]
-    dash = alt.StrokeDash("group:N", title=None, scale=alt.Scale(domain=names, range=dashes))
-    x = alt.X("score:Q", title="score")
-    records = _curve_records(view, strength)
-    tips = [alt.Tooltip("group:N"), alt.Tooltip("score:Q", format=".3f")]
-    lines = alt.Chart(alt.Data(values=records)).mark_line().encode(x=x, color=colour, strokeDash=dash)
-    density = lines.encode(
-        y=alt.Y("density:Q", title="density"), tooltip=[*tips, alt.Tooltip("density:Q", format=".3f")]
-    )
-    share = alt.Y("share:Q", title="share below", axis=alt.Axis(format="%"))
-    below = lines.encode(y=share, tooltip=[*tips, alt.Tooltip("share:Q", format=".1%")])
-    sides = [
-        density.properties(width=330, height=240),
-        (below + _gap_mark(view, strength)).properties(width=330, height=240),
-    ]
-    heading = f"{view.title}: {view.label('strength')} {strength_texts([strength])[0]}"
-    chart: HConcatChart = alt.hconcat(*sides, title=heading)
-    return chart
+    best: Gap | None = None
+    for at, score in enumerate(curves.grid):
+        shares = {name: values[at] for name, values in curves.cumulative.items() if math.isfinite(values[at])}
+        if len(shares) < 2:
+            continue
+        lower, upper = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+        if best is None or shares[upper] - shares[lower] > best.size:
+            best = Gap(score, lower, upper, shares[lower], shares[upper])
+    return best
 
 
-def save_picture(chart: TopLevelMixin, path: str | os.PathLike[str]) -> Path:
-    """Write a chart as .png or .svg, without a browser, and return the path.
+def check_curve(curves: Curves, where: str) -> None:
+    """Raise a DataError where a curve and its grid differ in length: it would be drawn at wrong scores.
 
-    Raises
-    ------
-    MissingExtra
-        If vl-convert-python is not installed.
-    DataError
-        If the path ends otherwise, or cannot be written.
-
-    Examples
-    --------
-    >>> save_picture(None, "front.gif")
+    >>> check_curve(Curves([0, 1], {"a": [1, 1]}, {"a": [0, 1, 1]}), "at strength 0.5")
     Traceback (most recent call last):
-    metrifair.errors.DataError: path must end in .png or .svg, got 'front.gif'; for a page use to_html
+    metrifair.errors.DataError: the cumulative curve of group 'a' at strength 0.5 has 3 values, its grid 2; ...
     """
-    kind = Path(path).suffix.lower()
-    if kind not in (".png", ".svg"):
-        raise DataError(f"path must end in .png or .svg, got {os.fspath(path)!r}; for a page use to_html")
-    require("vl_convert", extra="report", purpose="a picture of a chart")
-    if kind == ".png":
-        picture = io.BytesIO()
-        chart.save(picture, format="png", scale_factor=2)
-        return save(path, picture.getvalue())
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    return save(path, text.getvalue().encode())
+    if len(curves.grid) < 2 or any(left >= right for left, right in pairwise(curves.grid)):
+        raise DataError(
+            f"the grid of the curves {where} must be two or more ascending scores, "
+            f"got {len(curves.grid)} scores; sort them and leave out repeated ones"
+        )
+    for kind, by_group in (("density", curves.density), ("cumulative", curves.cumulative)):
+        for name, values in by_group.items():
+            if len(values) != len(curves.grid):
+                raise DataError(
+                    f"the {kind} curve of group {name!r} {where} has {len(values)} values, its "
+                    f"grid {len(curves.grid)}; give one value per score of the grid"
+                )
 
 
-def _altair() -> Any:
-    # Any: altair's own types double the time mypy takes, and what is built here is checked by altair's schema.
-    return require("altair", extra="report", purpose="a chart")
+def thinned(curves: Curves, most: int) -> Curves:
+    """The curves on at most about ``most`` scores of their grid, evenly taken; both ends and the widest gap stay.
 
-
-def _dots(view: FrontierView, points: Sequence[Point]) -> Any:
-    """Chart of points with all their figures as tooltips.
-
-    Fields are numbered, since names that come from users may hold signs that mean something in a field's name.
+    >>> thinned(Curves([0, 1, 2, 3, 4], {"a": [5, 6, 7, 8, 9]}, {}), 3)
+    Curves(grid=[0, 2, 4], density={'a': [5, 7, 9]}, cumulative={})
     """
-    alt = _altair()
-    records = [
-        {"x": point.gap(view.on), "y": point.accuracy}
-        | {f"text{number}": text for number, (_, text) in enumerate(figure_lines(view, point))}
-        for point in points
-    ]
-    tips = [
-        alt.Tooltip(f"text{number}:N", title=name) for number, (name, _) in enumerate(figure_lines(view, points[0]))
-    ]
-    return alt.Chart(alt.Data(values=records)).encode(tooltip=tips)
+    count = len(curves.grid)
+    if count <= most:
+        return curves
+    kept = {round(step * (count - 1) / (most - 1)) for step in range(most)}
+    gap = widest_gap(curves)
+    if gap is not None:
+        kept.add(list(curves.grid).index(gap.score))
+    chosen = sorted(kept)
 
+    def taken(values: Sequence[float]) -> list[float]:
+        return [values[at] for at in chosen]
 
-def _curve_records(view: FrontierView, strength: float) -> list[dict[str, float | str | None]]:
-    curves = view.curves[strength]
-    return [
-        {
-            "group": name,
-            "score": float(score),
-            "density": float(curves.density[name][at]) if name in curves.density else None,
-            "share": float(curves.cumulative[name][at]) if name in curves.cumulative else None,
-        }
-        for name in view.group_names
-        for at, score in enumerate(curves.grid)
-    ]
-
-
-def _gap_mark(view: FrontierView, strength: float) -> Any:
-    """The largest gap as a vertical rule with its size beside it; an empty layer where there is none."""
-    alt = _altair()
-    gap = widest_gap(view.curves[strength])
-    records = (
-        []
-        if gap is None
-        else [
-            {"score": float(gap.score), "low": float(gap.low), "high": float(gap.high), "text": figure_text(gap.size)}
-        ]
+    return Curves(
+        taken(curves.grid),
+        {name: taken(values) for name, values in curves.density.items()},
+        {name: taken(values) for name, values in curves.cumulative.items()},
     )
-    data = alt.Chart(alt.Data(values=records)).encode(x="score:Q", y="low:Q", y2="high:Q")
-    words = data.mark_text(align="left", dx=6, fontWeight="bold").encode(y="high:Q", text="text:N")
-    return data.mark_rule(strokeWidth=2) + words
+
+
+def short(value: float | None, *, digits: int = 6) -> float | None:
+    """The value with few digits, as the page needs no more; None where it is not a number.
+
+    >>> short(0.123456789), short(float("nan"))
+    (0.123457, None)
+    """
+    rounded = math.nan if value is None else float(f"{value:.{digits}g}")
+    return rounded if math.isfinite(rounded) else None
+
+
+def axis_json(found: Axis) -> Json:
+    """An axis as the page draws it."""
+    return {"low": found.low, "high": found.high, "ticks": [[at, text] for at, text in found.ticks]}
+
+
+def score_axis(scores: Iterable[float]) -> Axis:
+    """Scores end where their grids end: probabilities get no air beyond 0 and 1.
+
+    >>> score_axis([0.0, 1.0]).high
+    1.0
+    """
+    ends = list(scores)
+    found = axis(ends, least_span=0.0)
+    low, high = (min(ends), max(ends)) if max(ends) > min(ends) else (found.low, found.high)
+    return Axis(low, high, tuple(tick for tick in found.ticks if low <= tick[0] <= high))
+
+
+def scores_kept(curves: int, most_numbers: int) -> int:
+    """On how many scores so many curves are drawn, to make at most about ``most_numbers`` numbers.
+
+    >>> scores_kept(4, 120_000), scores_kept(1200, 120_000)
+    (240, 100)
+    """
+    return max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(curves, 1)))
+
+
+def curves_json(curves: Curves, groups: Sequence[str]) -> dict[str, Any]:
+    """Densities and shares below each score, one list per group, None for a group that has none."""
+    tops = [value for values in curves.density.values() for value in values if math.isfinite(value)]
+    return {
+        "grid": grid_json(curves.grid),
+        "top": axis_json(axis([0.0, *tops], from_zero=True, count=4, least_span=0.0)),
+        "density": [_values(curves.density.get(name)) for name in groups],
+        "cumulative": [_values(curves.cumulative.get(name)) for name in groups],
+        "gap": gap_json(widest_gap(curves)),
+    }
+
+
+def grid_json(grid: Sequence[float]) -> list[float | None]:
+    """Scores with as many digits as it takes to tell them apart.
+
+    >>> grid_json([0.0, 1 / 3]), grid_json([1e9 + 0.25, 1e9 + 0.5])
+    ([0.0, 0.333333], [1000000000.25, 1000000000.5])
+    """
+    size, span = max(map(abs, grid)), max(grid) - min(grid)
+    more = math.ceil(math.log10(size / span)) if 0 < span < size else 0
+    return [short(score, digits=min(6 + more, 17)) for score in grid]
+
+
+def gap_json(gap: Gap | None) -> Json:
+    """Where a gap is marked, and the sentence about it."""
+    if gap is None:
+        return None
+    ends: dict[str, Json] = {"x": short(gap.score), "low": short(gap.low), "high": short(gap.high)}
+    return {**ends, "text": gap.text, "size": number_text(gap.size)}
+
+
+def _values(values: Sequence[float] | None) -> Json:
+    return None if values is None else [short(value, digits=4) for value in values]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
+from metrifair.estimators.fitting import Scheme
 from metrifair.problem.cells import Attribute, Contrast, Strata, compiled, overlapping_strata, separate_strata
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Scheme
 from metrifair.saving.modelfile import Json
 from metrifair.saving.plain import LARGEST_WHOLE, Fields, plain, scalar_of, value_of
 
@@ -67,7 +67,12 @@ def scheme_meta(scheme: Scheme, *, contrast: str, positive: int) -> Json:
     strata: Json = None
     if scheme.strata is not None:
         names = list(scheme.strata.names)
-        strata = {"names": [*names], "overlapping": len(scheme.strata.member) == 2 ** len(names)}
+        values = scheme.strata.values
+        strata = {
+            "names": [*names],
+            "overlapping": values is None,
+            "values": None if values is None else [plain("control_features", value) for value in values],
+        }
     return {
         "criterion": plain("criterion", scheme.criterion),
         "attributes": attributes,
@@ -114,11 +119,14 @@ def _attribute(meta: Fields) -> Attribute:
 
 
 def _strata(meta: Fields) -> Strata:
-    meta.only("names", "overlapping")
+    meta.only("names", "overlapping", "values")
     names, overlapping = meta.texts("names"), meta.flag("overlapping")
     if not names or len(names) ** 2 > _MOST_WORK:
         raise ModelFileError(f"{meta.where} must be between 1 and {math.isqrt(_MOST_WORK)} strata, got {len(names)}")
-    return overlapping_strata(names) if overlapping else separate_strata(names)
+    values = None if overlapping else [scalar_of(meta.where, value) for value in meta.items("values")]
+    if values is not None and len(values) != len(names):
+        raise ModelFileError(f"{meta.where} must have a value for each name, got {len(values)} for {len(names)}")
+    return overlapping_strata(names) if overlapping else separate_strata(names, values)
 
 
 def _patterns(criterion: Criterion, classes: int) -> int:

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
+from metrifair.estimators.fitting import Scheme
 from metrifair.estimators.settings import check_settings
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import Scheme
 from metrifair.problem.tasks import REGRESSION_LOSSES
 from metrifair.saving.codebook import classes_meta, classes_of, scheme_meta, scheme_of
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
-import torch
-from numpy.typing import NDArray
 
 from metrifair.certificates import dkw_radius
 from metrifair.checks import check_known, check_switches, is_number
-from metrifair.errors import DataError, ModelFileError
+from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.charts import frontier_chart, save_picture
-from metrifair.report.page import frontier_html, write_html
-from metrifair.report.view import FrontierView
+from metrifair.report.frontier.page import frontier_html
+from metrifair.report.frontier.picture import frontier_chart, save_picture
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import write_html
 from metrifair.results import Curves, Point, area, pareto
-from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
-from metrifair.tradeoff.sweep import Job, Outcome, model_of, outcome_from, parts_of, point_from, record_of
-
-FRONTIER = "frontier"
-_PLAIN = ("on", "accuracy_name", "groups", "sizes", "notes", "comparisons", "parameter", "floor", "small")
+from metrifair.saving.modelfile import PathLike
+from metrifair.tradeoff.frontier_file import write_frontier
+from metrifair.tradeoff.sweep import Outcome
 
 
 @dataclass(eq=False)
@@ -200,18 +197,7 @@ class Frontier:
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any code."""
-        arrays: dict[str, NDArray[Any]] = {}
-        outcomes: list[Json] = []
-        for place, outcome in enumerate(self.outcomes):
-            kept = None
-            if outcome.model is not None:
-                kept, own = parts_of(outcome.model)
-                arrays |= prefixed(f"{place}/", own)
-            outcomes.append({"value": outcome.job.value, "seed": outcome.job.seed, "model": kept, **record_of(outcome)})
-        meta: dict[str, Json] = {name: getattr(self, name) for name in _PLAIN}
-        meta |= {"outcomes": outcomes, "chosen": None if self.chosen is None else asdict(self.chosen)}
-        meta["limit"] = self.limit
-        write(path, Content(FRONTIER, meta, arrays))
+        write_frontier(path, self)
 
     def __repr__(self) -> str:
         failed = sum(point.failed for point in self.points)
@@ -235,34 +221,6 @@ def _figures(point: Point) -> dict[str, Any]:
         if name in point.intervals:
             found |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
     return found
-
-
-def frontier_from(content: Content, module: torch.nn.Module | None = None) -> Frontier:
-    """The frontier that ``Frontier.save`` wrote; anything else is a ModelFileError."""
-    try:
-        entries = cast("list[dict[str, Any]]", content.meta["outcomes"])
-        models = [_kept_model(entry, place, content, module) for place, entry in enumerate(entries)]
-        jobs = [Job(float(entry["value"]), int(entry["seed"])) for entry in entries]
-        outcomes = [outcome_from(*parts) for parts in zip(entries, jobs, models, strict=True)]
-        plain: dict[str, Any] = {name: content.meta[name] for name in _PLAIN}
-        plain |= {name: tuple(plain[name]) for name in ("groups", "notes")}
-        found = Frontier(outcomes, **plain)
-        chosen = cast("dict[str, Any] | None", content.meta["chosen"])
-        found.chosen = None if chosen is None else point_from(chosen)
-        found.limit = cast("float | None", content.meta["limit"])
-        repr(found)  # figures that are no numbers show themselves here
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError(f"the file describes no frontier: {type(error).__name__} {error}") from error
-    return found
-
-
-def _kept_model(entry: dict[str, Any], place: int, content: Content, module: torch.nn.Module | None) -> Any:
-    meta = entry["model"]
-    if meta is None:
-        return None
-    return model_of(meta, under(f"{place}/", content.arrays), module)
 
 
 def _check_asked(

@@ -21,15 +21,15 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.tables import Table
-from metrifair.report.words import floor_note
+from metrifair.report.frontier.words import floor_note
 from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
-from metrifair.tradeoff.choosing import FRONTIER, Frontier, frontier_from
+from metrifair.tradeoff.choosing import Frontier
 from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of
 from metrifair.tradeoff.holdout import DataSet, Parts, data_set
 from metrifair.tradeoff.ledger import Ledger, fingerprint
 from metrifair.tradeoff.sweep import Job, Material, Outcome, sweep
 
-__all__ = ["DEFAULT_STRENGTHS", "FRONTIER", "Frontier", "frontier", "frontier_from"]
+__all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
 _BENDS = 8  # strengths that a refinement adds

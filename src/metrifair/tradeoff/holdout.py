@@ -14,12 +14,12 @@ from sklearn.utils.validation import _num_samples
 
 from metrifair.checks import is_number
 from metrifair.errors import DataError
-from metrifair.metrics.scores import array_of
 from metrifair.problem.cells import Cells, Contrast, compiled
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import (
     Groups,
     Table,
+    array_of,
     codes,
     columns,
     group_codes,

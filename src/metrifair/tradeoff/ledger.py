@@ -10,10 +10,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
+from metrifair.results import Curves, Point
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
@@ -31,6 +33,38 @@ class Entry(NamedTuple):
 
     record: dict[str, Any]
     content: bytes | None = None
+
+
+class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one model reaches: a sweep's record in a ledger, and part of a frontier's file.
+
+    >>> point = Point(0.5, 0, 0.9, 0.4)
+    >>> Figures.of(Figures(point, point).as_json()).test == point
+    True
+    >>> Figures.of({"validation": {"strength": "much"}})
+    Traceback (most recent call last):
+    metrifair.errors.DataError: the ledger holds a record that is not one of a sweep (Expected `float`, got `str` - at \
+`$.validation.strength`); name a new ledger
+    """
+
+    validation: Point
+    test: Point
+    curves: Curves | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        found: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are no floats
+        return found
+
+    @classmethod
+    def of(cls, record: object) -> Figures:
+        """The figures that ``as_json`` wrote; anything else in a ledger is a DataError."""
+        try:
+            return msgspec.convert(record, cls)
+        except msgspec.ValidationError as error:
+            raise DataError(
+                f"the ledger holds a record that is not one of a sweep ({error}); name a new ledger"
+            ) from error
 
 
 class Ledger:

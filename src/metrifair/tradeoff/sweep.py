@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,11 +20,11 @@ from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.parallel import spread
 from metrifair.problem.tables import Table, columns, renumbered
-from metrifair.results import Curves, Interval, Point
+from metrifair.results import Curves, Point
 from metrifair.saving.keeping import KIND, rebuilt, to_parts
 from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
 from metrifair.tradeoff.holdout import rows_of
-from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
+from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
 
 
 class Job(NamedTuple):
@@ -181,7 +181,7 @@ def _entry(outcome: Outcome) -> Entry:
     if type(outcome.model).__name__ in (*BY_NAME, *boosters.MODULES):
         with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
             content = to_bytes(Content(KIND, *parts_of(outcome.model)))
-    return Entry(record_of(outcome), content)
+    return Entry(Figures(outcome.validation, outcome.test, outcome.curves).as_json(), content)
 
 
 def parts_of(model: Any) -> tuple[dict[str, Json], dict[str, NDArray[Any]]]:
@@ -202,29 +202,8 @@ def _recalled(entry: Entry, job: Job, module: Any) -> Outcome:
         _, meta, arrays = from_bytes(entry.content)
         own = module if isinstance(module, torch.nn.Module) else None
         model = model_of(meta, arrays, own)
-    return outcome_from(entry.record, job, model)
-
-
-def record_of(outcome: Outcome) -> dict[str, Any]:
-    """The figures of an outcome as JSON."""
-    return {
-        "validation": asdict(outcome.validation),
-        "test": asdict(outcome.test),
-        "curves": None if outcome.curves is None else asdict(outcome.curves),
-    }
-
-
-def outcome_from(record: Mapping[str, Any], job: Job, model: Any) -> Outcome:
-    """The outcome that ``record_of`` took the figures of."""
-    curves = record["curves"]
-    figures = point_from(record["validation"]), point_from(record["test"])
-    return Outcome(job, *figures, None if curves is None else Curves(**curves), model)
-
-
-def point_from(record: Mapping[str, Any]) -> Point:
-    """The point that ``dataclasses.asdict`` made a dictionary of."""
-    intervals = {name: Interval(**bounds) for name, bounds in record["intervals"].items()}
-    return replace(Point(**{**record, "intervals": {}}), intervals=intervals)
+    figures = Figures.of(entry.record)
+    return Outcome(job, figures.validation, figures.test, figures.curves, model)
 
 
 def table_of(outcomes: Iterable[Outcome]) -> str:

@@ -1,0 +1,223 @@
+"""The report on a frontier as one HTML file: all its numbers and texts as JSON, which its script only places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metrifair.report.charts import (
+    Json,
+    axis_json,
+    check_curve,
+    curves_json,
+    score_axis,
+    scores_kept,
+    short,
+    thinned,
+)
+from metrifair.report.frontier.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
+from metrifair.report.frontier.words import UNSCRIPTED, glossary, highlights, summary
+from metrifair.report.html import Markup, Section, document, element, joined, resource
+from metrifair.report.numbers import figure_text
+from metrifair.results import Point
+
+
+def frontier_html(view: FrontierView) -> str:
+    r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
+
+    Examples
+    --------
+    >>> page = frontier_html(FrontierView([Point(0, 0, 0.9, 0.4)], title="<script>alert(1)</script>"))
+    >>> "alert(1)" in page, "<script>alert(1)" in page
+    (True, False)
+    """
+    return document(
+        title=view.title,
+        about="accuracy and fairness",
+        head=frontier_head(view),
+        unscripted=UNSCRIPTED,
+        sections=[frontier_section(view)],
+        words=glossary(view),
+    )
+
+
+def frontier_head(view: FrontierView) -> Markup:
+    """What was found, in words: the summary and the notes."""
+    return joined(
+        element("p", " ".join(summary(view)), id="summary", class_="summary"),
+        element("ul", *(element("li", note) for note in view.notes), id="notes", class_="notes"),
+    )
+
+
+def frontier_section(view: FrontierView, *, most_numbers: int = 120_000) -> Section:
+    """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
+    content = page_content(view, most_numbers=most_numbers)
+    return Section(Markup(resource("frontier.html")), "data", content, ("frontier.js", "panels.js"))
+
+
+def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str, Json]:
+    """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
+
+    >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
+    >>> content["title"], content["start"], content["summary"][0]
+    ('Loans', 0, 'The most accurate model is right in 90.0% of cases; its unfairness is 0.400.')
+    """
+    for strength, curves in view.curves.items():
+        check_curve(curves, f"at strength {strength!r}")
+    at = {row.strength: number for number, row in enumerate(view.rows)}
+    return {
+        "title": view.title,
+        "notes": list(view.notes),
+        "summary": list(summary(view)),
+        "highlights": [
+            {
+                "heading": found.heading,
+                "sentence": found.sentence,
+                "row": at.get(found.point.strength),
+                "figures": _headline(view, found.point),
+            }
+            for found in highlights(view)
+        ],
+        "names": {
+            "strength": view.label("strength"),
+            "accuracy": view.label("accuracy"),
+            "gap": view.label(view.gap_key),
+        },
+        "start": _start(view, at),
+        "rows": [_row(view, row) for row in view.rows],
+        "frontier": _frontier(view, at),
+        "table": _table(view),
+        "groups": list(view.group_names),
+        "distributions": _distributions(view, most_numbers),
+    }
+
+
+def _headline(view: FrontierView, point: Point) -> Json:
+    """The three figures a glance should give: accuracy, unfairness, strength."""
+    strength, *_ = figure_lines(view, point)
+    return [
+        [view.label("accuracy"), figure_text(point.accuracy)],
+        [view.label(view.gap_key), figure_text(point.gap(view.on))],
+        list(strength),
+    ]
+
+
+def _start(view: FrontierView, at: Mapping[float, int]) -> int:
+    """Where the slider stands at first: on the chosen model, else on the first that can be shown."""
+    if view.choice is not None and view.choice.strength in at:
+        return at[view.choice.strength]
+    return next((number for number, row in enumerate(view.rows) if row.usable), 0)
+
+
+def _row(view: FrontierView, row: Row) -> Json:
+    reference = next((other for other in view.rows if other.usable), row)
+    shown = [(key, row.figures[key], row.figures[key].text) for key in view.keys]
+    brief = ", ".join(f"{view.label(key)} {text}" for key, _, text in shown[:3]) if row.usable else "training failed"
+    x, y = row.figures[view.gap_key], row.figures["accuracy"]
+    return {
+        "text": row.text,
+        "usable": row.usable,
+        "state": row.state,
+        "brief": brief,
+        "spoken": f"{view.label('strength')} {row.text}: {brief}",
+        "against": "" if row is reference else f"{view.label('strength')} {reference.text}",
+        "x": short(x.value),
+        "y": short(y.value),
+        "spread": [_bounds(x), _bounds(y)],
+        "figures": [
+            {
+                "name": view.label(key),
+                "text": text,
+                "bounds": _bounds_text(figure, row),
+                "change": _change(figure, reference.figures[key]) if row is not reference else "",
+                "trend": _trend(key, figure, reference.figures[key]),
+            }
+            for key, figure, text in shown
+        ],
+    }
+
+
+def _bounds_text(figure: Figure, row: Row) -> str:
+    text = figure.bounds_text
+    return f"{text} over {len(row.points) - row.failed} seeds" if text and figure.over_seeds else text
+
+
+def _bounds(figure: Figure) -> Json:
+    return [short(figure.bounds.low), short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
+
+
+def _change(figure: Figure, reference: Figure) -> str:
+    if figure.value is None or reference.value is None:
+        return ""
+    return figure_text(figure.value - reference.value, signed=True)
+
+
+def _trend(key: str, figure: Figure, reference: Figure) -> str:
+    """Whether a change is for the better; only of the figures whose direction is known."""
+    direction = {"accuracy": 1, "unfairness": -1, "decision_unfairness": -1}.get(key, 0)
+    change = ((figure.value or 0.0) - (reference.value or 0.0)) * direction
+    return "better" if change > 0.0005 else "worse" if change < -0.0005 else ""
+
+
+def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
+    x, y = frontier_axes(view)
+    chosen = view.choice
+    return {
+        "x": axis_json(x),
+        "y": axis_json(y),
+        "line": [[short(a), short(b)] for a, b in front_line(view)],
+        "floor": short(view.floor),
+        "chosen": None if chosen is None else {"x": short(chosen.gap(view.on)), "y": short(chosen.accuracy)},
+        "points": [
+            {
+                "x": short(point.gap(view.on)),
+                "y": short(point.accuracy),
+                "row": at[point.strength],
+                "front": point in view.front,
+                "lines": [list(line) for line in figure_lines(view, point)],
+            }
+            for point in sorted(view.usable, key=lambda point: (point.strength, point.seed))
+        ],
+    }
+
+
+def _table(view: FrontierView) -> Json:
+    several = any(len(row.points) > 1 for row in view.rows)
+    failures = any(row.failed for row in view.rows)
+    names = [view.label("strength"), *(view.label(key) for key in view.keys)]
+    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
+    cells = [
+        [
+            _cell(row.text, row.strength),
+            *(_cell(row.figures[key].text, row.figures[key].value) for key in view.keys),
+            *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
+            _cell("yes" if row.on_front else "", row.on_front),
+            *([_cell(row.state, row.failed)] if failures else []),
+        ]
+        for row in view.rows
+    ]
+    return {"columns": names, "rows": cells}
+
+
+def _cell(text: str, value: float | None) -> Json:
+    return {"text": text, "value": None if value is None else float(value)}
+
+
+def _distributions(view: FrontierView, most_numbers: int) -> Json:
+    """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
+    drawn = [view.curves.get(row.strength) for row in view.rows]
+    scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
+    if not scores:
+        return None
+    most = scores_kept(sum(2 * len(view.group_names) for curves in drawn if curves), most_numbers)
+    grids: dict[tuple[float, ...], int] = {}
+    rows: list[Json] = []
+    for curves in drawn:
+        found = None if curves is None else curves_json(thinned(curves, most), view.group_names)
+        rows.append(found and {**found, "grid": grids.setdefault(tuple(found["grid"]), len(grids))})
+    several = any(len(row.points) > 1 for row in view.rows)
+    return {
+        "x": axis_json(score_axis(scores)),
+        "grids": [list(grid) for grid in grids],
+        "rows": rows,
+        "note": " Shown for one of the seeds." if several else "",
+    }

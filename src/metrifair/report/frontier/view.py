@@ -1,0 +1,278 @@
+"""What a report on a frontier shows, as numbers and texts: drawn by `charts` and by `page`, tested without either."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
+
+from metrifair.checks import check_known
+from metrifair.errors import DataError
+from metrifair.report.charts import Axis, axis
+from metrifair.report.numbers import MISSING, figure_text, strength_texts
+from metrifair.results import Curves, Interval, Point, pareto
+
+_NAMES = {
+    "strength": "Strength",
+    "seed": "Seed",
+    "accuracy": "Accuracy",
+    "R2": "R²",
+    "unfairness": "Unfairness",
+    "decision_unfairness": "Unfairness of decisions",
+    "auc": "AUC",
+    "log_loss": "Log loss",
+    "four_fifths": "Four-fifths ratio",
+    "mse": "Mean squared error",
+    "mae": "Mean absolute error",
+}
+
+
+@dataclass(frozen=True)
+class FrontierView:
+    """Everything a report on an accuracy-fairness frontier is made of.
+
+    Parameters
+    ----------
+    points
+        One per trained model. Failed ones are listed, not drawn.
+    curves
+        Score distributions of the groups by strength; may lack strengths, or be empty.
+    chosen
+        The model that was selected, if any.
+    title
+        Headline of the report.
+    accuracy_name
+        What ``Point.accuracy`` is: "accuracy" or "R2".
+    on
+        Which unfairness is drawn: that of the "scores" or of the "decisions".
+    groups
+        Names of the groups, in the order of their colours.
+    notes
+        Plain sentences under the title, such as how the data were split.
+    labels
+        What to call a figure, by its key: "strength", "accuracy", "unfairness", "auc" ...
+    floor
+        Unfairness that chance alone would show on the rows behind the figures; below it, models are not told apart.
+    limit
+        The unfairness that the chosen model was to keep, on the rows for choosing.
+
+    Examples
+    --------
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], groups=("a", "b"))
+    >>> [row.text for row in view.rows]
+    ['0', '1']
+    >>> view.label("four_fifths"), view.gap_key
+    ('Four-fifths ratio', 'unfairness')
+    """
+
+    points: Sequence[Point]
+    curves: Mapping[float, Curves] = field(default_factory=dict)
+    chosen: Point | None = None
+    title: str = "Accuracy and fairness"
+    accuracy_name: str = "accuracy"
+    on: str = "scores"
+    groups: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    floor: float | None = None
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise DataError("points must hold at least one Point, got none; train at least one model first")
+        check_known("accuracy_name", self.accuracy_name, ("accuracy", "R2"))
+        check_known("on", self.on, ("scores", "decisions"))
+
+    @property
+    def gap_key(self) -> str:
+        """Key of the unfairness that is drawn: decisions only where there are any."""
+        decided = any(point.decision_unfairness is not None for point in self.points)
+        return "decision_unfairness" if self.on == "decisions" and decided else "unfairness"
+
+    def label(self, key: str) -> str:
+        """What a figure is called."""
+        if key in self.labels:
+            return self.labels[key]
+        known = self.accuracy_name if key == "accuracy" else key
+        return _NAMES.get(known) or known.replace("_", " ").capitalize()
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """The groups that have curves or were named, each once, in the order of their colours."""
+        drawn = (name for curves in self.curves.values() for name in curves.cumulative)
+        return tuple(dict.fromkeys([*self.groups, *drawn]))
+
+    @cached_property
+    def usable(self) -> tuple[Point, ...]:
+        """The points that can be drawn: not failed, both figures finite."""
+        return tuple(point for point in self.points if _drawable(point, self.on))
+
+    @property
+    def choice(self) -> Point | None:
+        """The chosen model, if there is one and it can be drawn."""
+        return self.chosen if self.chosen is not None and _drawable(self.chosen, self.on) else None
+
+    @cached_property
+    def front(self) -> tuple[Point, ...]:
+        """The points no other beats, in ascending order of unfairness."""
+        return pareto(self.usable, on=self.on)
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of all figures the points have, in the order of the columns."""
+        decided = any(point.decision_unfairness is not None for point in self.points)
+        more = dict.fromkeys(key for point in self.points for key in point.more)
+        return ("accuracy", "unfairness", *(["decision_unfairness"] if decided else []), *more)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """One row per distinct strength, ascending."""
+        strengths = sorted({point.strength for point in self.points})
+        texts = strength_texts(strengths)
+        return tuple(self._row(strength, text) for strength, text in zip(strengths, texts, strict=True))
+
+    def _row(self, strength: float, text: str) -> Row:
+        points = tuple(point for point in self.points if point.strength == strength)
+        usable = tuple(point for point in points if _drawable(point, self.on))
+        figures = {key: _summary_of(key, usable) for key in self.keys}
+        best = any(point in self.front for point in usable)
+        return Row(strength, text, points, len(points) - len(usable), figures, best)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure at one strength: the mean over its seeds, and between which bounds it lies."""
+
+    value: float | None
+    bounds: Interval | None = None
+    over_seeds: bool = False  # the bounds are the least and the largest seed, not an interval of one model
+
+    @property
+    def text(self) -> str:
+        """The value as shown."""
+        return figure_text(self.value)
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds as shown; empty where there are none.
+
+        >>> Figure(0.5, Interval(0.4, 0.6)).bounds_text
+        '0.400 to 0.600'
+        """
+        if self.bounds is None or not math.isfinite(self.bounds.low + self.bounds.high):
+            return ""
+        return f"{figure_text(self.bounds.low)} to {figure_text(self.bounds.high)}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """All models of one strength."""
+
+    strength: float
+    text: str
+    points: tuple[Point, ...]
+    failed: int
+    figures: Mapping[str, Figure]
+    on_front: bool
+
+    @property
+    def usable(self) -> bool:
+        """Whether any of its models can be shown."""
+        return self.failed < len(self.points)
+
+    @property
+    def state(self) -> str:
+        """How training went, in a word or two.
+
+        >>> Row(1.0, "1", (Point(1, 0, 0.9, 0.1), Point(1, 1, 0, 0, failed=True)), 1, {}, False).state
+        '1 of 2 failed'
+        """
+        if not self.failed:
+            return "ok"
+        return f"{self.failed} of {len(self.points)} failed" if self.usable else "failed"
+
+
+def figure_of(point: Point, key: str) -> float | None:
+    """A figure of a point by its key; None where it has none.
+
+    >>> figure_of(Point(0, 0, 0.9, 0.4, more={"auc": 0.95}), "auc")
+    0.95
+    """
+    named = {
+        "accuracy": point.accuracy,
+        "unfairness": point.unfairness,
+        "decision_unfairness": point.decision_unfairness,
+    }
+    value = named[key] if key in named else point.more.get(key)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def front_line(view: FrontierView) -> tuple[tuple[float, float], ...]:
+    """Corners of the Pareto step line: the best accuracy that unfairness at most x allows, to the end of the axis.
+
+    >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
+    >>> front_line(view)[:3]
+    ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
+    """
+    corners: list[tuple[float, float]] = []
+    for point in view.front:
+        if corners:
+            corners.append((point.gap(view.on), corners[-1][1]))
+        corners.append((point.gap(view.on), point.accuracy))
+    return (*corners, (frontier_axes(view)[0].high, corners[-1][1])) if corners else ()
+
+
+def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
+    """Axes of unfairness, from 0, and of accuracy.
+
+    >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
+    >>> x.low, [text for _, text in y.ticks]
+    (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
+    """
+    drawn = view.usable if view.choice is None else (*view.usable, view.choice)
+    if not drawn:
+        return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
+    gaps, accuracies = [point.gap(view.on) for point in drawn], [point.accuracy for point in drawn]
+    return axis(gaps, from_zero=True, top=1.0), axis(accuracies, top=1.0)
+
+
+def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...]:
+    """Name and text of everything known about one point, intervals included.
+
+    >>> figure_lines(FrontierView([Point(0.5, 3, 0.9, 0.4)]), Point(0.5, 3, 0.9, 0.4))
+    (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
+    """
+    shown = {row.strength: row.text for row in view.rows}
+    strength = shown.get(point.strength) or strength_texts([point.strength])[0]
+    figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
+    return (view.label("strength"), strength), (view.label("seed"), str(point.seed)), *figures
+
+
+def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
+    """A point's figures as text by their keys, each with its interval where it has one.
+
+    >>> point = Point(0.5, 3, 0.9, 0.4, intervals={"accuracy": Interval(0.85, 0.95)})
+    >>> figure_texts(FrontierView([point]), point)
+    {'accuracy': '0.900 (0.850 to 0.950)', 'unfairness': '0.400'}
+    """
+    found = {}
+    for key in view.keys:
+        text, bounds = figure_text(figure_of(point, key)), point.intervals.get(key)
+        between = "" if bounds is None or text == MISSING else Figure(None, bounds).bounds_text
+        found[key] = f"{text} ({between})" if between else text
+    return found
+
+
+def _drawable(point: Point, on: str) -> bool:
+    return not point.failed and math.isfinite(point.accuracy) and math.isfinite(point.gap(on))
+
+
+def _summary_of(key: str, points: Iterable[Point]) -> Figure:
+    """The figure over the seeds of one strength; a single model keeps its own interval."""
+    known = [(point, value) for point in points if (value := figure_of(point, key)) is not None]
+    values = [value for _, value in known]
+    if len(values) > 1:
+        return Figure(fmean(values), Interval(min(values), max(values)), over_seeds=True)
+    return Figure(values[0], known[0][0].intervals.get(key)) if values else Figure(None)

@@ -1,0 +1,128 @@
+"""Pages: HTML made of values, what all pages share, and how one is written. Nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from metrifair.files import write_file
+from metrifair.report.charts import Json
+
+# In JSON these are legal unescaped; in HTML < and & could end the element that holds it.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+_DRAWING = ("draw.js", "curves.js", "table.js")
+
+
+class Markup(str):
+    """Text that is HTML already; any other text is escaped before it becomes part of it."""
+
+    __slots__ = ()
+
+
+def element(name: str, *inside: str, **attributes: str) -> Markup:
+    """An HTML element; an attribute that is a word of Python ends in an underscore.
+
+    >>> print(element("p", "a < b, ", element("b", "c"), class_="hint"))
+    <p class="hint">a &lt; b, <b>c</b></p>
+    """
+    given = "".join(f' {key.rstrip("_")}="{html.escape(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
+
+
+def joined(*parts: str) -> Markup:
+    """Several pieces as one, plain text among them escaped.
+
+    >>> print(joined(element("b", "a"), " & ", element("b", "c")))
+    <b>a</b> &amp; <b>c</b>
+    """
+    return Markup("".join(part if isinstance(part, Markup) else html.escape(part) for part in parts))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A stretch of a page: its markup, the values it shows, and the scripts that place them."""
+
+    body: Markup
+    data: str  # id of the JSON block that holds the values
+    content: Json
+    scripts: tuple[str, ...]
+
+
+def document(
+    *,
+    title: str,
+    about: str,
+    head: Markup,
+    unscripted: str,
+    sections: Sequence[Section],
+    words: Sequence[tuple[str, str]],
+) -> str:
+    """A page: a head, sections, a glossary.
+
+    What comes from the data stands escaped in the markup, or in a JSON block from where a script takes it as text;
+    the page's policy allows no script but its own, no other style and no request.
+    """
+    style = resource("page.css")
+    # Each section's scripts are a block of their own, so that their names cannot clash.
+    script = "".join(resource(name) for name in _DRAWING) + "".join(
+        f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
+    )
+    policy = (
+        f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return Template(resource("page.html")).substitute(
+        policy=policy,
+        style=style,
+        title=joined(f"{title} \N{EN DASH} metrifair"),
+        about=joined(about),
+        heading=element("h1", title, id="title"),
+        head=head,
+        unscripted=joined(unscripted),
+        body=joined(*(section.body for section in sections)),
+        words=joined(*(joined(element("dt", word), element("dd", meaning)) for word, meaning in words)),
+        data="\n".join(
+            f'<script type="application/json" id="{section.data}">{embedded_json(section.content)}</script>'
+            for section in sections
+        ),
+        script=script,
+    )
+
+
+def embedded_json(content: Json) -> str:
+    """JSON that may stand inside a script element: no sign in it can end the element or begin markup.
+
+    >>> print(embedded_json({"name": "</script>"}))
+    {"name":"\\u003c/script\\u003e"}
+    """
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def resource(name: str) -> str:
+    """Text of a file that stands beside this one."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _allowed(text: str) -> str:
+    """How a policy names one inline element: by the hash of its text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def write_html(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a page under this path, in one step, and return the path; a DataError where that is not possible.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_html(Path(folder, "report.html"), "<!doctype html>").name
+    'report.html'
+    """
+    return write_file(path, text.encode(errors="replace"))  # names from a file of another encoding may hold half signs

@@ -1,0 +1,97 @@
+"""Numbers as people read them: figures, shares and strengths as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+MISSING = "\N{EN DASH}"
+"""Shown where a figure does not exist; never "NaN"."""
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
+    """The value with this many decimals; an en dash where there is none.
+
+    >>> figure_text(0.8419), figure_text(-0.5), figure_text(float("nan")), figure_text(0.02, signed=True)
+    ('0.842', '−0.500', '–', '+0.020')
+    >>> figure_text(123456.7), figure_text(-0.0001)
+    ('1.23e5', '0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if abs(value) >= 1e4:
+        text = f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
+    else:
+        text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before zero
+    text = f"+{text}" if signed and value > 0 and text.strip("0.") else text
+    return text.replace("-", MINUS)
+
+
+def number_text(value: float | None) -> str:
+    """A number of any size, in three decimals or four digits where that will do; an en dash where there is none.
+
+    >>> number_text(0.8419), number_text(21.456), number_text(48123.4), number_text(0.0), number_text(None)
+    ('0.842', '21.46', '48123', '0.000', '–')
+    >>> number_text(0.00042), number_text(0.000042), number_text(-7.25e12)
+    ('0.0004', '4.20e−5', '−7.25e12')
+    """
+    if value is None or not math.isfinite(float(f"{value:.2e}")):  # the largest numbers there are round to infinity
+        return MISSING
+    # By the digits that are shown, so that the text of the shown number is the same text.
+    if value and not 1e-4 <= abs(float(f"{value:.3g}")) < 1e5:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
+    size = abs(float(f"{value:.4g}"))
+    decimals = 3 if size < 10 else max(0, 3 - math.floor(math.log10(size)))
+    decimals += bool(0 < abs(float(f"{value:.4f}")) < 0.001)
+    return f"{value + 0.0:.{decimals}f}".replace("-", MINUS)
+
+
+def shown_number(value: float | None) -> float | None:
+    """The number that is shown, as a number: the page's script then cannot round it otherwise.
+
+    >>> shown_number(0.0625), number_text(0.0625), shown_number(float("inf"))
+    (0.062, '0.062', None)
+    """
+    text = number_text(value)
+    return None if text == MISSING else float(text.replace(MINUS, "-"))
+
+
+def percent_text(share: float) -> str:
+    """A share in percent.
+
+    >>> percent_text(0.8419)
+    '84.2%'
+    """
+    return f"{figure_text(100 * share, digits=1)}%"
+
+
+def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:
+    """Short texts of the strengths, with as many digits as it takes to tell them apart.
+
+    >>> strength_texts([0, 0.0316227766, 1000.0])
+    ('0', '0.0316', '1000')
+    >>> strength_texts([0.5001, 0.5002, 2e-7])
+    ('0.5001', '0.5002', '2e−7')
+    """
+    values = list(strengths)
+    distinct = len(set(values))
+    for digits in range(3, 17):
+        texts = tuple(_significant(value, digits) for value in values)
+        if len(set(texts)) == distinct:
+            return texts
+    return tuple(repr(value) for value in values)
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    if 1e-4 <= abs(value) < 1e6:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        text = f"{value:.{decimals}f}"
+        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{shown}e{int(exponent)}".replace("-", MINUS)

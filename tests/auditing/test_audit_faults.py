@@ -1,0 +1,75 @@
+"""Faults that were found in use, each with the audit that showed it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from metrifair import DataError, audit, frontier, unfairness
+
+QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}
+
+
+def kolmogorov(u: np.ndarray, v: np.ndarray) -> float:
+    return max(abs(float((u <= at).mean() - (v <= at).mean())) for at in np.union1d(u, v))
+
+
+def test_names_of_groups_may_hold_braces() -> None:
+    names = ["{x}", "{0}", "}{", "%s"]
+    metrics = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "mmd", "total_variation"]
+    found = audit(
+        np.arange(40) % 7 / 7, sensitive_features=np.array(names)[np.arange(40) % 4], metrics=metrics, **QUICK
+    )
+    for one in found.findings:
+        assert f"“{one.groups[0]}” and one of “{one.groups[1]}”" in one.meaning or one.metric not in (
+            "energy",
+            "cramer",
+        )
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "squared_error", "absolute_error", "huber"])
+def test_equal_losses_are_ties_whatever_their_last_digits(loss: str) -> None:
+    """Two-decimal scores: 0.3 with the label 1 is as wrong as 0.7 with the label 0."""
+    for seed in range(35, 60):
+        generator = np.random.default_rng(seed)
+        p, label, group = generator.integers(1, 100, 150), *generator.integers(0, 2, (2, 150))
+        wrong = np.where(label == 1, 100 - p, p)
+        exact = kolmogorov(wrong[group == 0], wrong[group == 1])
+        options: dict[str, Any] = {"sensitive_features": group, "loss": loss}
+        found = audit(p / 100, y_true=label, criteria="risk_parity", metrics="kolmogorov", **options, **QUICK)
+        assert found.worst().value == pytest.approx(exact, abs=1e-12)
+        assert unfairness(label, p / 100, criterion="risk_parity", **options) == pytest.approx(exact, abs=1e-12)
+
+
+def test_losses_that_differ_are_no_ties() -> None:
+    options: dict[str, Any] = {"sensitive_features": list("aabb"), "loss": "log_loss"}
+    score = [0.5, 0.5 + 1e-12, 1 - 1e-6, 1 - 2e-6]
+    for left, right in ((0, 1), (2, 3)):
+        pair = [score[left]] * 2 + [score[right]] * 2
+        assert unfairness([0, 1, 0, 1], pair, criterion="risk_parity", **options) == 0.5
+
+
+def test_a_page_takes_a_frontier_as_it_comes(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    X, group = generator.normal(size=(120, 2)), np.arange(120) % 2
+    label = (X[:, 0] + 0.5 * group + generator.normal(size=120) > 0).astype(int)
+    models = [LogisticRegression(C=strength).fit(X, label) for strength in (0.1, 1.0)]
+    front = frontier(models, X, label, sensitive_features=group)
+    found = audit(generator.random(120), sensitive_features=group, **QUICK)
+    found.to_html(tmp_path / "front.html", frontier=front)
+    found.to_html(tmp_path / "view.html", frontier=front.view())
+    page = (tmp_path / "front.html").read_text(encoding="utf-8")
+    assert page == (tmp_path / "view.html").read_text(encoding="utf-8")
+    assert "Accuracy and fairness" in page
+
+
+def test_a_folder_that_exists_is_not_said_to_be_missing() -> None:
+    found = audit([0.1, 0.4, 0.6, 0.9], sensitive_features=list("aabb"), **QUICK)
+    with pytest.raises(DataError) as caught:
+        found.to_json("/proc/audit.json")
+    assert "does not exist" not in str(caught.value)
+    assert str(caught.value).startswith("cannot write /proc/audit.json: ")

@@ -1,0 +1,76 @@
+"""Charts and pictures of them."""
+
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+from frontiers import HOSTILE, demo_view
+
+from metrifair.errors import DataError, MissingExtra
+from metrifair.report.frontier.picture import frontier_chart, save_picture
+from metrifair.report.frontier.view import front_line
+
+pytest.importorskip("altair", reason="altair is in the extra report")
+pytest.importorskip("vl_convert", reason="vl-convert-python is in the extra report")
+
+
+def values(layer):
+    return layer["data"]["values"]
+
+
+def test_the_frontier_has_line_points_and_choice():
+    view = demo_view()
+    line, dots, chosen = frontier_chart(view).to_dict()["layer"]
+    assert [(corner["x"], corner["y"]) for corner in values(line)] == list(front_line(view))
+    assert sorted((dot["x"], dot["y"]) for dot in values(dots)) == sorted(
+        (p.unfairness, p.accuracy) for p in view.usable
+    )
+    assert [(dot["x"], dot["y"]) for dot in values(chosen)] == [(view.chosen.unfairness, view.chosen.accuracy)]
+
+
+def test_hovering_tells_all_figures_by_their_names():
+    tips = frontier_chart(demo_view(labels={"auc": "a.b[c]:Q"})).to_dict()["layer"][1]["encoding"]["tooltip"]
+    names = [
+        "Strength",
+        "Seed",
+        "Accuracy",
+        "Unfairness",
+        "Unfairness of decisions",
+        "a.b[c]:Q",
+        "Log loss",
+        "Four-fifths ratio",
+    ]
+    assert [tip["title"] for tip in tips] == names
+    assert " to " in values(frontier_chart(demo_view()).to_dict()["layer"][1])[0]["text2"]
+
+
+def test_nothing_to_draw_is_said():
+    with pytest.raises(DataError, match="all 4 points failed, so there is nothing to draw; train again with a smaller"):
+        frontier_chart(demo_view(count=2, failed=2))
+
+
+def test_pictures_need_no_browser(tmp_path):
+    chart = frontier_chart(demo_view(title=HOSTILE, groups=(HOSTILE, "b")))
+    assert save_picture(chart, tmp_path / "front.PNG").read_bytes().startswith(b"\x89PNG")
+    picture = ET.fromstring(save_picture(chart, tmp_path / "front.svg").read_text())
+    assert not [part for part in picture.iter() if part.tag.endswith("script")]
+    assert HOSTILE in "".join(picture.itertext())
+
+
+def test_other_endings_and_folders_are_refused(tmp_path):
+    chart = frontier_chart(demo_view(count=2))
+    for name in ("front.pdf", "front", ".png"):
+        with pytest.raises(DataError, match=f"path must end in .png or .svg, got '.*{name}'; for a page use to_html"):
+            save_picture(chart, tmp_path / name)
+    with pytest.raises(DataError, match="does not exist; create it, or name another path"):
+        save_picture(chart, tmp_path / "no" / "front.svg")
+
+
+def test_a_missing_extra_says_how_to_install_it(monkeypatch):
+    chart = frontier_chart(demo_view(count=2))
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(MissingExtra, match=r'a chart needs altair: pip install "metrifair\[report\]"'):
+        frontier_chart(demo_view(count=2))
+    with pytest.raises(MissingExtra, match=r'a picture of a chart needs vl_convert: pip install "metrifair\[report\]"'):
+        save_picture(chart, "front.png")

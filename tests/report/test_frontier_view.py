@@ -1,0 +1,148 @@
+"""What a report shows, as numbers: rows, Pareto line, axes, texts of figures."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from frontiers import demo_view, point_of, strengths_of
+
+from metrifair.errors import DataError
+from metrifair.report.charts import axis
+from metrifair.report.frontier.view import FrontierView, figure_lines, front_line, frontier_axes
+from metrifair.report.numbers import figure_text, strength_texts
+from metrifair.results import Interval, Point, area, pareto
+
+
+def test_there_is_one_row_per_strength_in_ascending_order():
+    view = demo_view()
+    shuffled = replace(view, points=sorted(view.points, key=lambda point: (point.seed, -point.strength)))
+    assert [row.strength for row in shuffled.rows] == list(strengths_of(25))
+    assert shuffled.rows[0].text == "0"
+
+
+def test_a_row_holds_the_mean_and_the_range_over_the_seeds():
+    points = [
+        Point(1, seed, accuracy, gap) for seed, (accuracy, gap) in enumerate([(0.8, 0.2), (0.9, 0.4), (0.7, 0.3)])
+    ]
+    (row,) = FrontierView(points).rows
+    assert row.figures["accuracy"].value == pytest.approx(0.8)
+    assert row.figures["unfairness"].value == pytest.approx(0.3)
+    assert row.figures["accuracy"].bounds == Interval(0.7, 0.9)
+    assert row.figures["accuracy"].over_seeds
+
+
+def test_a_single_model_keeps_its_own_interval():
+    (row,) = FrontierView([point_of(0.5, 0)]).rows
+    assert row.figures["accuracy"].bounds == point_of(0.5, 0).intervals["accuracy"]
+    assert not row.figures["accuracy"].over_seeds
+
+
+def test_failed_seeds_do_not_enter_the_mean():
+    view = FrontierView([Point(1, 0, 0.8, 0.2), Point(1, 1, 0.0, 0.0, failed=True)])
+    (row,) = view.rows
+    assert row.figures["accuracy"].value == 0.8
+    assert row.state == "1 of 2 failed"
+    assert view.usable == (view.points[0],)
+
+
+def test_points_without_figures_are_treated_like_failed_ones():
+    view = FrontierView([Point(0, 0, 0.8, 0.2), Point(1, 0, math.nan, 0.1), Point(2, 0, 0.9, math.inf)])
+    assert [row.state for row in view.rows] == ["ok", "failed", "failed"]
+    assert [point.strength for point in view.front] == [0]
+
+
+def test_the_front_is_that_of_the_points_on_the_chosen_unfairness():
+    swapped = [Point(0, 0, 0.9, 0.4, 0.1), Point(1, 0, 0.8, 0.1, 0.4)]
+    assert [point.strength for point in FrontierView(swapped).front] == [1, 0]
+    assert [point.strength for point in FrontierView(swapped, on="decisions").front] == [0]
+    assert FrontierView(swapped, on="decisions").gap_key == "decision_unfairness"
+
+
+def test_regression_has_no_decisions_even_if_asked():
+    view = demo_view(decisions=False, on="decisions", accuracy_name="R2")
+    assert view.gap_key == "unfairness"
+    assert view.keys == ("accuracy", "unfairness")
+    assert view.label("accuracy") == "R²"
+
+
+def test_the_area_under_the_step_line_is_the_area_of_the_points():
+    view = demo_view()
+    corners = front_line(view)
+    under = sum((b[0] - a[0]) * a[1] for a, b in pairwise(corners))
+    beyond = (1 - corners[-1][0]) * corners[-1][1]
+    assert under + beyond == pytest.approx(area(view.points))
+    assert all(b[0] >= a[0] and b[1] >= a[1] for a, b in pairwise(corners))
+
+
+def test_the_step_line_passes_through_every_pareto_point():
+    view = demo_view()
+    assert {(point.unfairness, point.accuracy) for point in pareto(view.points)} <= set(front_line(view))
+
+
+def test_the_axes_hold_all_points_and_the_chosen_one():
+    view = replace(demo_view(), chosen=Point(3.3, 0, 0.5, 0.6))
+    x, y = frontier_axes(view)
+    assert x.low == 0
+    assert x.high > 0.6
+    assert y.low < 0.5
+    assert all(x.low <= p.unfairness <= x.high and y.low <= p.accuracy <= y.high for p in view.usable)
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.0], [1.0], [-50.0, 0.9], [0.861, 0.8612], [0.0, 1e6]])
+def test_an_axis_has_width_and_ticks_inside_with_distinct_texts(values):
+    found = axis(values)
+    assert found.low < min(values) <= max(values) <= found.high
+    assert 2 <= len(found.ticks) <= 8
+    assert all(found.low <= at <= found.high for at, _ in found.ticks)
+    assert len({text for _, text in found.ticks}) == len(found.ticks)
+
+
+def test_ticks_say_what_they_mark():
+    assert axis([0.9, 0.95], top=1).ticks[1:3] == ((0.91, "0.91"), (0.92, "0.92"))
+    assert axis([-4.0, 4.0]).ticks[0] == (-4.0, "−4")
+
+
+def test_no_text_is_ever_nan():
+    assert [figure_text(value) for value in (None, math.nan, math.inf, -math.inf)] == ["–"] * 4
+    view = FrontierView([Point(0, 0, 0.9, 0.4, more={"auc": math.nan}, intervals={"accuracy": Interval(math.nan, 1)})])
+    assert dict(figure_lines(view, view.points[0]))["AUC"] == "–"
+    assert dict(figure_lines(view, view.points[0]))["Accuracy"] == "0.900"
+
+
+def test_figures_of_a_point_come_with_their_intervals():
+    point = Point(0.25, 7, 0.9, 0.4, 0.3, {"auc": 0.95}, {"accuracy": Interval(0.88, 0.92)})
+    lines = dict(figure_lines(FrontierView([point], labels={"auc": "area"}), point))
+    assert lines == {
+        "Strength": "0.25",
+        "Seed": "7",
+        "Accuracy": "0.900 (0.880 to 0.920)",
+        "Unfairness": "0.400",
+        "Unfairness of decisions": "0.300",
+        "area": "0.950",
+    }
+
+
+def test_close_strengths_get_texts_that_differ():
+    assert strength_texts([1.00001, 1.00002]) == ("1.00001", "1.00002")
+    assert strength_texts([0.1 + 0.2, 0.3]) == ("0.30000000000000004", "0.3")
+    assert strength_texts([1e9, 123456.0]) == ("1e9", "123456")
+
+
+def test_groups_are_those_named_and_then_those_that_have_curves():
+    view = demo_view(groups=("b", "a"))
+    assert view.group_names == ("b", "a")
+    assert replace(view, groups=("z", "a")).group_names == ("z", "a", "b")
+
+
+def test_a_view_says_what_is_wrong_with_it():
+    with pytest.raises(
+        DataError, match="points must hold at least one Point, got none; train at least one model first"
+    ):
+        FrontierView([])
+    with pytest.raises(
+        DataError, match=r"on must be one of 'scores', 'decisions', got 'score'; did you mean 'scores'\?"
+    ):
+        FrontierView([Point(0, 0, 1, 0)], on="score")
+    with pytest.raises(DataError, match="accuracy_name must be one of 'accuracy', 'R2', got 'auc'"):
+        FrontierView([Point(0, 0, 1, 0)], accuracy_name="auc")
