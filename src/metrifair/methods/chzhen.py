@@ -54,6 +54,7 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 4)
     >>> model = ChzhenPostprocessor(LinearRegression()).fit(y[:, None], y, sensitive_features=a)

@@ -68,6 +68,7 @@ class FairBatchClassifier(NetworkClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=600)
     >>> X = np.c_[generator.normal(size=(600, 2)) + 0.8 * a[:, None], a]

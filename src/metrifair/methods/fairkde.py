@@ -85,6 +85,7 @@ class FairKDEClassifier(NetworkClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=400)
     >>> X = generator.normal(size=(400, 3)) + a[:, None]

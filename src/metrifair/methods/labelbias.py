@@ -115,6 +115,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=1000)

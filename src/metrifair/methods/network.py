@@ -130,7 +130,8 @@ class NetworkClassifier(TwoClassMixin, StackedEstimator):
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample: the positive one from probability one half upwards."""
-        predicted: NDArray[Any] = self.classes_[(self.decision_function(X) >= 0).astype(int)]
+        output = self.decision_function(X)
+        predicted: NDArray[Any] = self.classes_[(output >= 0).astype(int)]
         return predicted
 
     def _network(self) -> FairClassifier:

@@ -86,6 +86,7 @@ class SinkhornClassifier(NetworkClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=100)
     >>> X = generator.normal(size=(100, 2)) + a[:, None]

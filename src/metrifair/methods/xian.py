@@ -63,6 +63,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y, sex = np.arange(8.0)[:, None], [0, 0, 1, 0, 1, 1, 1, 1], list("ffffmmmm")
     >>> [XianPostprocessor(LogisticRegression(), alpha=alpha).fit(X, y, sensitive_features=sex)
