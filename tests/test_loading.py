@@ -135,7 +135,7 @@ def assert_same(model: Estimator, again: Estimator) -> None:
         if hasattr(model, name):
             assert getattr(again, name).dtype == getattr(model, name).dtype
             assert getattr(again, name).tolist() == getattr(model, name).tolist()
-    for name in ("n_features_in_", "n_iter_", "weight_seen_", "target_scaling_"):
+    for name in ("n_features_in_", "n_iter_", "target_scaling_"):
         assert getattr(again, name, None) == getattr(model, name, None)
     assert again.scheme_.comparisons == model.scheme_.comparisons
     assert again.scheme_.attributes == model.scheme_.attributes

@@ -16,16 +16,17 @@ from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
-from metrifair.estimators.fitting import Scheme
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Scheme
 from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
+from metrifair.training.online import Moments
 
 _NETWORK = (
     "model",
@@ -184,7 +185,7 @@ def fit_weighted(
         one = clone(network).set_params(random_state=seed)
         one.classes_, one.n_features_in_ = np.arange(classes), table.x.shape[1]
         one.predictor_, one.scheme_ = replace(found, model=model), Scheme(STATISTICAL_PARITY)
-        one.n_iter_, one.weight_seen_ = schedule.epochs, float(table.weight[own].sum())
+        one.n_iter_, one.moments_ = schedule.epochs, Moments.of_samples(data.take(torch.as_tensor(own)))
         fitted.append(one)
     return fitted
 
