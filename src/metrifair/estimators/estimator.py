@@ -12,7 +12,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -250,8 +249,6 @@ def _features_and_target(
 @contextmanager
 def _explained(estimator: Any, X: Table) -> Iterator[None]:
     """Where features are not numbers, the error says which, and what to do about it."""
-    if issparse(X):
-        raise DataError(f"X is a sparse matrix, which {type(estimator).__name__} does not take; pass X.toarray()")
     try:
         yield
     except ValueError as error:

@@ -18,7 +18,6 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators.settings import check_settings
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import Scheme
 from metrifair.problem.tasks import REGRESSION_LOSSES
 from metrifair.saving.codebook import classes_meta, classes_of, scheme_meta, scheme_of
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
@@ -78,19 +77,10 @@ def to_parts(estimator: BaseEstimator) -> Parts:
     if module is None and isinstance(estimator.model, torch.nn.Module):
         module = estimator.model
     try:
-        again = rebuilt(kind, *parts, module=module)  # what could not be read again is not written
+        rebuilt(kind, *parts, module=module)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
-    _check_same(estimator.scheme_, again.scheme_)
     return parts
-
-
-def _check_same(scheme: Scheme, again: Scheme) -> None:
-    if scheme.cells is None or again.cells is None:
-        return
-    same_cells = np.array_equal(scheme.cells.table, again.cells.table)
-    if not same_cells or scheme.comparisons != again.comparisons:
-        raise DataError("contrast or pos_label was changed after fitting; set it back, or fit again, before saving")
 
 
 def _taken_apart(estimator: BaseEstimator) -> Parts:
