@@ -28,7 +28,7 @@ from metrifair.methods.training_data import (
     groups_at_fit,
     groups_at_predict,
 )
-from metrifair.problem.tables import Table, same_rows
+from metrifair.problem.tables import Table
 
 
 def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
@@ -186,9 +186,10 @@ class Postprocessor(BaseEstimator):
             check_learner(base, "classifier" if classifies else "regressor")
         check_switches(prefit=self.prefit)
         check_number("holdout", self.holdout, low=0, high=0.9)
-        same_rows(X=X, y=y, sensitive_features=sensitive_features)
         validate_data(self, X, skip_check_array=True)
-        group = groups_at_fit(self, sensitive_features, _num_samples(X))
+        if _num_samples(X) < 2:
+            raise DataError(f"X must hold rows of at least two groups, got {_num_samples(X)} sample(s)")
+        group = groups_at_fit(self, X, y, sensitive_features)
         if self.prefit:
             if base is None:
                 raise DataError("prefit=True needs a fitted estimator, got None")
@@ -232,7 +233,7 @@ class Postprocessor(BaseEstimator):
     def _groups(self, X: Table, sensitive_features: Table) -> Integers:
         """Codes of the groups of new rows; the base checks the features."""
         check_is_fitted(self, "base_")
-        return groups_at_predict(self, sensitive_features, _num_samples(X))
+        return groups_at_predict(self, X, sensitive_features)
 
     def score(
         self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None

@@ -18,16 +18,17 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
-from metrifair.estimators.fitting import Scheme
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin, training_data
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Scheme
 from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
+from metrifair.training.online import Moments
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
@@ -218,10 +219,11 @@ def fit_weighted(
     check_settings(network)
     schedule = schedule_for(network, min(map(len, rows)))
     model = model_for(network, data.x.shape[1], outputs)
+    samples = samples_of(data, vector=task.vector)
     starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
     trained = train_networks(
         network,
-        samples_of(data, vector=task.vector),
+        samples,
         Objective(task, ()),
         strengths=[0.0],
         seeds=seeds,
@@ -235,8 +237,11 @@ def fit_weighted(
             raise Diverged(_DIVERGED.format(network.learning_rate))
         one = clone(network).set_params(random_state=seed)
         one.classes_, one.n_features_in_ = np.arange(classes), data.x.shape[1]
-        one.predictor_, one.scheme_ = replace(predictor, model=model), Scheme(STATISTICAL_PARITY)
-        one.n_iter_, one.weight_seen_ = schedule.epochs, float(data.weight[own].sum())
+        one.predictor_, one.scheme_ = (
+            replace(predictor, model=model),
+            Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1),
+        )
+        one.n_iter_, one.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(own)))
         fitted.append(one)
     return fitted
 
