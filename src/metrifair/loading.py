@@ -16,8 +16,8 @@ from metrifair.estimators import Estimator
 from metrifair.saving import boosters, estimators
 from metrifair.saving.modelfile import Content, PathLike, read
 from metrifair.saving.models import model_of
-from metrifair.tradeoff.choosing import Frontier
 from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
+from metrifair.tradeoff.result import Frontier
 
 if TYPE_CHECKING:
     from metrifair.boosting.shell import FairBooster

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
@@ -41,6 +41,15 @@ class Pair:
 
 Metric: TypeAlias = Callable[[Pair], Tensor]
 """How far apart two samples of scores are: a tensor of the leading (model) axes."""
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Utility: TypeAlias = Callable[[Floats], Floats]
+"""What a score is worth: a function of an array of scores."""
+
+Bound: TypeAlias = "Callable[[float, float, float | None], float | None]"
+"""An upper bound of a distance, from its value, from the radius within which both distribution functions together are
+known, and from the length of the interval that holds all scores, None where that is not known; None: no bound."""
 
 
 def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:

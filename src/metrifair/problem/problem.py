@@ -67,7 +67,7 @@ class Given:
         weight = None if is_number(self.sample_weight) else self.sample_weight
         named = {
             **self.rows,
-            self.label: self.rows.get(self.label) if self.y is None else self.y,
+            self.label: self.rows.get(self.label, self.y),
             f"{self.prefix}sensitive_features": self.sensitive_features,
             f"{self.prefix}control_features": self.control_features,
             f"{self.prefix}sample_weight": weight,
@@ -228,7 +228,8 @@ def problem_of(
         None if controls is None else stratum_codes(controls)[1],
         contrast,
     )
-    _ = scheme.cells  # what cannot be compared is said before anything else is done
+    if compared:
+        _ = scheme.cells  # what cannot be compared is said before anything else is done
     return rows.problem(scheme, labels, crossing, controls)
 
 

@@ -105,7 +105,7 @@ def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
 
     A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
     """
-    found = {name: value_of(name, json) for name, json in given.items()}
+    found: dict[str, Any] = {name: value_of(name, json) for name, json in given.items()}
     for name, value in found.items():
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")

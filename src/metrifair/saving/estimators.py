@@ -25,7 +25,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tasks import REGRESSION_LOSSES
-from metrifair.saving.learner import Setting, learner_of, learner_parts
+from metrifair.saving.learner import Setting, learner_of, learner_parts, moments_of
 from metrifair.saving.modelfile import Content, under
 from metrifair.saving.schema import (
     Arrays,
@@ -41,6 +41,7 @@ from metrifair.saving.schema import (
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Network, StackedModule
+from metrifair.training.online import Moments
 
 KIND = "estimator"  # of the file; which one it is, the record says
 
@@ -67,14 +68,9 @@ def content_of(estimator: BaseEstimator) -> Content:
     if module is None and isinstance(estimator.model, torch.nn.Module):
         module = estimator.model
     try:
-        again = estimator_of(kind, content, module)  # what could not be read again is not written
+        estimator_of(kind, content, module)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
-    before, after = estimator.scheme_.cells, again.scheme_.cells
-    if before is not None and after is not None:
-        same_cells = np.array_equal(before.table, after.table)
-        if not same_cells or before.comparisons != after.comparisons:
-            raise DataError("contrast or pos_label was changed after fitting; set it back, or fit again, before saving")
     return content
 
 
@@ -89,10 +85,6 @@ def check_own_class(kind: type) -> None:
 def _taken_apart(estimator: BaseEstimator) -> Content:
     fitted, predictor = vars(estimator), estimator.predictor_
     classes, names = fitted.get("classes_"), fitted.get("feature_names_in_")
-    positive = 1
-    if classes is not None:
-        known = classes.tolist()
-        positive = known.index(estimator.pos_label) if estimator.pos_label in known else len(known) - 1
     tensors: dict[str, Tensor] = {f"parameters/{name}": value for name, value in predictor.parameters.items()}
     tensors |= {f"scaling/{name}": part for name, part in predictor.scaling._asdict().items()}
     model: NetworkRecord | ModuleRecord
@@ -105,11 +97,13 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
         model = ModuleRecord(module=called, names=list(predictor.parameters), buffers=list(buffers))
     else:
         raise DataError(f"a model of type {type(predictor.model).__name__} cannot be saved")
+    moments = fitted.get("moments_")
+    if moments is not None:
+        tensors |= {f"moments/{name}": part for name, part in moments._asdict().items()}
     learner = None
     if "learner_" in fitted:
         learner, state = learner_parts(estimator.learner_)
         tensors |= {f"learner/{name}": part for name, part in state.items()}
-    seen = fitted.get("weight_seen_")
     record = EstimatorRecord(
         kind=type(estimator).__name__,
         parameters={name: _parameter(name, value) for name, value in estimator.get_params(deep=False).items()},
@@ -117,8 +111,8 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
         classes=None if classes is None else classes_record(classes),
         target_scaling=tuple(map(float, fitted["target_scaling_"])) if classes is None else None,  # type: ignore[arg-type]
         iterations=fitted.get("n_iter_"),
-        weight_seen=None if seen is None else float(seen),
-        scheme=scheme_record(estimator.scheme_, contrast=estimator.contrast, positive=positive),
+        moments=moments is not None,
+        scheme=scheme_record(estimator.scheme_),
         model=model.as_json(),
         learner=learner,
         requests=requests_of(estimator),
@@ -179,11 +173,9 @@ def _put_together(
     outputs = 1 if classes is None or len(classes) == 2 else len(classes)
     own = Arrays({name: array for name, array in arrays.items() if not name.startswith("learner/")})
     estimator.predictor_ = predictor = _predictor(record, own, outputs, module)
-    own.check_all_taken()
     if record.iterations is not None:
-        estimator.n_iter_ = record.iterations
-    if record.weight_seen is not None:
-        estimator.weight_seen_ = record.weight_seen
+        estimator.n_iter_, estimator.moments_ = record.iterations, _moments(record, own, predictor.scaling)
+    own.check_all_taken()
     state = Arrays(under("learner/", arrays))
     if record.learner is not None:
         labels = 0 if classes is None else len(classes)
@@ -191,6 +183,16 @@ def _put_together(
     state.check_all_taken()
     restore_requests(estimator, record.requests)
     return estimator
+
+
+def _moments(record: EstimatorRecord, arrays: Arrays, scaling: Scaling) -> Moments | None:
+    """The moments of the features; in files of format 1, what is known of them."""
+    if record.moments:
+        return moments_of(arrays, record.features.count)
+    if record.weight_seen is None or record.parameters.get("standardize") is False:
+        return None
+    weight = torch.tensor(record.weight_seen, dtype=torch.float64)
+    return Moments(weight, scaling.mean[0], scaling.scale[0].square() * weight)
 
 
 def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:

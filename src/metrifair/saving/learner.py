@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,15 +12,13 @@ from metrifair.batches import Coverage
 from metrifair.checks import check_known
 from metrifair.errors import ModelFileError
 from metrifair.metrics.registry import METRICS
+from metrifair.problem.problem import Scheme
 from metrifair.problem.samples import Samples
 from metrifair.problem.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.saving.schema import Arrays, LearnerRecord, plain
 from metrifair.training import Predictor
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner, Moments
-
-if TYPE_CHECKING:
-    from metrifair.estimators.fitting import Scheme
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
 _SAMPLES = ("x", "y", "cell", "weight")
@@ -91,13 +89,19 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
     now = learner.adam.snapshot()
     learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
     if record.moments:
-        shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (setting.features,), "squares": (setting.features,)}
-        learner.moments = Moments(*(arrays.take(f"moments/{name}", shape) for name, shape in shapes.items()))
-        if bool(learner.moments.weight < 0) or bool((learner.moments.squares < 0).any()):
-            raise ModelFileError("the running moments of the features are negative")
+        learner.moments = moments_of(arrays, setting.features)
     if record.waiting:
         learner.waiting = _waiting(arrays, setting, task)
     return learner
+
+
+def moments_of(arrays: Arrays, features: int) -> Moments:
+    """The running moments of the features."""
+    shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
+    found = Moments(*(arrays.take(f"moments/{name}", shape) for name, shape in shapes.items()))
+    if bool(found.weight < 0) or bool((found.squares < 0).any()):
+        raise ModelFileError("the running moments of the features are negative")
+    return found
 
 
 def _generator(state: Tensor) -> torch.Generator:

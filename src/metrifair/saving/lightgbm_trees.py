@@ -35,8 +35,10 @@ _TAIL = re.compile(
     r"\n*(parameters:\n(\[\w+: [^\n]*\]\n)*\n?end of parameters\n)?"
     r"\n*(pandas_categorical:(?P<categories>[^\n]*)\n*)?"
 )
-_HEADER = ("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective")
-_HEADER += ("feature_names", "monotone_constraints", "feature_infos", "tree_sizes")
+_HEADER = (
+    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective"),
+    *("feature_names", "monotone_constraints", "feature_infos", "tree_sizes"),
+)
 _OBJECTIVES = (
     *("regression", "regression_l1", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie"),
     *("cross_entropy", "cross_entropy_lambda", "lambdarank", "rank_xendcg"),

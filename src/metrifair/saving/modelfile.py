@@ -29,7 +29,7 @@ from metrifair.files import replace_file
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
 
-FORMAT = 1
+FORMAT = 2  # files of format 1 are read too
 LARGEST_FILE = 2**30
 LARGEST_HEADER = 2**24
 MOST_ARRAYS = 2**16

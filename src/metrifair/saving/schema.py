@@ -30,7 +30,7 @@ Amount: TypeAlias = Annotated[float, Meta(ge=0, lt=1e300)]
 Contrast: TypeAlias = Literal["pairs", "rest"]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """An object of a model file: exactly these fields, of exactly these types."""
 
     def as_json(self) -> dict[str, Json]:
@@ -134,7 +134,7 @@ class SchemeRecord(Record):
     strata: StrataRecord | None
     compared: bool
     contrast: Contrast
-    positive: Count
+    positive: Annotated[int, Meta(ge=-1, le=2**53)]  # -1 where there are no classes
 
 
 class NetworkRecord(Record):
@@ -177,10 +177,11 @@ class EstimatorRecord(Record):
     classes: Classes | None
     target_scaling: tuple[float, Annotated[float, Meta(gt=0)]] | None
     iterations: Positive | None
-    weight_seen: Amount | None
     scheme: SchemeRecord
     model: dict[str, Any]  # NetworkRecord or ModuleRecord
     learner: LearnerRecord | None
+    moments: bool = False  # whether the features' are among the arrays
+    weight_seen: Amount | None = None  # instead of the moments, in files of format 1
     requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
 
 
@@ -300,7 +301,7 @@ def value_of(where: str, json: Json) -> object:
         and isinstance(content, list)
         and all(isinstance(pair, list) and len(pair) == 2 for pair in content)
     ):
-        return {scalar_of(where, key): value_of(where, value) for key, value in content}
+        return {scalar_of(where, pair[0]): value_of(where, pair[1]) for pair in content if isinstance(pair, list)}
     if tag == "criterion" and isinstance(content, dict):
         return _criterion(where, {part: value_of(where, own) for part, own in content.items()})
     raise ModelFileError(f"{where} holds {reprlib.repr(json)}, which does not stand for a value")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import reprlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.cells import Attribute, Strata, compiled, overlapping_strata, separate_strata
+from metrifair.problem.cells import Attribute, Strata, overlapping_strata, separate_strata
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.problem import Scheme
 from metrifair.saving.schema import AttributeRecord, Classes, SchemeRecord, StrataRecord, plain, scalar_of, value_of
-
-if TYPE_CHECKING:
-    from metrifair.estimators.fitting import Scheme
 
 _MOST_CHARACTERS = 2**22  # of all class labels together
 _MOST_COMPARISONS = 20_000
@@ -55,7 +53,7 @@ def classes_of(record: Classes | None) -> NDArray[Any]:
     return classes
 
 
-def scheme_record(scheme: Scheme, *, contrast: str, positive: int) -> SchemeRecord:
+def scheme_record(scheme: Scheme) -> SchemeRecord:
     """A scheme, as the facts that it is compiled from."""
     strata = None
     if scheme.strata is not None:
@@ -74,15 +72,13 @@ def scheme_record(scheme: Scheme, *, contrast: str, positive: int) -> SchemeReco
         intersectional=bool(scheme.intersectional),
         strata=strata,
         compared=scheme.cells is not None,
-        contrast=contrast,  # type: ignore[arg-type]
-        positive=positive,
+        contrast=scheme.contrast,
+        positive=scheme.positive,
     )
 
 
 def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
     """The scheme, compiled anew."""
-    from metrifair.estimators.fitting import Scheme  # noqa: PLC0415  (until it is problem.Scheme)
-
     criterion = value_of("scheme.criterion", record.criterion)
     if not isinstance(criterion, Criterion):
         raise ModelFileError(f"scheme.criterion must be a criterion, got {reprlib.repr(criterion)}")
@@ -93,19 +89,17 @@ def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
         if len(set(one.groups)) < len(one.groups):
             raise ModelFileError(f"{reprlib.repr(one.name)} names a group twice: {reprlib.repr(one.groups)}")
     strata = None if record.strata is None else _strata(record.strata)
-    if not record.compared:
-        return Scheme(criterion, attributes, record.intersectional, strata)
     labels = () if classes is None else tuple(classes.tolist())
-    patterns = 1
-    if criterion.labels is not None:
-        patterns = len(labels) if criterion.bins is None else len(criterion.bins) + 1
-        if criterion.labels != "every" and record.positive >= patterns:
-            raise ModelFileError(f"scheme.positive must be below {patterns}, got {record.positive}")
-    _check_size(criterion, attributes, patterns, strata)
-    cells = compiled(
-        criterion, attributes, classes=labels, positive=record.positive, strata=strata, contrast=record.contrast
-    )
-    return Scheme(criterion, attributes, record.intersectional, strata, cells)
+    positive = record.positive if labels else -1  # files of format 1 name one where there are no classes
+    if not -1 < positive < len(labels) and labels:
+        raise ModelFileError(f"scheme.positive must be the place of a class, got {positive}")
+    if record.compared:
+        _check_size(criterion, attributes, len(labels), strata)
+    elif attributes:
+        raise ModelFileError("the scheme has attributes that are not compared")
+    found = Scheme(criterion, labels, positive, attributes, record.intersectional, strata, record.contrast)
+    _ = found.cells  # compiled now, so that what cannot be is refused
+    return found
 
 
 def _strata(record: StrataRecord) -> Strata:
@@ -121,8 +115,11 @@ def _strata(record: StrataRecord) -> Strata:
     return separate_strata(names, [scalar_of("a stratum", value) for value in values])
 
 
-def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], patterns: int, strata: Strata | None) -> None:
+def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes: int, strata: Strata | None) -> None:
     """Refuse what would take the compiler long, before it begins."""
+    patterns = 1
+    if criterion.labels is not None:
+        patterns = classes if criterion.bins is None else len(criterion.bins) + 1
     rows, columns = (1, 1) if strata is None else strata.member.shape
     sets = columns * (patterns if criterion.labels == "every" else 1)
     table = patterns * (rows + 1) * math.prod(len(attribute.groups) + 1 for attribute in attributes)

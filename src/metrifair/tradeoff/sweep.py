@@ -22,8 +22,8 @@ from metrifair.problem.tables import Table, columns, renumbered
 from metrifair.results import Curves, Point
 from metrifair.saving.modelfile import from_bytes, to_bytes
 from metrifair.saving.models import content_of, model_of
-from metrifair.tradeoff.holdout import rows_of
 from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
+from metrifair.tradeoff.split import rows_of
 
 
 class Job(NamedTuple):
@@ -50,8 +50,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
-    """What a sweep trains on: a table, its targets and groups, and the rows that may be used."""
+class TrainingData:
+    """What a sweep trains on: a table, its outcomes and groups, and the rows that may be used."""
 
     X: Table
     y: Table
@@ -79,7 +79,7 @@ class Material:
 
 def sweep(
     estimator: Any,
-    material: Material,
+    data: TrainingData,
     jobs: Sequence[Job],
     judge: Callable[[Any, Job], Outcome],
     *,
@@ -96,9 +96,9 @@ def sweep(
     outcomes = {job: _recalled(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
-        batches = _stacks(estimator, material, missing, judge, split=ledger is not None)
+        batches = _stacks(estimator, data, missing, judge, split=ledger is not None)
     else:
-        batches = _one_by_one(estimator, material, missing, judge, parameter=parameter, n_jobs=n_jobs)
+        batches = _one_by_one(estimator, data, missing, judge, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
         if ledger is not None:
             ledger.add({outcome.job.name: _entry(outcome) for outcome in batch})
@@ -107,7 +107,7 @@ def sweep(
 
 
 def _stacks(
-    estimator: Any, material: Material, jobs: Sequence[Job], judge: Callable[[Any, Job], Outcome], *, split: bool
+    estimator: Any, data: TrainingData, jobs: Sequence[Job], judge: Callable[[Any, Job], Outcome], *, split: bool
 ) -> Iterator[list[Outcome]]:
     """Jobs grouped so that a group is all strengths x all its seeds."""
     by_seed: dict[int, list[float]] = {}
@@ -116,7 +116,7 @@ def _stacks(
     groups: dict[tuple[float, ...], list[int]] = {}
     for seed, own in by_seed.items():
         groups.setdefault(tuple(own), []).append(seed)
-    arguments = material.arguments()
+    arguments = data.arguments()
     for values, seeds in groups.items():
         for together in [[seed] for seed in seeds] if split else [seeds]:
             models = fit_stack(estimator, strengths=values, seeds=together, **arguments)
@@ -126,7 +126,7 @@ def _stacks(
 
 def _one_by_one(
     estimator: Any,
-    material: Material,
+    data: TrainingData,
     jobs: Sequence[Job],
     judge: Callable[[Any, Job], Outcome],
     *,
@@ -138,7 +138,7 @@ def _one_by_one(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
             "fairness with parameter=..."
         )
-    arguments = material.arguments()
+    arguments = data.arguments()
     _check_taken(estimator, arguments)
 
     def fit(job: Job) -> Outcome:

@@ -1,0 +1,85 @@
+"""All commands together: each is loaded when it is called, and what it refuses is one line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from metrifair.cli.options import RENAMED, as_options
+from metrifair.errors import DataError, MissingExtra
+
+_COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
+_INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
+_PIPE_CLOSED = 141  # the same
+
+
+class _Refusal(click.ClickException):
+    """One clear line and exit code 2, for input that cannot be used."""
+
+    exit_code = 2
+
+
+class _Commands(click.Group):
+    """Commands by the name of their module; their typed errors reach the user as one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "reproduce":
+            raise click.UsageError("the paper's experiments moved: python -m experiments NAME", ctx)
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"metrifair.cli.{cmd_name}").command
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            if error.option_name not in RENAMED:
+                raise
+            renamed = f"{error.option_name} is called {RENAMED[error.option_name]} now"
+            raise click.UsageError(renamed, error.ctx) from error
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").split(".")[0]
+            if missing not in ("polars", "rich"):
+                raise
+            raise _Refusal(f'this command needs {missing}: pip install "metrifair[cli]"') from error
+        except BrokenPipeError:  # whoever read the output has seen enough
+            _discard_output()
+            ctx.exit(_PIPE_CLOSED)
+        except (
+            DataError,
+            MissingExtra,
+            OSError,
+        ) as error:  # OSError: of standard output, files have their own messages
+            raise _Refusal(_one_line(" ".join([str(error), *getattr(error, "__notes__", [])]))) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(_INTERRUPTED)
+
+
+def _discard_output() -> None:
+    """Let what is still in buffers go nowhere, so that Python's last flush does not fail either."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+
+
+def _one_line(text: str) -> str:
+    """Text on one line, without characters that could steer a terminal."""
+    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(as_options(text).split()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="metrifair")
+def main() -> None:
+    """Train and audit predictors whose scores are distributed alike across demographic groups.
+
+    Exit codes: 0 done, 1 found unfair (audit --fail-above), 2 input that cannot be used.
+    """

