@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments.rows import Row
-from metrifair.metrics.cdf import kolmogorov_distance
+from metrifair.metrics.distances import kolmogorov_distance
 from metrifair.results import Point, area
 
 Floats = NDArray[np.float64]

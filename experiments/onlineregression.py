@@ -20,7 +20,7 @@ from experiments.settings import Effort, Protocol
 from experiments.streams import Learners, batches, covering_ends, covering_weights, fixed_ends
 from experiments.tables import Mean, Table
 from metrifair.datasets.synthetic import OnlineRegression, Sample, reference_slopes
-from metrifair.metrics.quadratic import energy_distance
+from metrifair.metrics.distances import energy_distance
 from metrifair.problem.samples import Samples
 from metrifair.problem.tasks import regression
 from metrifair.training.models import Network

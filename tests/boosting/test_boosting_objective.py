@@ -17,7 +17,7 @@ from metrifair.boosting.grid import PLACES, gridded_energy
 from metrifair.boosting.objective import FIRST_STRENGTH, WIDEST, Descent, PenalisedRisk
 from metrifair.boosting.problem import GivenRows, classification_problem, is_penalised, regression_problem
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.counting import energy_coefficients
+from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.problem.criteria import Criterion, criterion_named
 
 CRITERIA: dict[str, Any] = {

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.cdf import Merged
+from metrifair.metrics.line import Merged
+from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import facts
-from metrifair.metrics.scores import Pair
 from metrifair.metrics.witness import Witness
 
 Floats = NDArray[np.float64]
@@ -173,8 +173,8 @@ def utility_of(metric: str, found: Atoms) -> Witness | None:
     if told is None:
         return None
     # Atoms are in order: an audit of many groups would sort them many thousand times.
-    below = (torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:])
-    utility = told(Merged(torch.from_numpy(found.values), *below))
+    below = [torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:]]
+    utility = told(Merged(torch.from_numpy(found.values), below[0], below[1]))
     at_atoms = utility(found.values)
     left, right = (float(np.average(at_atoms, weights=side)) for side in found[1:])
     return Witness(metric, (left, right), utility)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from metrifair.certificates import dkw_radius
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.between import between
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.cells import Cells
 from metrifair.problem.criteria import scores
