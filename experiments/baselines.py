@@ -25,6 +25,7 @@ from experiments.settings import PUBLISHED, Effort
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
 from metrifair.methods import berk, fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
+from metrifair.methods.network import fit_stack
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier
 
@@ -191,9 +192,7 @@ def _fair_kde(cell: Cell, material: Material, effort: Effort) -> list[Row]:
     strengths = effort.strengths(1e-5, 1e2, 25)
     if not published:  # the share of the penalty, whose odds against the risk are then those of our strengths
         strengths = [strength / (1 + strength) for strength in strengths]
-    return _stack(
-        cell, material, effort, method="fair-kde", model=model, fit_stack=fairkde.fit_stack, strengths=strengths
-    )
+    return _stack(cell, material, effort, method="fair-kde", model=model, strengths=strengths)
 
 
 _SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5  # of each transport problem, which starts from the last step's solution
@@ -219,9 +218,7 @@ def _sinkhorn(cell: Cell, material: Material, effort: Effort) -> list[Row]:
     large = cell.name == "adult"  # whose split is the same for all seeds; its costs are 18,686 x 18,686
     strengths = effort.strengths(1e-5, 1e2, 9 if large else 25)
     effort = replace(effort, seeds=effort.seeds[:1]) if large else effort
-    return _stack(
-        cell, material, effort, method="sinkhorn", model=model, fit_stack=sinkhorn.fit_stack, strengths=strengths
-    )
+    return _stack(cell, material, effort, method="sinkhorn", model=model, strengths=strengths)
 
 
 def _stack(
@@ -231,7 +228,6 @@ def _stack(
     *,
     method: str,
     model: Any,
-    fit_stack: Callable[..., list[Any]],
     strengths: Sequence[float] = (),
 ) -> list[Row]:
     """A method that trains all its seeds, and strengths where it has any, at once."""
@@ -250,24 +246,24 @@ def _stack(
     return rows
 
 
-def _around_the_network(method: str, kind: Callable[..., Any], fit_stack: Callable[..., list[Any]]) -> Work:
+def _around_the_network(method: str, kind: Callable[..., Any]) -> Work:
     """A method without a knob that changes labels or weights of the base network's training rows."""
 
     def work(cell: Cell, material: Material, effort: Effort) -> list[Row]:
         model = kind(FairClassifier(0.0, **_network(cell, material)))
-        return _stack(cell, material, effort, method=method, model=model, fit_stack=fit_stack)
+        return _stack(cell, material, effort, method=method, model=model)
 
     return work
 
 
-_label_bias = _around_the_network("label-bias", labelbias.LabelBiasClassifier, labelbias.fit_stack)
-_massaging = _around_the_network("massaging", massaging.MassagingClassifier, massaging.fit_stack)
-_reweighing = _around_the_network("reweighing", reweighing.ReweighingClassifier, reweighing.fit_stack)
+_label_bias = _around_the_network("label-bias", labelbias.LabelBiasClassifier)
+_massaging = _around_the_network("massaging", massaging.MassagingClassifier)
+_reweighing = _around_the_network("reweighing", reweighing.ReweighingClassifier)
 
 
 def _fairbatch(cell: Cell, material: Material, effort: Effort) -> list[Row]:
     model = fairbatch.FairBatchClassifier(**_network(cell, material))
-    return _stack(cell, material, effort, method="fairbatch", model=model, fit_stack=fairbatch.fit_stack)
+    return _stack(cell, material, effort, method="fairbatch", model=model)
 
 
 def _xian(cell: Cell, material: Material, effort: Effort) -> list[Row]:
@@ -279,7 +275,7 @@ def _xian(cell: Cell, material: Material, effort: Effort) -> list[Row]:
     plain = labelbias.LabelBiasClassifier(FairClassifier(0.0, **_network(cell, material)), rounds=0)
     own = [material.train[seed] for seed in effort.seeds]
     labels = material.y.astype(np.int64)
-    networks = labelbias.fit_stack(plain, material.x, labels, material.a, seeds=effort.seeds, rows=own)
+    networks = fit_stack(plain, material.x, labels, material.a, seeds=effort.seeds, rows=own)
     shares = [0.0, *effort.strengths(1e-3, 1.0, 24)]
     rows = []
     for seed, network in zip(effort.seeds, networks, strict=True):

@@ -67,7 +67,7 @@ class Given:
         weight = None if is_number(self.sample_weight) else self.sample_weight
         named = {
             **self.rows,
-            self.label: self.rows.get(self.label) if self.y is None else self.y,
+            self.label: self.rows.get(self.label, self.y),
             f"{self.prefix}sensitive_features": self.sensitive_features,
             f"{self.prefix}control_features": self.control_features,
             f"{self.prefix}sample_weight": weight,
