@@ -73,7 +73,7 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
     found, problem = predictions(model, part), part.problem
     if not np.isfinite(found.score).all():
         return Point(strength, seed, 0.0, 1.0, failed=True)
-    gap = _distances(_compared(found, part), part)
+    gap = distances_of(_compared(found, part), part)
     intervals = {"unfairness": _certified(gap, part)}
     if part.regression:
         accuracy, intervals["accuracy"] = _r2(part.labels, found.score, problem.weight)
@@ -86,7 +86,9 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
         accuracy, more = float(np.average(right, weights=problem.weight)), _classification_figures(found, part)
         wilson = binomtest(int(right.sum()), len(right)).proportion_ci(CONFIDENCE, method="wilson")
         intervals["accuracy"] = Interval(float(wilson.low), float(wilson.high))
-        decisions = _distances(_compared_decisions(found.decision, part), part)
+        errors = problem.scheme.criterion.score == "loss"
+        compared = right == 0 if errors else _indicators(found.decision, part).T
+        decisions = distances_of(torch.as_tensor(compared).double(), part)
         decided, intervals["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
     if problem.weight is not None:  # neither Wilson's nor what is proven holds for weighted samples
         intervals = {}
@@ -94,25 +96,15 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
 
 
 def _compared(found: Predictions, part: HeldOut) -> Tensor:
-    """What the criterion compares of a model's scores."""
-    criterion = part.problem.scheme.criterion
-    if criterion.score == "prediction":
-        return torch.as_tensor(found.score)
-    if found.kind == "output":
-        task = BINARY if found.score.ndim == 1 else MULTICLASS
-        return scores(criterion, task, torch.as_tensor(found.score), part.problem.targets())
-    loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
-    return scores_of(criterion, found.score, part.problem, loss=loss)
-
-
-def _compared_decisions(decision: NDArray[Any], part: HeldOut) -> Tensor:
-    if part.problem.scheme.criterion.score == "loss":
-        return torch.as_tensor(decision != part.labels).double()
-    return torch.as_tensor(_indicators(decision, part))
-
-
-def _distances(values: Tensor, part: HeldOut) -> Tensor:
-    return distances_of(values if values.ndim == 1 else values.T, part)
+    """What the criterion compares of a model's scores: (n,), or (classes, n)."""
+    criterion, values = part.problem.scheme.criterion, torch.as_tensor(found.score)
+    if criterion.score != "prediction" and found.kind == "output":
+        task = BINARY if values.ndim == 1 else MULTICLASS
+        values = scores(criterion, task, values, part.problem.targets())
+    elif criterion.score != "prediction":
+        loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
+        values = scores_of(criterion, found.score, part.problem, loss=loss)
+    return values.movedim(-1, 0)
 
 
 def distances_of(values: Tensor, part: HeldOut) -> Tensor:
@@ -173,7 +165,7 @@ def curves_of(model: Any, part: HeldOut) -> Curves:
     """
     found, attribute = predictions(model, part), next(iter(part.members))
     if len(part.members) > 1:
-        gaps = _distances(_compared(found, part), part).reshape(-1, len(part.sides))
+        gaps = distances_of(_compared(found, part), part).reshape(-1, len(part.sides))
         attribute = part.problem.comparisons[int(gaps.amax(0).argmax())].attribute
     line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())

@@ -275,6 +275,13 @@ class Frontier:
             If altair is not installed.
         DataError
             If every model failed.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> len(front.plot().layer)                                    # points and Pareto line
+        2
         """
         return frontier_chart(self.view())
 
@@ -292,6 +299,16 @@ class Frontier:
         ------
         DataError
             If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
+        ...     "Who is hired" in Path(folder, "report.html").read_text()
+        True
         """
         write_html(path, frontier_html(self.view(title)))
 
@@ -324,6 +341,17 @@ class Frontier:
         ------
         DataError
             If a model cannot be kept, or the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from metrifair import load
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.save(Path(folder, "front.metrifair"))
+        ...     load(Path(folder, "front.metrifair")).points == front.points
+        True
         """
         write_frontier(path, self)
 
