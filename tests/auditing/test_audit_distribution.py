@@ -1,4 +1,4 @@
-"""Atoms against the metrics on samples, for every metric; bins keep distribution functions; resamples keep counts."""
+"""Two samples against the metrics, for every metric; bins keep distribution functions; resamples keep counts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import distances
-from metrifair.auditing.atoms import (
-    Atoms,
-    atoms,
+from metrifair.auditing.distribution import (
+    TwoSamples,
     bin_means,
     bins,
     coarsened,
     distances_of,
     largest_gap,
+    two_samples,
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.intervals import Rows, resampled_counts, resampled_rows, thinned
+from metrifair.auditing.resampling import Rows, resampled_counts, resampled_rows, thinned
 from metrifair.metrics.quadratic import energy_distance, mmd_squared
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
@@ -28,14 +28,14 @@ SCORES = st.lists(st.integers(-3, 8).map(lambda k: k / 4), min_size=1, max_size=
 WEIGHTED = st.lists(st.tuples(st.integers(0, 6), st.floats(0.1, 3.0)), min_size=1, max_size=12)
 
 
-def both(u: list[float], v: list[float], weights: list[float] | None = None) -> Atoms:
+def both(u: list[float], v: list[float], weights: list[float] | None = None) -> TwoSamples:
     on_left = np.arange(len(u) + len(v)) < len(u)
-    return atoms(np.array([*u, *v], dtype=float), on_left, None if weights is None else np.array(weights))
+    return two_samples(np.array([*u, *v], dtype=float), on_left, None if weights is None else np.array(weights))
 
 
 @settings(max_examples=60, deadline=None)
 @given(u=SCORES, v=SCORES)
-def test_every_metric_of_atoms_is_that_of_the_samples(u: list[float], v: list[float]) -> None:
+def test_every_metric_of_two_samples_is_that_of_the_samples(u: list[float], v: list[float]) -> None:
     found = distances_of(*both(u, v), list(METRICS))
     assert {name: float(value) for name, value in found.items()} == pytest.approx(
         distances(u, v, list(METRICS)), abs=1e-12
@@ -53,7 +53,7 @@ def test_weights_count_as_in_the_metrics(u: list[tuple[int, float]], v: list[tup
 
 @settings(max_examples=40, deadline=None)
 @given(u=WEIGHTED, v=WEIGHTED)
-def test_the_utility_of_atoms_is_the_witness_of_the_samples(
+def test_the_utility_of_two_samples_is_the_witness_of_the_samples(
     u: list[tuple[int, float]], v: list[tuple[int, float]]
 ) -> None:
     (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
@@ -106,7 +106,7 @@ def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
     assert share.max() <= 2 / (most // 2 + 1) + 2 * largest
 
 
-def test_few_atoms_stay_as_they_are_and_rows_go_with_their_bins() -> None:
+def test_few_scores_stay_as_they_are_and_rows_go_with_their_bins() -> None:
     found = both([1.0, 2.0, 3.0], [2.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0])
     rows = Rows(np.array([0, 1, 2]), np.array([1.0, 2.0, 3.0])), Rows(np.array([1, 3]), np.array([4.0, 5.0]))
     same, same_rows = thinned(found, rows, 4)
@@ -129,7 +129,7 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
     """Distances that are integrals are dominated by a few scores: they need bins of their own, at their means."""
     generator = np.random.default_rng(5)
     scores = np.exp(4 * generator.standard_normal(20_000)) * np.repeat([1.0, 1.2], 10_000)
-    found = atoms(scores, np.arange(20_000) < 10_000)
+    found = two_samples(scores, np.arange(20_000) < 10_000)
     bin_of = bins(found, 500)
     means, few = bin_means(found, bin_of), coarsened(found, bin_of)
     assert (np.diff(means) > 0).all()
@@ -144,7 +144,7 @@ def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
 def test_no_distance_is_beyond_its_largest_value() -> None:
     """Shares that are added up exceed 1 in their last digits; counts do not."""
     for size in range(3, 200):
-        found = Atoms(np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size))
+        found = TwoSamples(np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size))
         assert distances_of(*found, ["kolmogorov"])["kolmogorov"] == 1.0
 
 
@@ -161,7 +161,7 @@ def test_a_few_heavy_rows_among_many_are_drawn_one_by_one() -> None:
 
 @pytest.mark.parametrize("counts", [[3, 0, 7, 90], [3, 0, 1, 2, 1, 1]])
 def test_resamples_of_counts_hold_as_many_samples_and_are_right_on_average(counts: list[int]) -> None:
-    """Many samples are drawn by atom, few one by one."""
+    """Many samples are drawn by score, few one by one."""
     given_counts, total = np.array(counts, dtype=float), sum(counts)
     drawn = resampled_counts(given_counts, 4000, np.random.default_rng(3))
     assert (drawn.sum(1) == total).all()

@@ -1,4 +1,4 @@
-"""Curves of an audit: the groups' distributions with the gap of each pair marked, and witnesses."""
+"""What the page of an audit draws: the groups' distributions with the gap of each pair marked, witnesses, decisions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.errors import DataError
 from metrifair.metrics.registry import is_largest_gap
-from metrifair.report.auditglossary import metric_words
+from metrifair.report.audit.glossary import ratio_text, witness_text
+from metrifair.report.audit.words import points_text
 from metrifair.report.charts import (
     Gap,
     Json,
@@ -23,12 +24,20 @@ from metrifair.report.charts import (
     thinned,
     widest_gap,
 )
-from metrifair.report.numbers import number_text
-from metrifair.results import Curves, Distribution, Finding, WitnessCurve
+from metrifair.report.numbers import MISSING, percent_text, shown_number, strength_texts
+from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160
 _ROUNDING = 1e-3  # of shares that were drawn or binned
+
+_MOST_RATED = 40
+_SHARES: dict[str, Callable[[GroupRates], float | None]] = {
+    "Selection rate": lambda one: one.selection_rate,
+    "Accuracy": lambda one: one.accuracy,
+    "True positive rate": lambda one: one.true_positive_rate,
+    "False positive rate": lambda one: one.false_positive_rate,
+}
 
 OTHER_SCORES = frozenset({"risk_parity"})
 """Criteria that compare something else than the prediction."""
@@ -156,17 +165,8 @@ def witness_json(finding: Finding) -> Json:
         "grid": grid_json([found.grid[index] for index in at]),
         "utility": [short(found.utility[index], digits=4) for index in at],
         "expected": [short(level) for level in found.expected],
-        "text": _witness_text(finding, found),
+        "text": witness_text(finding, found),
     }
-
-
-def _witness_text(finding: Finding, found: WitnessCurve) -> str:
-    (left, right), (first, second) = found.expected, finding.groups
-    square = " The distance is the square of this difference." if metric_words(finding.metric).squared else ""
-    return (
-        f"On average “{first}” gets {number_text(left)} of it, “{second}” {number_text(right)}: "
-        f"a difference of {number_text(abs(left - right))}.{square}"
-    )
 
 
 def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
@@ -188,3 +188,67 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     kept = [0, *bent, len(grid) - 1]
     every = math.ceil(len(kept) / _MOST_SCORES)
     return [*kept[:-1:every], kept[-1]]
+
+
+def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
+    """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
+
+    ``number`` gives the place of a group, by attribute and name, among the colours.
+    """
+    shown = shown_rates(found.rates)
+    shares = {name: share for name, share in _SHARES.items() if any(share(one) is not None for one in found.rates)}
+    return {
+        "attribute": found.attribute,
+        "within": found.within,
+        "threshold": strength_texts([found.threshold])[0],
+        "columns": ["Group", "Rows", *shares],
+        "rates": [
+            {
+                "group": number(found.attribute, one.group),
+                "rows": f"{one.size:,}",
+                "selected": shown_number(one.selection_rate),
+                "cells": [share_text(share(one)) for share in shares.values()],
+            }
+            for one in shown
+        ],
+        "left_out": len(found.rates) - len(shown),
+        "gaps": [
+            [name, points_text(gap)]
+            for name, gap in (
+                ("Selection rates", found.selection_difference),
+                ("True positive rates", found.true_positive_difference),
+                ("False positive rates", found.false_positive_difference),
+                ("Accuracies", found.accuracy_difference),
+            )
+            if gap is not None
+        ],
+        "ratio": _ratio(found),
+    }
+
+
+def shown_rates(rates: Sequence[GroupRates]) -> Sequence[GroupRates]:
+    """All groups, or of very many the lowest and the highest selection rates, in ascending order."""
+    if len(rates) <= _MOST_RATED:
+        return rates
+    ordered = sorted(rates, key=lambda one: one.selection_rate)
+    return [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
+
+
+def share_text(share: float | None) -> str:
+    """A share in percent, an en dash where it is not known.
+
+    >>> share_text(0.415), share_text(None)
+    ('41.5%', '–')
+    """
+    return MISSING if share is None else percent_text(share)
+
+
+def _ratio(found: Decisions) -> Json:
+    """The four-fifths ratio with its interval, in numbers and in a sentence."""
+    interval = found.selection_ratio_interval if found.selection_ratio is not None else None
+    return {
+        "value": shown_number(found.selection_ratio),
+        "low": None if interval is None else shown_number(interval.low),
+        "high": None if interval is None else shown_number(interval.high),
+        "text": ratio_text(found),
+    }

@@ -11,8 +11,9 @@ import pytest
 from scipy import stats
 
 from metrifair import audit
-from metrifair.auditing.atoms import Floats, atoms, distances_of
-from metrifair.auditing.intervals import Rows, bootstrap, permutation_p_values, thinned
+from metrifair.auditing.counted import Floats
+from metrifair.auditing.distribution import distances_of, two_samples
+from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
 from metrifair.metrics.registry import METRICS
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
@@ -54,7 +55,7 @@ def coverage(
         draws = zip((population.left, population.right), sizes, strict=True)
         scores = np.concatenate([side.rvs(size, random_state=generator) for side, size in draws])
         weights = generator.uniform(0.5, 1.5, len(scores)) if weighted else None
-        found = atoms(scores, on_left, weights)
+        found = two_samples(scores, on_left, weights)
         rows = () if weights is None else rows_of(found.values, scores, on_left, weights)
         intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator, rows=rows)
         for metric, interval in intervals.items():
@@ -91,7 +92,7 @@ def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution()
     generator = np.random.default_rng(0)
     unsure = 0
     for _ in range(150):
-        found = atoms(generator.random(120), np.arange(120) < 60)
+        found = two_samples(generator.random(120), np.arange(120) < 60)
         intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator)
         chances = permutation_p_values(found, LINE, permutations=199, generator=generator)
         for metric in LINE:
@@ -107,7 +108,7 @@ def test_intervals_are_centred_below_the_value_which_is_too_large() -> None:
     too_large = {metric: [] for metric in LINE}
     for _ in range(60):
         scores = np.concatenate([side.rvs(150, random_state=generator) for side in (population.left, population.right)])
-        found = atoms(scores, np.arange(sum(sizes)) < sizes[0])
+        found = two_samples(scores, np.arange(sum(sizes)) < sizes[0])
         values = distances_of(*found, LINE)
         for metric, one in bootstrap(found, LINE, confidence=0.5, resamples=100, generator=generator).items():
             too_large[metric].append([float(values[metric]) - truth[metric], (one.low + one.high) / 2 - truth[metric]])
@@ -121,7 +122,7 @@ def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:
     widths = []
     for size in (200, 800, 3200):
         scores = np.concatenate([generator.beta(2, 3, size), generator.beta(3, 2, size)])
-        found = atoms(scores, np.arange(2 * size) < size)
+        found = two_samples(scores, np.arange(2 * size) < size)
         values = distances_of(*found, LINE)
         intervals = bootstrap(found, LINE, confidence=0.95, resamples=100, generator=generator)
         assert all(one.low <= values[name] <= one.high for name, one in intervals.items())
@@ -132,14 +133,14 @@ def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:
 
 def test_what_does_not_vary_in_the_sample_is_not_taken_for_certain() -> None:
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "generator": np.random.default_rng(0)}
-    assert bootstrap(atoms(np.arange(2.0), np.arange(2) < 1), LINE, **options) == {}
-    equal_scores = bootstrap(atoms(np.repeat([0.0, 1.0], 20), np.arange(40) < 20), LINE, **options)
+    assert bootstrap(two_samples(np.arange(2.0), np.arange(2) < 1), LINE, **options) == {}
+    equal_scores = bootstrap(two_samples(np.repeat([0.0, 1.0], 20), np.arange(40) < 20), LINE, **options)
     assert list(equal_scores) == ["kolmogorov"]
-    apart = bootstrap(atoms(np.arange(40.0), np.arange(40) < 20), LINE, **options)  # no score is shared
+    apart = bootstrap(two_samples(np.arange(40.0), np.arange(40) < 20), LINE, **options)  # no score is shared
     certain = 1 - 2 * np.sqrt(np.log(80) / 40)
     assert equal_scores["kolmogorov"].low == pytest.approx(certain)
     assert certain - 0.1 < apart["kolmogorov"].low <= certain
-    same = bootstrap(atoms(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options)
+    same = bootstrap(two_samples(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options)
     assert all(one.low == 0 < one.high for one in same.values())
 
 
@@ -149,14 +150,14 @@ def test_intervals_of_ten_decisions_cover() -> None:
     for _ in range(200):
         scores = np.concatenate([generator.random(10) < 0.05, generator.random(10) < 0.6]).astype(float)
         found = bootstrap(
-            atoms(scores, np.arange(20) < 10), ["kolmogorov"], confidence=0.95, resamples=100, generator=generator
+            two_samples(scores, np.arange(20) < 10), ["kolmogorov"], confidence=0.95, resamples=100, generator=generator
         )["kolmogorov"]
         covered += found.low <= 0.55 <= found.high
     assert covered / 200 >= 0.9
 
 
 def test_intervals_of_heavy_tails_hold_their_values() -> None:
-    """Also where atoms are taken together, among them the few largest scores, which make up the distance."""
+    """Also where scores are taken together, among them the few largest scores, which make up the distance."""
     score = np.exp(4 * np.random.default_rng(4).standard_normal(40_000)) * np.tile([1.0, 1.2], 20_000)
     found = audit(score, sensitive_features=np.arange(40_000) % 2, resamples=100, permutations=0, random_state=0)
     for one in found.findings:
@@ -177,7 +178,7 @@ def test_no_zero_width_interval_where_few_rows_have_the_weight() -> None:
 def test_bins_for_resampling_change_intervals_little() -> None:
     generator = np.random.default_rng(2)
     scores = np.concatenate([generator.beta(2, 3, 6000), generator.beta(3, 2, 6000)])
-    found = atoms(scores, np.arange(12_000) < 6000)
+    found = two_samples(scores, np.arange(12_000) < 6000)
     few, _ = thinned(found, (), 500)
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 400}
     exact = bootstrap(found, LINE, **options, generator=np.random.default_rng(3))
@@ -191,7 +192,7 @@ def test_bins_for_resampling_change_intervals_little() -> None:
 def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]:
     generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
     for _ in range(repeats):
-        few, _ = thinned(atoms(scores(n, generator), generator.permutation(n) < n // 3), (), most)
+        few, _ = thinned(two_samples(scores(n, generator), generator.permutation(n) < n // 3), (), most)
         for name, value in permutation_p_values(few, list(METRICS), permutations=99, generator=generator).items():
             found[name].append(value)
     return {name: np.array(values, dtype=float) for name, values in found.items()}
@@ -227,7 +228,7 @@ def test_p_values_find_a_difference_and_never_reach_zero() -> None:
     generator = np.random.default_rng(3)
     scores = np.concatenate([generator.random(200), generator.random(200) + 0.3])
     found = permutation_p_values(
-        atoms(scores, np.arange(400) < 200), ["kolmogorov", "mmd"], permutations=199, generator=generator
+        two_samples(scores, np.arange(400) < 200), ["kolmogorov", "mmd"], permutations=199, generator=generator
     )
     assert found == {"kolmogorov": 1 / 200, "mmd": 1 / 200}
 
@@ -235,7 +236,10 @@ def test_p_values_find_a_difference_and_never_reach_zero() -> None:
 def test_p_values_of_a_tiny_sample_are_those_of_all_its_permutations() -> None:
     """Scores 0, 1, 2, 3 of two against two: 2 of the 6 ways to deal them are at least as far apart as {0, 1}."""
     found = permutation_p_values(
-        atoms(np.arange(4.0), np.arange(4) < 2), ["wasserstein"], permutations=5999, generator=np.random.default_rng(4)
+        two_samples(np.arange(4.0), np.arange(4) < 2),
+        ["wasserstein"],
+        permutations=5999,
+        generator=np.random.default_rng(4),
     )
     assert found["wasserstein"] == pytest.approx(1 / 3, abs=0.03)
 

@@ -1,6 +1,6 @@
-"""How sure one can be of a distance: bootstrap intervals and permutation p-values, from atoms.
+"""How sure one can be of a distance: bootstrap intervals and permutation p-values, of two samples.
 
-Scores are sorted once; a resample is another set of weights on the same atoms. Above ``resolution`` atoms, neighbours
+Scores are sorted once; a resample is another set of weights on the same scores. Above ``resolution`` scores, neighbours
 are taken together: what moves within such a bin is a share 1/sqrt(resolution) of what moves at all.
 """
 
@@ -13,10 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.atoms import (
-    Atoms,
-    Floats,
-    Integers,
+from metrifair.auditing.counted import Floats, Integers
+from metrifair.auditing.distribution import (
+    TwoSamples,
     bin_means,
     bins,
     coarsened,
@@ -44,19 +43,19 @@ _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a max
 class Rows(NamedTuple):
     """Samples of one side that count differently, and so are resampled one by one."""
 
-    place: Integers  # (n,): which atom
+    place: Integers  # (n,): which score
     weights: Floats  # (n,)
 
 
-def thinned(found: Atoms, rows: Sequence[Rows], most: int) -> tuple[Atoms, tuple[Rows, ...]]:
-    """At most ``most`` atoms, and the rows with them."""
+def thinned(found: TwoSamples, rows: Sequence[Rows], most: int) -> tuple[TwoSamples, tuple[Rows, ...]]:
+    """At most ``most`` scores, and the rows with them."""
     bin_of = bins(found, most)
     few = coarsened(found, bin_of)._replace(values=bin_means(found, bin_of))
     return few, tuple(Rows(bin_of[side.place], side.weights) for side in rows)
 
 
 def bootstrap(
-    found: Atoms,
+    found: TwoSamples,
     metrics: Sequence[str],
     *,
     confidence: float,
@@ -109,7 +108,7 @@ def bootstrap(
 
 
 def _margins(
-    found: Atoms, rows: Sequence[Rows], utilities: Mapping[str, Floats], confidence: float
+    found: TwoSamples, rows: Sequence[Rows], utilities: Mapping[str, Floats], confidence: float
 ) -> dict[str, float]:
     """How much further off a distance may be than resamples show, by metric; only those of which that is known."""
     sizes = [len(side.place) for side in rows] if rows else [int(side.sum()) for side in found[1:]]
@@ -124,7 +123,7 @@ def _margins(
 
 
 def _does_not_vary(utility: Floats, own: NDArray[np.bool_]) -> bool:
-    """Whether one side, with these atoms as its own, has one score only, or a single value of a telling utility."""
+    """Whether one side, with these scores as its own, has one score only, or a single value of a telling utility."""
     return own.sum() == 1 or float(np.ptp(utility[own])) == 0 < float(np.ptp(utility))
 
 
@@ -146,7 +145,8 @@ def _interval(metric: str, value: float, replicates: Floats, confidence: float, 
     root, most = row.squared, row.most
     if root:
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
-    bias = float((replicates[:, 0] - value).mean()) / (_STEEP if row.is_maximum else 1.0)
+    unit = max(value, float(replicates.max())) or 1.0  # sums of huge distances would overflow
+    bias = unit * float((replicates[:, 0] / unit - value / unit).mean()) / (_STEEP if row.is_maximum else 1.0)
     low, high = value - bias - half, value - bias + half
     by_chance = float(np.quantile(replicates[:, 1], confidence))
     if value <= by_chance:
@@ -171,7 +171,7 @@ def _blocks(count: int, width: int) -> Iterator[int]:
         yield min(size, count - start)
 
 
-def _resampled(found: Atoms, rows: Sequence[Rows], count: int, generator: np.random.Generator) -> Floats:
+def _resampled(found: TwoSamples, rows: Sequence[Rows], count: int, generator: np.random.Generator) -> Floats:
     """Shares on the left less those on the right in ``count`` resamples, (count, k)."""
     if rows:
         left, right = (shares(resampled_rows(side, len(found.values), count, generator)) for side in rows)
@@ -182,46 +182,46 @@ def _resampled(found: Atoms, rows: Sequence[Rows], count: int, generator: np.ran
 
 def resampled_counts(counts: NDArray[Any], resamples: int, generator: np.random.Generator) -> NDArray[Any]:
     """Counts (k,) of as many samples drawn with replacement: (resamples, k); of many samples their number varies."""
-    total, atoms = int(counts.sum()), len(counts)
-    if total > max(_MANY_COUNTS, 16 * atoms):
+    total, scores = int(counts.sum()), len(counts)
+    if total > max(_MANY_COUNTS, 16 * scores):
         drawn = _normal_sums(counts, counts, resamples, generator)
         few = counts < _NORMAL
         drawn[:, few] = generator.poisson(counts[few], size=(resamples, int(few.sum())))
         return drawn
-    if total > 4 * atoms:
+    if total > 4 * scores:
         return generator.multinomial(total, counts / total, size=resamples)
     # Few samples are faster drawn one by one.
-    place = np.repeat(np.arange(atoms), counts.astype(np.int64))[generator.integers(total, size=(resamples, total))]
-    place += atoms * np.arange(resamples)[:, None]
-    return np.bincount(place.ravel(), minlength=resamples * atoms).reshape(resamples, atoms).astype(np.int64)
+    place = np.repeat(np.arange(scores), counts.astype(np.int64))[generator.integers(total, size=(resamples, total))]
+    place += scores * np.arange(resamples)[:, None]
+    return np.bincount(place.ravel(), minlength=resamples * scores).reshape(resamples, scores).astype(np.int64)
 
 
-def resampled_rows(rows: Rows, atoms: int, resamples: int, generator: np.random.Generator) -> Floats:
-    """Sums of weights at each atom, of as many rows drawn with replacement: (resamples, atoms).
+def resampled_rows(rows: Rows, scores: int, resamples: int, generator: np.random.Generator) -> Floats:
+    """Sums of weights at each score, of as many rows drawn with replacement: (resamples, scores).
 
-    Of many rows at each atom the sums are drawn, not the rows: each row counts a Poisson number of times, and their
+    Of many rows at each score the sums are drawn, not the rows: each row counts a Poisson number of times, and their
     sum is as good as normal.
     """
-    if len(rows.place) > max(_MANY_ROWS, 16 * atoms):
-        return _resampled_sums(rows, atoms, resamples, generator)
-    drawn = np.empty((resamples, atoms))
+    if len(rows.place) > max(_MANY_ROWS, 16 * scores):
+        return _resampled_sums(rows, scores, resamples, generator)
+    drawn = np.empty((resamples, scores))
     for resample in drawn:
         chosen = generator.integers(len(rows.place), size=len(rows.place))
-        resample[:] = np.bincount(rows.place[chosen], rows.weights[chosen], atoms)
+        resample[:] = np.bincount(rows.place[chosen], rows.weights[chosen], scores)
     return drawn
 
 
-def _resampled_sums(rows: Rows, atoms: int, resamples: int, generator: np.random.Generator) -> Floats:
-    """The sum at each atom where rows count Poisson numbers of times: normal, unless few rows make up an atom."""
+def _resampled_sums(rows: Rows, scores: int, resamples: int, generator: np.random.Generator) -> Floats:
+    """The sum at each score where rows count Poisson numbers of times: normal, unless few rows make up a score."""
     weights = rows.weights / rows.weights.max()
-    mean, variance = (np.bincount(rows.place, part, atoms) for part in (weights, weights**2))
+    mean, variance = (np.bincount(rows.place, part, scores) for part in (weights, weights**2))
     drawn = _normal_sums(mean, variance, resamples, generator)
     few = mean**2 < _NORMAL * variance  # the effective number of rows
     own = few[rows.place]
     place, weights = rows.place[own], weights[own]
     for resample in drawn if own.any() else ():
         times = generator.poisson(1.0, len(place))
-        resample[few] = np.bincount(place, weights * times, atoms)[few]
+        resample[few] = np.bincount(place, weights * times, scores)[few]
     return drawn
 
 
@@ -234,7 +234,7 @@ def _normal_sums(mean: NDArray[Any], variance: NDArray[Any], resamples: int, gen
 
 
 def permutation_p_values(
-    found: Atoms, metrics: Sequence[str], *, permutations: int, generator: np.random.Generator
+    found: TwoSamples, metrics: Sequence[str], *, permutations: int, generator: np.random.Generator
 ) -> dict[str, float | None]:
     """How often groups dealt anew to the same scores are at least as far apart: (1 + times) / (1 + permutations).
 
@@ -246,7 +246,7 @@ def permutation_p_values(
     observed = distances_of(found.values, found.left, found.right, metrics)
     at_least = dict.fromkeys(metrics, 0)
     total, dealt = int(pooled.sum()), int(found.left.sum())
-    # Shuffling is the faster way to deal few samples to one side; many share atoms, which are dealt as a whole.
+    # Shuffling is the faster way to deal few samples to one side; many share scores, which are dealt as a whole.
     few = total <= _MOST_SHUFFLED and min(dealt, total - dealt) <= 16 * len(pooled)
     method: Literal["count", "marginals"] = "count" if few else "marginals"
     for count in _blocks(permutations, len(pooled)):

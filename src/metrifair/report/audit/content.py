@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from metrifair.report.auditcurves import distribution_json, is_of, witness_json
-from metrifair.report.auditdecisions import decisions_json
-from metrifair.report.auditglossary import confidence_text, criterion_name, metric_words
-from metrifair.report.auditwords import highlights, worst_first
+from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
+from metrifair.report.audit.glossary import criterion_name, highlights, metric_words
+from metrifair.report.audit.words import confidence_text, worst_first
 from metrifair.report.charts import Json, axis, axis_json
 from metrifair.report.html import embedded_json
 from metrifair.report.numbers import shown_number

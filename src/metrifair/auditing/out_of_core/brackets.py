@@ -1,71 +1,135 @@
-"""Distances between the groups of a file of any size: bins, proven brackets, and passes that narrow them.
+"""What counts in bins prove about the distance of two distributions: a lower and an upper bound.
 
-A first pass has surveyed the file. The second counts all rows in bins of about equal weight, the base. Each further
-pass cuts up only the bins that matter: those which may hold a larger gap than any attained so far (until none is left:
-the Kolmogorov distance is exact), and those that contribute most to a bracket wider than the tolerance.
+Let D = F0 - F1, and look at one bin whose rows lie in [a, b]. The counts give D just below a, and at b; in between
+
+    u = D(below a) + share of side 0 in the bin,    l = D(below a) - share of side 1 in the bin
+
+bound D, since at most all rows of one side come before those of the other. Integration by parts gives its mean over
+[a, b], mu, from the sums of the scores: the integral of F - F(below a) is (b x rows - sum of scores) / all rows.
+
+- Kolmogorov: |D| at the ends is attained; nothing in the bin exceeds max(u, -l). Rows of one side only, or of one
+  distinct score, leave nothing in between: the ends are all there is.
+- Integral of phi(D) over [a, b], phi convex (Wasserstein: |D|; Cramer: D^2): at least (b - a) phi(mu), by Jensen; at
+  most (b - a) times the chord of phi from l to u, taken at mu, since phi lies below its chord. The two agree for |D|
+  unless D may change its sign in the bin, and differ by at most (b - a)(u - l)^2 / 4 for D^2.
+- Total variation: at least |share 0 - share 1| / 2, for merging scores brings distributions closer; at most their
+  sum / 2, and the former again for one distinct score.
+
+Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
+held in memory: steps prove one value, not two. Bounds hold up to rounding, about 1e-13 of the range.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.atoms import Gap
-from metrifair.auditing.large.brackets import Bounds, Sides, Sum, bounds, exact
-from metrifair.auditing.large.counting import Bins, Booleans, Pass, counted, held, joined, recounted
-from metrifair.auditing.large.grids import Floats, Scale, grid_of
-from metrifair.auditing.large.steps import Steps
+from metrifair.auditing.counted import Booleans, Floats, Integers
+from metrifair.auditing.distribution import Gap
+from metrifair.auditing.out_of_core.counting import Bins, Grid, Pass, Scale, Steps, held, joined, recounted
 from metrifair.checks import check_known
-from metrifair.metrics.registry import METRICS, Integral, facts
+from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.results import Interval
 
-_MOST_COUNTS = 2**21  # bins x cells
-_MOST_BINS, _FEWEST_BINS = 2**16, 64
 _MOST_PASSES = 16
 _EXACT_ROWS = 2**20  # that are held in memory at the end
 _MOST_STEPS = 2**30  # held rows x comparisons: some minutes
 _ROUNDING = 1e-13
 
+Sum: TypeAlias = "Convex | Literal['atoms']"
+"""What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
 
-@dataclass
-class Survey:
-    """What the first pass learned: the range of the scores, and a sample of them spread over the whole file."""
 
-    low: float = inf
-    high: float = -inf
-    rows: int = 0
-    most: int = 2**17
-    _step: int = 1
-    _skip: int = 0
-    _parts: list[Floats] = field(default_factory=list)
+class Sides(NamedTuple):
+    """The cells on either side of a comparison, and how many rows (or how much weight) they hold in all."""
 
-    def add(self, scores: Floats) -> None:
-        """Take in the scores of some rows."""
-        if len(scores) == 0:
-            return
-        self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
-        self.rows += len(scores)
-        self._parts.append(scores[self._skip :: self._step].copy())
-        self._skip = (self._skip - len(scores)) % self._step
-        while sum(map(len, self._parts)) > self.most:
-            self._halve()
+    left: Integers
+    right: Integers
+    totals: tuple[float, float]
 
-    def _halve(self) -> None:
-        """Keep every second score of the sample, and take half as many from now on."""
-        together = np.concatenate(self._parts)
-        self._parts = [together[::2]]
-        self._skip += self._step * (len(together) % 2)
-        self._step *= 2
+
+class Bounds(NamedTuple):
+    """Of one comparison, by bin: the shares up to its end, what |D| may reach in it, and bounds of the sums."""
+
+    score: Floats  # the end of the bin
+    upto: tuple[Floats, Floats]
+    reachable: Floats
+    low: dict[Sum, Floats]
+    high: dict[Sum, Floats]
 
     @property
-    def sample(self) -> Floats:
-        """Scores at equal steps through the file."""
-        return np.concatenate(self._parts)
+    def attained(self) -> Floats:
+        """|D| at the end of each bin; what holds below a bin was attained in the bin before it."""
+        return np.abs(self.upto[0] - self.upto[1])
+
+
+class _Course(NamedTuple):
+    """The difference of the distribution functions within each bin."""
+
+    least: Floats
+    most: Floats
+    mean: Floats
+    length: Floats
+
+
+def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Collection[Sum]) -> Bounds:
+    """What every bin proves; sums are on the scale of the positions."""
+    share, upto, course = _course(bins, sides, scale)
+    after = upto[0] - upto[1]
+    plain = bins.single | (share[0] == 0) | (share[1] == 0)
+    low: dict[Sum, Floats] = {}
+    high: dict[Sum, Floats] = {}
+    for one in sums:
+        if one == "atoms":
+            low[one] = np.abs(share[0] - share[1]) / 2
+            high[one] = np.where(bins.single, low[one], (share[0] + share[1]) / 2)
+            continue
+        between = one(after) * bins.gap
+        low[one] = course.length * one(course.mean) + between
+        high[one] = np.maximum(course.length * _chord(one, course) + between, low[one])
+    reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
+    return Bounds(bins.high, upto, reachable, low, high)
+
+
+def exact(steps: Steps, sides: Sides, sums: Collection[Sum]) -> Bounds:
+    """What rows held in memory prove: both bounds are the value."""
+    counts = [steps.scores.at(cells) for cells in sides[:2]]
+    left, right = (
+        steps.upto(cells, own) / total for cells, own, total in zip(sides[:2], counts, sides.totals, strict=True)
+    )
+    after = left - right
+    values: dict[Sum, Floats] = {one: one(after) * steps.gap for one in sums if one != "atoms"}
+    if "atoms" in sums:
+        values["atoms"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
+    return Bounds(steps.scores.values, (left, right), np.abs(after), values, values)
+
+
+def _course(bins: Bins, sides: Sides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
+    """The shares of both sides in each bin and up to its end, and the course of the difference through it."""
+    end, start = scale.positions(bins.high), scale.positions(bins.low)
+    share, below, upto, area = [], [], [], []
+    for cells, total in zip(sides[:2], sides.totals, strict=True):
+        counts, before = bins.total("counts", cells), bins.total("before", cells)
+        share.append(counts / total)
+        below.append(before / total)
+        upto.append((before + counts) / total)
+        area.append((end * counts - bins.total("moments", cells)) / total)
+    before, length = below[0] - below[1], end - start
+    least, most = before - share[1], before + share[0]
+    mean = before + (area[0] - area[1]) / np.where(length > 0, length, 1.0)
+    return share, (upto[0], upto[1]), _Course(least, most, np.clip(mean, least, most), length)
+
+
+def _chord(convex: Convex, course: _Course) -> Floats:
+    """The line through phi at both bounds of D, at its mean."""
+    spread = course.most - course.least
+    weight = np.divide(course.mean - course.least, spread, out=np.zeros_like(spread), where=spread > 0)
+    return (1 - weight) * convex(course.least) + weight * convex(course.most)
 
 
 @dataclass
@@ -123,9 +187,8 @@ class Measured:
 
 
 class Result(NamedTuple):
-    """The base bins, their scale, what was found for each comparison, and whether every bracket is narrow enough."""
+    """The scale, what was found for each comparison, and whether every bracket is narrow enough."""
 
-    base: Bins
     scale: Scale
     found: tuple[Measured, ...]
     complete: bool
@@ -140,38 +203,39 @@ def check_brackets(argument: str, metrics: Sequence[str]) -> None:
 
 def measured(
     read: Pass,
-    survey: Survey,
+    grid: Grid,
+    base: Bins,
     sides: Sequence[Sides],
     metrics: Sequence[str],
     *,
-    cells: int,
-    weighted: bool = False,
     tolerance: float = 1e-5,
-    most_bins: int | None = None,
     exact_rows: int | None = None,
 ) -> Result:
-    """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores."""
+    """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores.
+
+    The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
+    than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
+    a bracket wider than the tolerance.
+    """
     check_brackets("metric", metrics)
-    most = most_bins or max(_FEWEST_BINS, min(_MOST_BINS, _MOST_COUNTS // cells))
-    grid = grid_of(survey.sample, survey.low, survey.high, most)
     most_held = min(_EXACT_ROWS, _MOST_STEPS // max(1, len(sides))) if exact_rows is None else exact_rows
     found = tuple(Measured(one) for one in sides)
-    goal = _Goal(tuple(metrics), tolerance, float(np.ptp(grid.scale.positions(np.array([survey.low, survey.high])))))
-    base = counted(read, grid, cells, weighted=weighted)
+    ends = grid.scale.positions(np.array([base.low[0], base.high[-1]]))
+    goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))
     bins, urgent = _still_urgent(base, found, grid.scale, goal)
     for _ in range(_MOST_PASSES):
         if len(bins) == 0:
             break
         few = _worst_rows(bins, urgent, most_held)
-        if few.all() or (few.any() and len(bins) > most):
+        if few.all() or (few.any() and len(bins) > grid.most):
             _settle(held(read, grid, bins[few]), found, grid.scale, goal)
             bins = bins[~few]
         else:
-            worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, most // 4)])
-            bins = joined(bins[~worst], recounted(read, grid, bins[worst], most))
+            worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, grid.most // 4)])
+            bins = joined(bins[~worst], recounted(read, grid, bins[worst], grid.most))
         bins, urgent = _still_urgent(bins, found, grid.scale, goal)
     _settle(bins, found, grid.scale, goal)
-    return Result(base, grid.scale, found, len(bins) == 0)
+    return Result(grid.scale, found, len(bins) == 0)
 
 
 def _worst_rows(bins: Bins, urgent: Floats, most: int) -> Booleans:

@@ -1,4 +1,4 @@
-"""Two score distributions as atoms: distinct scores in ascending order, with the weight of either side.
+"""Two score distributions: distinct scores in ascending order, with the weight of either side.
 
 That is all a distance on the line needs; resampling changes the weights and leaves the order alone.
 """
@@ -13,17 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.auditing.counted import Floats, Integers
 from metrifair.errors import DataError
 from metrifair.metrics.cdf import Merged
 from metrifair.metrics.registry import facts
 from metrifair.metrics.scores import Pair
 from metrifair.metrics.witness import Witness
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-
-class Atoms(NamedTuple):
+class TwoSamples(NamedTuple):
     """Distinct scores, and how much each side has at them: counts, or sums of weights."""
 
     values: Floats  # (k,), ascending
@@ -31,40 +29,27 @@ class Atoms(NamedTuple):
     right: Floats  # (k,)
 
 
-def atoms(values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None) -> Atoms:
-    """The atoms of some scores, those of the left side marked.
+def two_samples(values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None) -> TwoSamples:
+    """Scores of two samples, those of the left one marked.
 
-    >>> atoms(np.array([0.5, 0.1, 0.5]), np.array([True, False, False]))
-    Atoms(values=array([0.1, 0.5]), left=array([0., 1.]), right=array([1., 1.]))
+    >>> two_samples(np.array([0.5, 0.1, 0.5]), np.array([True, False, False]))
+    TwoSamples(values=array([0.1, 0.5]), left=array([0., 1.]), right=array([1., 1.]))
     """
     distinct, place = np.unique(values, return_inverse=True)
-    return atoms_at(distinct, place, on_left, weights)[0]
-
-
-def atoms_at(
-    distinct: Floats, place: Integers, on_left: NDArray[np.bool_], weights: Floats | None = None
-) -> tuple[Atoms, Integers]:
-    """The same from distinct scores and each sample's place among them, with each sample's place among the atoms.
-
-    Scores that nobody has are no atoms.
-    """
     left, right = (
         np.bincount(place[side], None if weights is None else weights[side], len(distinct)).astype(np.float64)
         for side in (on_left, ~on_left)
     )
-    used = (left > 0) | (right > 0)
-    if used.all():
-        return Atoms(distinct, left, right), place
-    return Atoms(distinct[used], left[used], right[used]), (np.cumsum(used) - 1)[place]
+    return TwoSamples(distinct, left, right)
 
 
-def bins(found: Atoms, most: int) -> Integers:
-    """A bin for each atom: at most ``most`` bins, in ascending order.
+def bins(found: TwoSamples, most: int) -> Integers:
+    """A bin for each score: at most ``most`` bins, in ascending order.
 
     Half of the cuts share out the even mixture of both sides, the other half the length: the few scores of a long tail
     hold hardly any weight, and most of the distance.
 
-    >>> bins(Atoms(np.arange(4.0), np.array([3.0, 1, 0, 0]), np.array([0.0, 0, 2, 2])), 2)
+    >>> bins(TwoSamples(np.arange(4.0), np.array([3.0, 1, 0, 0]), np.array([0.0, 0, 2, 2])), 2)
     array([0, 0, 1, 1])
     """
     if len(found.values) <= most:
@@ -78,21 +63,21 @@ def bins(found: Atoms, most: int) -> Integers:
     return np.cumsum(cut).astype(np.int64)
 
 
-def coarsened(found: Atoms, bin_of: Integers) -> Atoms:
-    """The atoms of each bin taken together, at the largest: distribution functions are still exact there.
+def coarsened(found: TwoSamples, bin_of: Integers) -> TwoSamples:
+    """The scores of each bin taken together, at the largest: distribution functions are still exact there.
 
-    >>> coarsened(Atoms(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
-    Atoms(values=array([1., 2.]), left=array([2., 0.]), right=array([1., 1.]))
+    >>> coarsened(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
+    TwoSamples(values=array([1., 2.]), left=array([2., 0.]), right=array([1., 1.]))
     """
     last = np.append(np.flatnonzero(np.diff(bin_of)), len(bin_of) - 1)
     left, right = (np.bincount(bin_of, side).astype(np.float64) for side in found[1:])
-    return Atoms(found.values[last], left, right)
+    return TwoSamples(found.values[last], left, right)
 
 
-def bin_means(found: Atoms, bin_of: Integers) -> Floats:
+def bin_means(found: TwoSamples, bin_of: Integers) -> Floats:
     """The mean score of each bin, in the even mixture of both sides: where a bin is for distances that are integrals.
 
-    >>> bin_means(Atoms(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
+    >>> bin_means(TwoSamples(np.arange(3.0), np.array([1.0, 1, 0]), np.array([0.0, 1, 1])), np.array([0, 0, 1]))
     array([0.66666667, 2.        ])
     """
     mixture = found.left / found.left.sum() + found.right / found.right.sum()
@@ -113,7 +98,7 @@ def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metric
     below = [np.cumsum(side, axis=-1) / side.sum(-1, keepdims=True) for side in (left, right)]
     easy = [metric for metric in metrics if facts(metric).of_merged or facts(metric).of_shares]
     found = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], easy)
-    for metric in set(metrics) - set(easy):  # the atoms twice, weighted as on the left and as on the right
+    for metric in set(metrics) - set(easy):  # the scores twice, weighted as on the left and as on the right
         weights = torch.from_numpy(np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1))
         twice = torch.from_numpy(np.tile(values, 2)).expand(weights.shape)
         found[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights)).numpy()
@@ -150,10 +135,10 @@ def _distance(metric: str, points: Tensor, below: Tensor, none: Tensor, signed: 
     raise DataError(f"the metric {metric!r} is not known as a function of the difference of two distributions")
 
 
-def unbiased_distance(metric: str, found: Atoms, value: float) -> float | None:
+def unbiased_distance(metric: str, found: TwoSamples, value: float) -> float | None:
     """The U-statistic of unweighted samples, from its plug-in value; None where there is none.
 
-    >>> unbiased_distance("energy", atoms(np.array([0.0, 1, 1, 3]), np.arange(4) < 2), 1.5)
+    >>> unbiased_distance("energy", two_samples(np.array([0.0, 1, 1, 3]), np.arange(4) < 2), 1.5)
     0.0
     """
     spread, sizes = facts(metric).spread, (found.left.sum(), found.right.sum())
@@ -163,20 +148,19 @@ def unbiased_distance(metric: str, found: Atoms, value: float) -> float | None:
     return float(value - sum(spread(found.values, side / size) / (size - 1) for side, size in sides))
 
 
-def utility_of(metric: str, found: Atoms) -> Witness | None:
+def utility_of(metric: str, found: TwoSamples) -> Witness | None:
     """The utility that tells the two sides apart best; None for a metric of which none is known.
 
-    >>> utility_of("wasserstein", atoms(np.array([0.0, 1, 3]), np.array([True, False, False]))).gap
+    >>> utility_of("wasserstein", two_samples(np.array([0.0, 1, 3]), np.array([True, False, False]))).gap
     2.0
     """
     told = facts(metric).witness
     if told is None:
         return None
-    # Atoms are in order: an audit of many groups would sort them many thousand times.
+    # Scores are in order: an audit of many groups would sort them many thousand times.
     below = (torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:])
     utility = told(Merged(torch.from_numpy(found.values), *below))
-    at_atoms = utility(found.values)
-    left, right = (float(np.average(at_atoms, weights=side)) for side in found[1:])
+    left, right = (float(shares(side) @ utility(found.values)) for side in found[1:])
     return Witness(metric, (left, right), utility)
 
 
@@ -187,13 +171,18 @@ class Gap(NamedTuple):
     shares: tuple[float, float]
 
 
-def largest_gap(found: Atoms) -> Gap:
+def largest_gap(found: TwoSamples) -> Gap:
     """The score at which the shares at or below it differ most.
 
-    >>> largest_gap(atoms(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True])))
+    >>> largest_gap(two_samples(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True])))
     Gap(score=0.2, shares=(0.6666666666666666, 0.0))
     """
     below = [np.cumsum(side) / side.sum() for side in found[1:]]
     height = np.abs(below[0] - below[1])
     at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, whatever the rounding
     return Gap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))
+
+
+def mean_scores(found: TwoSamples) -> tuple[float, float]:
+    """The mean score of either side, however large the scores are."""
+    return float(shares(found.left) @ found.values), float(shares(found.right) @ found.values)

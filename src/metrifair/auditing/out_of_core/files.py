@@ -1,6 +1,6 @@
 """Files, patterns of files and standard input as tables that are read in batches; everything wrong is one DataError.
 
-Text (csv, tsv, ndjson) is read as text: a column is no number because its first rows were.
+Text (csv, tsv, ndjson) is read as text: that its first values are numbers does not make a column one of numbers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.auditing.textfiles import check_readable, named_twice, polars, reading, separator_of
-from metrifair.checks import check_known
+from metrifair.checks import check_known, require
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -37,9 +37,33 @@ SUFFIXES = {
 }
 FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson")
 _TEXT = ("csv", "tsv", "ndjson")
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in small letters: no number, label or target
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
 _LISTED = 20
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin
+
+
+def polars() -> Any:
+    """The library that reads files."""
+    return require("polars", extra="cli", purpose="auditing files")
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Say in one sentence what polars found wrong with a file."""
+    errors = polars().exceptions
+    try:
+        yield
+    except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
+        said = str(error)
+        if "utf-8" in said.lower():
+            raise DataError(f"{name} is not UTF-8 text; save it as UTF-8, or as parquet") from None
+        if "empty CSV" in said:
+            raise DataError(f"{name} is empty") from None
+        if "more fields than" in said:
+            raise DataError(f"{name} has a row with more fields than its header; check quotes and separator") from None
+        first = said.strip().split("\n")[0][:200]
+        raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
 
 
 @dataclass(frozen=True)
@@ -203,7 +227,7 @@ def _source(name: str, files: Sequence[str], format: str | None, separator: str 
             other = min(set(found) ^ set(columns[0]))
             raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
     texts = frozenset(column for column in columns[0] if not _is_plain([schema[column] for schema in schemas]))
-    twice = frozenset(column for file in files for column in named_twice(file, kind, separator))
+    twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
     return Source(name, tuple(frames), columns[0], texts, kind in _TEXT, twice)
 
 
@@ -214,11 +238,11 @@ def _is_plain(kinds: Sequence[pl.DataType]) -> bool:
 
 
 def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:
-    check_readable(file, name, is_text=kind in _TEXT)
+    _check_readable(file, name, is_text=kind in _TEXT)
     library = polars()
     scan = {
-        "csv": partial(library.scan_csv, separator=separator_of(kind, separator), infer_schema=False, glob=False),
-        "tsv": partial(library.scan_csv, separator=separator_of(kind, separator), infer_schema=False, glob=False),
+        "csv": partial(library.scan_csv, separator=_separator_of(kind, separator), infer_schema=False, glob=False),
+        "tsv": partial(library.scan_csv, separator=_separator_of(kind, separator), infer_schema=False, glob=False),
         "parquet": partial(library.scan_parquet, glob=False),
         "arrow": library.scan_ipc,
         "ndjson": library.scan_ndjson,
@@ -232,3 +256,40 @@ def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyF
     if not names:
         raise DataError(f"{name} has no columns")
     return frame
+
+
+def _separator_of(kind: str, given: str | None) -> str:
+    """What stands between columns; a tab may be written as a shell writes it."""
+    separator = {None: "\t" if kind == "tsv" else ",", "\\t": "\t"}.get(given, given)
+    if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
+        raise DataError(f"separator must be one character, such as ';' or '|', got {given!r}")
+    return separator
+
+
+def _named_twice(file: str, kind: str, separator: str | None) -> list[str]:
+    """Names that several columns of a csv or tsv file have; polars would rename all but the first."""
+    if kind not in ("csv", "tsv"):
+        return []
+    with reading(file):
+        first = polars().read_csv(
+            file, has_header=False, n_rows=1, infer_schema=False, separator=_separator_of(kind, separator), glob=False
+        )
+    return [name for name, count in Counter(first.row(0) if len(first) else ()).items() if count > 1 and name]
+
+
+def _check_readable(file: str, name: str, *, is_text: bool) -> None:
+    """Raise a DataError unless the file can be opened and is not empty, and text where that is asked for."""
+    try:
+        with Path(file).open("rb") as stream:
+            start = stream.read(4096)
+    except PermissionError:
+        raise DataError(f"{name} cannot be read: no permission") from None
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror}") from None
+    if not start:
+        raise DataError(f"{name} is empty")
+    if start.startswith(_UTF16) and is_text:
+        raise DataError(f"{name} is UTF-16 text; save it as UTF-8")
+    compressed = file.endswith((".gz", ".zst"))
+    if is_text and not compressed and b"\0" in start:
+        raise DataError(f"{name} is not text; if it is a table of another kind, pass format")

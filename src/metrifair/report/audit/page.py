@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import Template
 
-from metrifair.report.auditcontent import audit_content, columns
-from metrifair.report.auditglossary import audit_glossary, criterion_name, metric_words
-from metrifair.report.auditwords import facts, remarks, worst_first
+from metrifair.report.audit.content import audit_content, columns
+from metrifair.report.audit.glossary import audit_glossary, criterion_name, facts, metric_words, remarks
+from metrifair.report.audit.words import worst_first
 from metrifair.report.charts import Json
 from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView

@@ -6,10 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import distances
-from metrifair.auditing.large.brackets import Sides
-from metrifair.auditing.large.counting import Block
-from metrifair.auditing.large.grids import Scale, grid_of, ordered_keys, scores_of
-from metrifair.auditing.large.passes import Survey, measured
+from metrifair.auditing.out_of_core.brackets import Sides, measured
+from metrifair.auditing.out_of_core.counting import (
+    Block,
+    Scale,
+    Survey,
+    bins_for,
+    counted,
+    grid_of,
+    ordered_keys,
+    scores_of_keys,
+)
 from metrifair.metrics.registry import METRICS as ALL
 
 LARGEST = 8e307
@@ -35,21 +42,17 @@ def passes_over(scores, cell, weight=None, chunk=1000):
     return read, count
 
 
-def out_of_core(scores, cell, weight=None, *, metrics=METRICS, tolerance=1e-5, chunk=1000, **limits):
+def base_of(read, survey, cells, most_bins=None, *, weighted=False):
+    grid = grid_of(survey.sample, survey.low, survey.high, most_bins or bins_for(cells))
+    return grid, counted(read, grid, cells, weighted=weighted)
+
+
+def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, **limits):
     read, count = passes_over(scores, cell, weight, chunk)
     mass = np.ones(len(scores)) if weight is None else weight
     sides = Sides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
-    found = measured(
-        read,
-        surveyed(scores, chunk),
-        [sides],
-        metrics,
-        cells=int(cell.max()) + 1,
-        weighted=weight is not None,
-        tolerance=tolerance,
-        **limits,
-    )
-    return found, len(count)
+    base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
+    return measured(read, *base, [sides], metrics, **limits), len(count)
 
 
 def in_memory(scores, cell, weight=None):
@@ -155,7 +158,8 @@ def test_several_comparisons_share_the_passes():
     cells = [np.array([0]), np.array([1]), np.array([2, 3])]
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
     sides = [Sides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
-    found = measured(read, surveyed(scores), sides, METRICS, cells=4, most_bins=64, exact_rows=3000, tolerance=1e-4)
+    base = base_of(read, surveyed(scores), 4, 64)
+    found = measured(read, *base, sides, METRICS, exact_rows=3000, tolerance=1e-4)
     assert found.complete
     assert len(count) <= 10
     for one, (u, v) in zip(found.found, pairs, strict=True):
@@ -184,7 +188,7 @@ def test_keys_keep_the_order_of_scores(scores):
     ascending = np.unique(np.array(scores) + 0.0)
     keys = ordered_keys(ascending)
     assert (keys[1:] > keys[:-1]).all()
-    assert (scores_of(keys) == ascending).all()
+    assert (scores_of_keys(keys) == ascending).all()
 
 
 @given(st.lists(values, min_size=2, max_size=50), st.integers(2, 40))

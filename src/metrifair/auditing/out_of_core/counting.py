@@ -1,24 +1,149 @@
 """Scores of any number, counted into bins in bounded memory: exact at both ends of every bin.
 
-A pass gives blocks of rows. Every bin keeps its smallest and largest score, so that ties show as bins without width.
+A first pass surveys the scores, which gives a grid: the score axis cut into bins, on a scale on which sums are safe. A
+pass gives blocks of rows. Every bin keeps its smallest and largest score, so that ties show as bins without width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from math import inf
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.large.grids import PIECES, Floats, Grid, Integers, Scale, ordered_keys, scores_of
-from metrifair.auditing.large.steps import Steps, total_over
+from metrifair.auditing.counted import Booleans, CountedScores, Floats, Integers, total_over
 
-Booleans: TypeAlias = NDArray[np.bool_]
+Keys: TypeAlias = NDArray[np.uint64]
 
+_MOST_COUNTS = 2**21  # bins x cells
+_MOST_BINS, _FEWEST_BINS = 2**16, 64
 _SLICE = 2**16  # rows worked on at once: they stay in the processor's cache
+PIECES = 2**18  # of the score axis: the lookup table that finds a score's bin
+_SIGN = np.int64(-(2**63))
+_SMALLEST_UNIT = -1000  # as a power of two: its inverse is still a number
+
+
+def ordered_keys(scores: Floats) -> Keys:
+    """Integers in the order of the scores: neighbouring floats have neighbouring keys, whatever their scale.
+
+    >>> keys = ordered_keys(np.array([-1e-300, 0.0, 5e-324, 1.0, 1e300]))
+    >>> keys[1:] > keys[:-1]
+    array([ True,  True,  True,  True])
+    """
+    bits = (scores + 0.0).view(np.int64)  # + 0.0: one zero only
+    return (bits ^ ((bits >> 63) | _SIGN)).view(np.uint64)
+
+
+def scores_of_keys(keys: Keys) -> Floats:
+    """The inverse of ``ordered_keys``.
+
+    >>> scores_of_keys(ordered_keys(np.array([-2.5, 0.0, 1e300])))
+    array([-2.5e+000,  0.0e+000,  1.0e+300])
+    """
+    bits = keys.view(np.int64)
+    return (bits ^ (~(bits >> 63) | _SIGN)).view(np.float64)
+
+
+class Scale(NamedTuple):
+    """Scores as positions from 0 to about 1: sums of them neither overflow nor lose what is small beside an offset."""
+
+    low: float
+    inverse: float  # of a power of two, the unit
+
+    @classmethod
+    def between(cls, low: float, high: float) -> Self:
+        """The scale of scores from ``low`` to ``high``.
+
+        >>> Scale.between(10.0, 13.0).positions(np.array([10.0, 13.0]))
+        array([0.  , 0.75])
+        """
+        exponent = int(np.frexp(high / 2 - low / 2)[1]) + 1
+        return cls(low, float(np.ldexp(1.0, -max(exponent, _SMALLEST_UNIT))))
+
+    def positions(self, scores: Floats) -> Floats:
+        """Where scores lie on the scale; ascending."""
+        return scores * self.inverse - self.low * self.inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Bins of about equal weight: the score axis in equal pieces, each a part of a bin.
+
+    The pieces are equal on the scale of the scores or on that of their keys (about logarithmic), whichever tells more
+    of the sample apart. Both maps never decrease, so bins are intervals.
+    """
+
+    scale: Scale
+    lowest: np.uint64
+    shift: np.uint64 | None  # None: equal pieces of the scale; else of the keys
+    bin_of: Integers
+    most: int  # bins that it may have
+
+    def pieces(self, scores: Floats, positions: Floats) -> Integers:
+        """The piece that holds each score."""
+        if self.shift is None:
+            return (positions * (PIECES - 1)).astype(np.int64)
+        return ((ordered_keys(scores) - self.lowest) >> self.shift).view(np.int64)
+
+
+def bins_for(cells: int) -> int:
+    """How many bins there may be for so many cells."""
+    return max(_FEWEST_BINS, min(_MOST_BINS, _MOST_COUNTS // cells))
+
+
+def grid_of(sample: Floats, low: float, high: float, most: int) -> Grid:
+    """A grid of at most ``most`` bins for scores between low and high, from a sample of them."""
+    scale = Scale.between(low, high)
+    first, last = ordered_keys(np.array([low, high]))
+    shift = np.uint64(max(0, int(last - first).bit_length() - (PIECES.bit_length() - 1)))
+    grids = [Grid(scale, first, kind, np.zeros(0, np.int64), most) for kind in (None, shift)]
+    distinct, counts = np.unique(sample, return_counts=True)
+    places = [grid.pieces(distinct, scale.positions(distinct)) for grid in grids]
+    best = int(len(np.unique(places[1])) > 1.5 * len(np.unique(places[0])))
+    # A tenth of the bins is spread evenly: the sample may have missed something.
+    mass = 0.9 * np.bincount(places[best], counts, PIECES) / counts.sum() + 0.1 / PIECES
+    number = np.minimum(((np.cumsum(mass) - mass / 2) * most).astype(np.int64), most - 1)
+    return Grid(scale, first, grids[best].shift, np.cumsum(np.diff(number, prepend=number[0]) > 0), most)
+
+
+@dataclass
+class Survey:
+    """What the first pass learned: the range of the scores, and a sample of them spread over the whole file."""
+
+    low: float = inf
+    high: float = -inf
+    rows: int = 0
+    most: int = 2**17
+    _step: int = 1
+    _skip: int = 0
+    _parts: list[Floats] = field(default_factory=list)
+
+    def add(self, scores: Floats) -> None:
+        """Take in the scores of some rows."""
+        if len(scores) == 0:
+            return
+        self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
+        self.rows += len(scores)
+        self._parts.append(scores[self._skip :: self._step].copy())
+        self._skip = (self._skip - len(scores)) % self._step
+        while sum(map(len, self._parts)) > self.most:
+            self._halve()
+
+    def _halve(self) -> None:
+        """Keep every second score of the sample, and take half as many from now on."""
+        together = np.concatenate(self._parts)
+        self._parts = [together[::2]]
+        self._skip += self._step * (len(together) % 2)
+        self._step *= 2
+
+    @property
+    def sample(self) -> Floats:
+        """Scores at equal steps through the file."""
+        return np.concatenate(self._parts)
 
 
 class Block(NamedTuple):
@@ -50,8 +175,8 @@ class Bins:
     moments: Floats
 
     def __post_init__(self) -> None:
-        for field in ("before", "counts", "moments"):  # column by column: that is how they are summed
-            object.__setattr__(self, field, np.asfortranarray(getattr(self, field)))
+        for name in ("before", "counts", "moments"):  # column by column: that is how they are summed
+            object.__setattr__(self, name, np.asfortranarray(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.low)
@@ -77,6 +202,34 @@ class Bins:
     def single(self) -> Booleans:
         """True where a bin holds one distinct score."""
         return np.equal(self.low, self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Rows that are held in memory after all: what lies up to each of their distinct scores is exact.
+
+    ``bin`` tells the bin that a score was in, ``outside`` what lies below a bin but in none of the bins held before it.
+    """
+
+    scores: CountedScores  # of the rows, by cell
+    gap: Floats  # (k,) the empty stretch up to the next score, on the grid's scale
+    bin: Integers  # (k,)
+    outside: NDArray[Any]  # (bins, cells)
+
+    def __len__(self) -> int:
+        return len(self.gap)
+
+    def upto(self, cells: Integers, counts: NDArray[Any]) -> NDArray[Any]:
+        """Rows (or weight) of some cells at each score or below it, whether held or not; ``counts`` are theirs."""
+        below = total_over(
+            cells, self.outside.shape[1], lambda some: self.outside[:, some].sum(1), lambda: self._everyone
+        )
+        return np.asarray(np.cumsum(counts) + below[self.bin])
+
+    @cached_property
+    def _everyone(self) -> NDArray[Any]:
+        found: NDArray[Any] = self.outside.sum(1)
+        return found
 
 
 def joined(first: Bins, second: Bins) -> Bins:
@@ -198,15 +351,13 @@ def held(read: Pass, grid: Grid, parents: Bins) -> Steps:
     kept.clear()
     distinct, place = np.unique(scores, return_inverse=True)
     by_cell = np.argsort(cell, kind="stable")
+    starts = np.searchsorted(cell[by_cell], np.arange(parents.counts.shape[1] + 1))
     parent = np.searchsorted(parents.high, distinct)
     return Steps(
-        distinct,
+        CountedScores(distinct, place[by_cell], None if weight is None else weight[by_cell], starts),
         _gaps(distinct, distinct, grid.scale, parents, parent),
         parent,
         np.asfortranarray(_outside(parents)),
-        place[by_cell],
-        None if weight is None else weight[by_cell],
-        np.searchsorted(cell[by_cell], np.arange(parents.counts.shape[1] + 1)),
     )
 
 
@@ -229,7 +380,7 @@ def _cuts(parents: Bins, most: int) -> tuple[Floats, Integers]:
     # Rounded down, so that the steps never pass the end; the last part takes what is left.
     one = np.uint64(1)
     step = np.maximum((last - first) // parts, one)
-    tops = scores_of(first[parent] + step[parent] * (place + one) - one)
+    tops = scores_of_keys(first[parent] + step[parent] * (place + one) - one)
     ends = np.append(parent[1:] != parent[:-1], True)
     tops[ends] = parents.high[parent[ends]]
     return tops, parent
