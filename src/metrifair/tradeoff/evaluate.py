@@ -15,6 +15,7 @@ from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_sco
 from torch import Tensor
 
 from metrifair.certificates import dkw_radius
+from metrifair.curves import curves_of_rows
 from metrifair.metrics.between import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import scores
@@ -26,7 +27,6 @@ from metrifair.tradeoff.split import HeldOut
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
-_GRID = 101
 
 
 class Predictions(NamedTuple):
@@ -161,7 +161,7 @@ def _r2(y: Floats, prediction: Floats, weight: Floats | None) -> tuple[float, In
 def curves_of(model: Any, part: HeldOut) -> Curves:
     """Distribution functions and densities of the scores of each group, of the attribute with the largest gap.
 
-    Densities are Gaussian kernel estimates; for several classes, of the positive class's probability.
+    For several classes, of the positive class's probability.
     """
     found, attribute = predictions(model, part), next(iter(part.members))
     if len(part.members) > 1:
@@ -169,18 +169,4 @@ def curves_of(model: Any, part: HeldOut) -> Curves:
         attribute = part.problem.comparisons[int(gaps.amax(0).argmax())].attribute
     line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
-    grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
-    weight = np.ones(len(line)) if part.problem.weight is None else part.problem.weight
-    density, cumulative = {}, {}
-    for name, member in part.members[attribute].items():
-        order = np.argsort(line[member])
-        own, share = line[member][order], weight[member][order]
-        if not len(own):
-            continue
-        below = np.append(0.0, np.cumsum(share / share.sum()))
-        cumulative[name] = below[np.searchsorted(own, grid, side="right")].round(5).tolist()
-        spread = sqrt(np.average((own - np.average(own, weights=share)) ** 2, weights=share))
-        width = max(spread * len(own) ** -0.2, (grid[1] - grid[0]) / 2)
-        bumps = np.exp(-(((grid[:, None] - own) / width) ** 2) / 2)
-        density[name] = (bumps @ share / share.sum() / (width * np.sqrt(2 * np.pi))).round(5).tolist()
-    return Curves(grid.round(6).tolist(), density, cumulative)
+    return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
