@@ -56,14 +56,14 @@ def test_groups_may_be_any_values_in_any_column(frame: Any) -> None:
     found = training_data(estimator, X, Y, frame(A), two_groups=True)
     assert found.group.tolist() == [0, 1, 1, 0]
     assert found.groups == estimator.groups_ == ("f", "m")
-    assert groups_at_predict(estimator, frame(["m"] * 3), 3).tolist() == [1, 1, 1]
+    assert groups_at_predict(estimator, X[:3], frame(["m"] * 3)).tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
         (None, "sensitive_features is missing"),
-        (["f", "f", "f", "f"], "at least two groups"),
+        (["f", "f", "f", "f"], "needs at least two"),
         (["a", "b", "c", "a"], "two groups"),
         (["f", None, "m", "m"], "missing in row 1"),
         (["f", "m"], "one length"),
@@ -99,8 +99,14 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
     assert found.weight.tolist() == [1.0, 2.0, 0.5]
     assert found.groups == ("f", "m")
     assert len(found) == 3
-    with pytest.raises(ValueError, match="at least one non-zero"):
+    with pytest.raises(ValueError, match="zero for every sample"):
         rows(sample_weight=np.zeros(4))
+
+
+def test_a_missing_group_is_named_by_the_row_that_was_handed_over() -> None:
+    with pytest.raises(DataError, match="missing in row 3"):
+        rows(a=["f", None, "m", None], sample_weight=[1.0, 0.0, 1.0, 1.0])
+    assert len(rows(y=[0, 1, 1, 0], a=["f", None, "m", "m"], sample_weight=[1.0, 0.0, 1.0, 1.0])) == 3
 
 
 def test_new_rows_are_checked_against_those_of_fit() -> None:
@@ -111,9 +117,9 @@ def test_new_rows_are_checked_against_those_of_fit() -> None:
     with pytest.raises(ValueError, match="features"):
         features_at_predict(estimator, X[:, :1])
     with pytest.raises(DataError, match="'x'"):
-        groups_at_predict(estimator, ["x", "f"], 2)
+        groups_at_predict(estimator, X[:2], ["x", "f"])
     with pytest.raises(DataError, match="one length"):
-        groups_at_predict(estimator, ["f"], 2)
+        groups_at_predict(estimator, X[:2], ["f"])
 
 
 def test_an_empty_cell_is_named() -> None:

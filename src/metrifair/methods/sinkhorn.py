@@ -272,18 +272,16 @@ def _descended(
     if found is not None:
         values = found.sharp if estimator.variant == "reference" else found.value.detach()
     final = {name: value.detach().double().cpu() for name, value in parameters.items()}
-    return [
-        [
-            None
-            if gone
-            else {
-                "predictor_": Predictor(network, member(final, s, k), part.scaling),
-                "divergence_": float(values[s, k]),
-            }
-            for k, gone in enumerate(lost[s].tolist())
-        ]
-        for s, part in enumerate(parts)
-    ]
+    fits: list[list[Fitted]] = []
+    for s, (part, gone, divergences) in enumerate(zip(parts, lost.tolist(), values.tolist(), strict=True)):
+        predictors = [Predictor(network, member(final, s, k), part.scaling) for k in range(len(strengths))]
+        fits.append(
+            [
+                None if diverged else {"predictor_": predictor, "divergence_": divergence}
+                for diverged, predictor, divergence in zip(gone, predictors, divergences, strict=True)
+            ]
+        )
+    return fits
 
 
 @torch.no_grad()

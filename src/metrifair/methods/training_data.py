@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
-from metrifair.problem.tables import UNKNOWN, Table, group_codes, same_length, same_rows
+from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
+from metrifair.problem.tables import UNKNOWN, Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -82,39 +84,35 @@ def training_data(
     positive one would be a guess.
     """
     numeric = is_regressor(estimator)
-    same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    x, y = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, ensure_min_samples=2)
-    weight: Floats = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    counts = weight > 0
-    target, classes = y[counts], None
-    if numeric:
-        target = target.astype(np.float64)
-    else:
-        check_classification_targets(y)
-        classes, target = np.unique(target, return_inverse=True)
-        _check_classes(classes.tolist(), two_classes=two_classes)
-    group, groups = _one_attribute(sensitive_features, len(x))
-    present, group = np.unique(group[counts], return_inverse=True)
-    groups = tuple(groups[code] for code in present)
-    _check_groups(groups, len(group), two_groups=two_groups)
-    if classes is not None:
-        estimator.classes_ = classes
+    x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, ensure_min_samples=2)
+    if not numeric:
+        check_classification_targets(target)
+    given = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
+    problem = problem_of(given, target="numbers" if numeric else "labels")
+    if not numeric:
+        _check_classes(list(problem.scheme.classes), two_classes=two_classes)
+    group, groups = _known_groups(problem)
+    if two_groups and len(groups) > 2:
+        raise DataError(f"this method compares two groups, sensitive_features holds {len(groups)}: {list(groups)}")
+    if not numeric:
+        estimator.classes_ = np.asarray(problem.scheme.classes)
     estimator.groups_ = groups
-    return TrainingData(x[counts], target, group.astype(np.int64), groups, weight[counts])
+    weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+    x = np.require(problem.of_kept(x), requirements="W")  # torch warns of memory it may not write to
+    return TrainingData(x, np.asarray(problem.labels), group, groups, weight)
 
 
-def groups_at_fit(estimator: Any, sensitive_features: Table, n: int) -> Integers:
+def groups_at_fit(estimator: Any, X: Table, y: Table, sensitive_features: Table) -> Integers:
     """Codes of two or more groups; notes ``groups_`` on the estimator. For methods that leave X to another model."""
-    codes, groups = _one_attribute(sensitive_features, n)
-    _check_groups(groups, n, two_groups=False)
-    estimator.groups_ = groups
+    problem = problem_of(Given(sensitive_features=sensitive_features, rows={"X": X, "y": y}))
+    codes, estimator.groups_ = _known_groups(problem)
     return codes
 
 
-def groups_at_predict(estimator: Any, sensitive_features: Table, n: int) -> Integers:
+def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> Integers:
     """Codes of the groups that ``fit`` saw; another group is an error."""
-    known = (Attribute("sensitive_features", tuple(estimator.groups_)),)
-    return _one_attribute(sensitive_features, n, known)[0]
+    known = Scheme(STATISTICAL_PARITY, attributes=(Attribute("sensitive_features", tuple(estimator.groups_)),))
+    return _known_groups(later_problem(Given(sensitive_features=sensitive_features, rows={"X": X}), known))[0]
 
 
 def features_at_predict(estimator: Any, X: Table, fitted: str = "groups_") -> Floats:
@@ -124,27 +122,17 @@ def features_at_predict(estimator: Any, X: Table, fitted: str = "groups_") -> Fl
     return x
 
 
-def _one_attribute(
-    sensitive_features: Table, n: int, known: tuple[Attribute, ...] | None = None
-) -> tuple[Integers, tuple[object, ...]]:
-    if sensitive_features is None:
-        raise DataError("sensitive_features is missing: this method needs the group of each row")
-    found = group_codes(sensitive_features, attributes=known)
-    if len(found.attributes) != 1:
-        raise DataError(f"sensitive_features must be one column, got {len(found.attributes)}; join them into one")
-    codes = found.codes[:, 0]
-    same_length(X=range(n), sensitive_features=codes)
-    if (codes == UNKNOWN).any():
-        row = int(np.flatnonzero(codes == UNKNOWN)[0])
+def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:
+    """Codes and groups of the only attribute; a DataError where a row's is missing."""
+    if len(problem.scheme.attributes) != 1:
+        count = len(problem.scheme.attributes)
+        raise DataError(f"sensitive_features must be one column, got {count}; join them into one")
+    codes = problem.groups[:, 0]
+    unknown = np.flatnonzero(codes == UNKNOWN)
+    if len(unknown):
+        row = int(unknown[0] if problem.kept is None else np.flatnonzero(problem.kept)[unknown[0]])
         raise DataError(f"sensitive_features is missing in row {row}; this method needs the group of each row")
-    return codes, found.attributes[0].groups
-
-
-def _check_groups(groups: tuple[object, ...], n: int, *, two_groups: bool) -> None:
-    if len(groups) < 2:
-        raise DataError(f"sensitive_features must hold at least two groups, got {list(groups)} in {n} sample(s)")
-    if two_groups and len(groups) > 2:
-        raise DataError(f"this method compares two groups, sensitive_features holds {len(groups)}: {list(groups)}")
+    return codes, problem.scheme.attributes[0].groups
 
 
 def _check_classes(classes: list[object], *, two_classes: bool) -> None:

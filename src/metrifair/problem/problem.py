@@ -233,7 +233,8 @@ def problem_of(
         None if controls is None else stratum_codes(controls)[1],
         contrast,
     )
-    _ = scheme.cells  # what cannot be compared is said before anything else is done
+    if compared:
+        _ = scheme.cells  # what cannot be compared is said before anything else is done
     return rows.problem(scheme, labels, crossing, controls)
 
 
