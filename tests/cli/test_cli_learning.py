@@ -28,7 +28,7 @@ from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
 from metrifair.results import Point
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.holdout import data_set
+from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import Job, Outcome
 
 TRAIN = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
@@ -87,6 +87,61 @@ def test_a_file_of_any_format_trains_a_model_that_predicts_it(
     np.testing.assert_allclose(found["probability"], loaded.predict_proba(people)[:, 1], rtol=1e-12)
     assert ((found["probability"] > 0.5) == (found["prediction"] == "yes")).all()
     assert (found["prediction"] == people["hired"]).mean() > 0.7
+
+
+@pytest.mark.parametrize("positive", ["no", "yes"])
+def test_train_predict_and_audit_speak_of_the_same_class(
+    people: pl.DataFrame, csv: Path, tmp_path: Path, call: Any, positive: str
+) -> None:
+    """The ratio of ``train``, the probability of ``predict`` and the decisions of ``audit`` are about one label."""
+    chosen = ("--positive", positive)
+    done = call("train", csv, *TRAIN, *chosen, "--strength", "0", "--output", tmp_path / "m", "--json", "-")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    done = call("predict", tmp_path / "m", csv, "--id", "sex", "--id", "hired", "--output", tmp_path / "p.csv")
+    hint = "" if positive == "yes" else " (audit them with --positive no)"
+    assert f"with the probability of {positive}{hint}: " in done.stderr
+    found = pl.read_csv(tmp_path / "p.csv")
+    assert ((found["probability"] > 0.5) == (found["prediction"] == positive)).all()
+    data = data_set(
+        people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
+    )
+    found[data.split(0.75, 0.25, 0, train=False).test].write_csv(tmp_path / "test.csv")
+    asked = ("--score", "probability", "--group", "sex", "--label", "hired", *chosen)
+    done = call("audit", tmp_path / "test.csv", *asked, "--json", "-")
+    assert done.exit_code == 0, done.output
+    audited = json.loads(done.stdout)
+    assert figures["more"]["four_fifths"] == pytest.approx(audited["decisions"][0]["selection_ratio"])
+    assert not any("lower" in note["text"] for note in audited["notes"])
+
+
+def test_weights_are_not_a_feature_and_count_in_every_figure(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    weight = 1 + np.random.default_rng(0).integers(3, size=len(people))
+    people.with_columns(weight=weight).write_csv(tmp_path / "people.csv")
+    done = call(
+        "train", tmp_path / "people.csv", *TRAIN, "--weight", "weight", "--output", tmp_path / "m", "--json", "-"
+    )
+    assert done.exit_code == 0, done.output
+    figures, model = json.loads(done.stdout), load(tmp_path / "m")
+    assert "weight" not in {*model.encoder.coders_, *model.encoder.dropped_}
+    assert figures["intervals"] == {}
+    assert "Rows count by their weights." in done.stderr
+    data = data_set(
+        people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
+    )
+    test = data.split(0.75, 0.25, 0, train=False).test
+    right = model.predict(people[test]) == people["hired"].to_numpy()[test]
+    assert figures["accuracy"] == pytest.approx(np.average(right, weights=weight[test]))
+
+
+def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(
+    people: pl.DataFrame, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrifair.FairClassifier, "fit", lambda *_, **__: pytest.fail("it was trained"))
+    lonely = pl.when(pl.int_range(len(people)) == 7).then(pl.lit("one")).otherwise(pl.lit("many"))
+    people.with_columns(tribe=lonely).write_csv(tmp_path / "people.csv")
+    said = refusal(call("train", tmp_path / "people.csv", *TRAIN, "--group", "tribe"))
+    assert "hold more data out, merge small groups, or mark them as missing" in said
 
 
 def test_an_id_that_is_also_a_feature_is_read_as_the_model_needs_it(csv: Path, tmp_path: Path, call: Any) -> None:
@@ -322,6 +377,12 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
         ),
         (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
         (["--label", "hired"], "Missing option '--group'"),
+        (["--label", "hired", "--group", "sex", "--weight", "hired"], "--label and --weight both name 'hired'"),
+        (
+            ["--label", "hired", "--group", "sex", "--weight", "town"],
+            "--weight 'town' must hold a number from 0 upwards",
+        ),
+        (["--label", "hired", "--group", "sex", "--weight", "income"], "--weight 'income' must hold a number from 0"),
         (
             [
                 "--label",
@@ -349,7 +410,7 @@ def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any
     [
         (b"", "people.csv is empty"),
         (b"number,sex,hired\n", "has no rows below its header"),
-        (b"\x00\x01\x02\xff" * 50, "is no text"),
+        (b"\x00\x01\x02\xff" * 50, "is not text"),
         (b"number;income;sex;hired\n1;2;f;yes\n", "are the columns separated by ';'? use --separator ';'"),
         ("number,sex,hired\n1,f\xfcr,yes\n".encode("latin-1") * 3, "is not UTF-8 text"),
         (b"number,sex,hired\n1,f,yes,more\n", "more fields than its header"),

@@ -21,13 +21,12 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.encoding.kinds import level_name, strays_in, typed
 from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
-from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.results import Point
-from metrifair.tradeoff.chance import small_groups
-from metrifair.tradeoff.evaluation import point_of
+from metrifair.tradeoff.evaluate import point_of
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.holdout import DataSet, data_set, rows_of
+from metrifair.tradeoff.noise import small_groups
+from metrifair.tradeoff.split import DataSet, data_set, rows_of
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
@@ -60,7 +59,7 @@ class TrainingFile:
     @property
     def accuracy_name(self) -> str:
         """What the first figure of a point is called."""
-        return "accuracy" if self.data.classes else "R2"
+        return "accuracy" if self.data.problem.scheme.classes else "R2"
 
     def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
         """An encoder that has seen these rows only."""
@@ -107,10 +106,10 @@ class TrainingFile:
 
     def description(self, encoder: TableEncoder) -> list[str]:
         """What was found in the file, line by line."""
-        label, classes = repr(self.options.label), self.data.classes
-        what = f"{label}: {', '.join(map(str, classes))}" if classes else f"the number {label}"
+        label, scheme = repr(self.options.label), self.data.problem.scheme
+        what = f"{label}: {', '.join(map(str, scheme.classes))}" if scheme.classes else f"the number {label}"
         groups = "; ".join(
-            f"{attribute.name}: {', '.join(map(str, attribute.groups))}" for attribute in self.data.groups.attributes
+            f"{attribute.name}: {', '.join(map(str, attribute.groups))}" for attribute in scheme.attributes
         )
         lines = [
             f"Learned {what} (groups: {groups}).",
@@ -145,7 +144,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         given["sensitive_features"],
         given.get("control_features"),
         regression=regression,
-        criterion=criterion_named(options.criterion),
+        criterion=options.criterion,
         contrast="pairs",
         pos_label=positive,
         sample_weight=given.get("sample_weight"),
