@@ -23,7 +23,14 @@ from experiments.runs import Run, run_of
 from experiments.settings import PUBLISHED, Case, Effort
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
-from metrifair.methods import berk, fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
+from metrifair.methods.berk import BerkRegressor, Penalty, fit_path
+from metrifair.methods.fairbatch import FairBatchClassifier
+from metrifair.methods.fairkde import FairKDEClassifier
+from metrifair.methods.labelbias import LabelBiasClassifier
+from metrifair.methods.massaging import MassagingClassifier
+from metrifair.methods.network import fit_stack
+from metrifair.methods.reweighing import ReweighingClassifier
+from metrifair.methods.sinkhorn import SinkhornClassifier
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier
 
@@ -90,14 +97,14 @@ def _variant(case: Case) -> Any:
     return "reference" if case.published else "method"
 
 
-def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: berk.Penalty) -> list[ModelResult]:
+def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> list[ModelResult]:
     strengths = effort.strengths(1e-2, 1e5, 50)
-    model = berk.BerkRegressor(penalty=penalty, variant=_variant(case))
+    model = BerkRegressor(penalty=penalty, variant=_variant(case))
     results = []
     for seed in effort.seeds:
         start = time.perf_counter()
         train = splits.train[seed]
-        models = berk.fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
+        models = fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
         seconds = (time.perf_counter() - start) / len(strengths)
         scores = [one.predict(splits.x[splits.test[seed]]) for one in models]
         results += results_of(
@@ -148,7 +155,6 @@ def _stack(
     *,
     method: str,
     model: Any,
-    fit_stack: Callable[..., list[Any]],
     strengths: Sequence[float] = (),
 ) -> list[ModelResult]:
     """A method that trains all its seeds, and strengths where it has any, at once."""
@@ -185,15 +191,13 @@ def _fair_kde(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         own = _CHO.get(case.name, _CHO_OTHERS)
         own = _CHO_ADULT_TEXT if case.name == "adult" and not case.published else own
         settings |= own._replace(epochs=effort.epochs(own.epochs))._asdict()
-    model = fairkde.FairKDEClassifier(
+    model = FairKDEClassifier(
         criterion=case.criterion.name, variant=_variant(case), warm_start_path=case.published, **settings
     )
     strengths = effort.strengths(1e-5, 1e2, 25)
     if not case.published:  # the share of the penalty, whose odds against the risk are then those of our strengths
         strengths = [strength / (1 + strength) for strength in strengths]
-    return _stack(
-        case, splits, effort, method="fair-kde", model=model, fit_stack=fairkde.fit_stack, strengths=strengths
-    )
+    return _stack(case, splits, effort, method="fair-kde", model=model, strengths=strengths)
 
 
 _SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5  # of each transport problem, which starts from the last step's solution
@@ -202,7 +206,7 @@ _SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5  # of each transport problem, which sta
 def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     # Transport plans may take half of what the accelerator has free, where there is one.
     memory = torch.cuda.mem_get_info()[0] / 2 if device_of("auto").type == "cuda" else 4 * 2**30
-    model = sinkhorn.SinkhornClassifier(
+    model = SinkhornClassifier(
         criterion=case.criterion.name,
         hidden=(case.data.hidden,),
         epochs=effort.epochs(500),
@@ -216,22 +220,20 @@ def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     large = case.name == "adult"  # whose split is the same for all seeds; its costs are 18,686 x 18,686
     strengths = effort.strengths(1e-5, 1e2, 9 if large else 25)
     effort = replace(effort, seeds=effort.seeds[:1]) if large else effort
-    return _stack(
-        case, splits, effort, method="sinkhorn", model=model, fit_stack=sinkhorn.fit_stack, strengths=strengths
-    )
+    return _stack(case, splits, effort, method="sinkhorn", model=model, strengths=strengths)
 
 
 def _fairbatch(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
-    model = fairbatch.FairBatchClassifier(**_network(case, splits))
-    return _stack(case, splits, effort, method="fairbatch", model=model, fit_stack=fairbatch.fit_stack)
+    model = FairBatchClassifier(**_network(case, splits))
+    return _stack(case, splits, effort, method="fairbatch", model=model)
 
 
-def _around_the_network(method: str, kind: Callable[..., Any], fit_stack: Callable[..., list[Any]]) -> Baseline:
+def _around_the_network(method: str, kind: Callable[..., Any]) -> Baseline:
     """A method without a knob that changes labels or weights of the base network's training rows."""
 
     def work(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
         model = kind(FairClassifier(0.0, **_network(case, splits)))
-        return _stack(case, splits, effort, method=method, model=model, fit_stack=fit_stack)
+        return _stack(case, splits, effort, method=method, model=model)
 
     return Baseline(method, work, either=True)
 
@@ -241,10 +243,10 @@ def _xian(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
 
     The strength is the tolerated gap as a share of the network's own on its training rows.
     """
-    plain = labelbias.LabelBiasClassifier(FairClassifier(0.0, **_network(case, splits)), rounds=0)
+    plain = LabelBiasClassifier(FairClassifier(0.0, **_network(case, splits)), rounds=0)
     own = [splits.train[seed] for seed in effort.seeds]
     labels = splits.y.astype(np.int64)
-    networks = labelbias.fit_stack(plain, splits.x, labels, splits.a, seeds=effort.seeds, rows=own)
+    networks = fit_stack(plain, splits.x, labels, splits.a, seeds=effort.seeds, rows=own)
     shares = [0.0, *effort.strengths(1e-3, 1.0, 24)]
     results = []
     for seed, network in zip(effort.seeds, networks, strict=True):
@@ -276,10 +278,10 @@ BASELINES: dict[str, tuple[Baseline, ...]] = {
     "classification": _AGAINST_CLASSIFIERS,
     "equal-opportunity": _AGAINST_CLASSIFIERS,
     "preprocessing": (
-        _around_the_network("label-bias", labelbias.LabelBiasClassifier, labelbias.fit_stack),
+        _around_the_network("label-bias", LabelBiasClassifier),
         Baseline("fairbatch", _fairbatch, either=True),
-        _around_the_network("massaging", massaging.MassagingClassifier, massaging.fit_stack),
-        _around_the_network("reweighing", reweighing.ReweighingClassifier, reweighing.fit_stack),
+        _around_the_network("massaging", MassagingClassifier),
+        _around_the_network("reweighing", ReweighingClassifier),
     ),
     "postprocessing": (Baseline("xian", _xian, either=True),),
 }

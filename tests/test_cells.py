@@ -78,6 +78,7 @@ def label_sets(criterion: Criterion, labels: np.ndarray, classes: int, positive:
     if criterion.labels is None:
         return [np.ones(len(labels), dtype=bool)]
     if criterion.bins is not None:
+        positive = len(criterion.bins)  # the highest values
         edges = [-np.inf, *criterion.bins, np.inf]
         each = [(low <= labels) & (labels < high) for low, high in pairwise(edges)]
     else:

@@ -250,9 +250,12 @@ def holed(values: np.ndarray, value: float = NAN) -> np.ndarray:
         ({"X": holed(X, math.inf)}, "Input X contains infinity or a value too large for dtype('float64')."),
         ({"y": holed(Y)}, "Input y contains NaN."),
         ({"y": Y[:-1]}, "Found input variables with inconsistent numbers of samples: [60, 59]"),
-        ({"sample_weight": np.ones(59)}, "sample_weight.shape == (59,), expected (60,)!"),
-        ({"sample_weight": holed(np.ones(N))}, "Input sample_weight contains NaN."),
-        ({"sample_weight": -np.ones(N)}, "Negative values in data passed to `sample_weight`."),
+        (
+            {"sample_weight": np.ones(59)},
+            "arguments must have one length, got X 60, y 60, sensitive_features 60, sample_weight 59",
+        ),
+        ({"sample_weight": holed(np.ones(N))}, "sample_weight must be finite and not negative"),
+        ({"sample_weight": -np.ones(N)}, "sample_weight must be finite and not negative"),
         ({"X": X[:, 0]}, "Expected 2D array, got 1D array instead"),
     ],
     ids=["NaN in X", "infinity in X", "NaN in y", "short y", "short weights", "NaN in weights", "negative", "1D"],
@@ -302,7 +305,8 @@ def test_models_by_name_and_by_module() -> None:
     module = torch.nn.Linear(4, 1)
     found = model_for(FairClassifier(model=module), 4, 1)
     assert isinstance(found, StackedModule)
-    assert found.module is module
+    assert found.module is not module  # whose mode and buffers are the user's own
+    assert torch.equal(found.module.weight, module.weight)
 
 
 def test_seeds() -> None:

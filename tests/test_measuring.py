@@ -352,7 +352,7 @@ MANY = [
             "sample_weight 4"
         ),
     ),
-    ({"y_pred": []}, "y_pred holds no predictions; pass at least one per group"),
+    ({"y_pred": []}, "arguments must have one length, got y_pred 0, y_true 6, sensitive_features 6"),
     ({"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     ({"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
@@ -371,7 +371,7 @@ MANY = [
     ),
     (
         {"sensitive_features": None},
-        "sensitive_features must be a column or a table of columns, got an array of shape ()",
+        "sensitive_features is missing; pass the group of each sample",
     ),
     (
         {"sensitive_features": ["a", 1, "a", 1, "a", 1]},
@@ -417,7 +417,7 @@ MANY = [
         "mine looks at the true labels; pass y_true, got None",
     ),
     ({"y_true": np.zeros((6, 2)), **ODDS}, "y_true must be one column, got 2"),
-    ({"pos_label": "yes", **ODDS}, "pos_label must be one of the labels [0, 1], got 'yes'"),
+    ({"pos_label": "yes", **ODDS}, "pos_label must be one of the classes [0, 1], got 'yes'"),
     (
         {"y_true": ["low"] * 6, "criterion": EQUALIZED_ODDS},
         (
@@ -433,6 +433,11 @@ MANY = [
         {"criterion": "conditional_statistical_parity"},
         "conditional_statistical_parity needs control_features; pass a column or a boolean mask",
     ),
+    (
+        {"sample_weight": [0, 0, 1, 1, 1, 0]},  # whoever has no weight is not there
+        "sensitive_features has 1 group(s): ['b']; fairness between groups needs at least two",
+    ),
+    ({"sample_weight": [0] * 6}, "sample_weight is zero for every sample; at least one must count"),
     ({"sample_weight": [1, 1, 1, 1, 1, -1]}, "sample_weight must be finite and not negative"),
     ({"sample_weight": [1, 1, 1, 1, 1, np.nan]}, "sample_weight must be finite and not negative"),
     ({"sample_weight": [1, 1, 1, 1, 1, np.inf]}, "sample_weight must be finite and not negative"),
@@ -448,10 +453,6 @@ LACKING = [
     (
         {"y_true": [1, 1, 0, 1, 0, 1], **ODDS},
         "comparing sensitive_features 'a' against 'b', y = 0: group 'a' has no sample there; leave it out",
-    ),
-    (
-        {"sample_weight": [0, 0, 1, 1, 1, 0]},
-        "comparing sensitive_features 'a' against 'b', everyone: group 'a' has no sample there; leave it out",
     ),
 ]
 

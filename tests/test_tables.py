@@ -193,7 +193,7 @@ def test_strata_are_values_or_masks(given: object, names: list[str], membership:
 
 
 def test_declared_strata_fix_the_codes() -> None:
-    strata = separate_strata(["control_features = s", "control_features = w", "control_features = n"])
+    strata = separate_strata(["in the south", "in the west", "in the north"], ["s", "w", "n"])
     assert stratum_codes(["n", "s", None], strata)[0].tolist() == [2, 0, -1]
 
 
@@ -214,7 +214,7 @@ MESSAGES = [
     ),
     (lambda: codes("y", np.array([3.5]), ()), "y holds 3.5, which is none of []"),
     (
-        lambda: stratum_codes(["n", "e"], separate_strata(["control_features = n"])),
+        lambda: stratum_codes(["n", "e"], separate_strata(["in the north"], ["n"])),
         "control_features holds 'e', which is none of ['n']",
     ),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log, sqrt
 
 from metrifair.errors import DataError
+from metrifair.metrics.registry import facts
 
 
 def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> float:
@@ -58,15 +59,5 @@ def certified_distance(metric: str, value: float, radius: float, *, width: float
     >>> round(certified_distance("energy", 0.04, 0.05, width=2.0), 4)          # (0.2 + sqrt(2) x 0.05 x sqrt(2)) ** 2
     0.09
     """
-    if metric == "kolmogorov":
-        return min(1.0, value + radius)
-    if width is None:
-        return None
-    if metric == "wasserstein":
-        return min(width, value + radius * width)
-    if metric == "lp":
-        return min(sqrt(width), value + radius * sqrt(width))
-    factor = {"cramer": 1.0, "energy": 2.0}.get(metric)
-    if factor is None:
-        return None
-    return min(factor * width, (sqrt(max(0.0, value)) + radius * sqrt(factor * width)) ** 2)
+    bound = facts(metric).certificate
+    return None if bound is None else bound(value, radius, width)

@@ -6,7 +6,7 @@ import difflib
 import importlib
 import secrets
 from collections.abc import Iterable
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from types import ModuleType
 from typing import Any
@@ -76,6 +76,34 @@ def is_whole(value: object, *, least: int = 1) -> bool:
     if isinstance(value, bool):
         return False
     return isinstance(value, Integral) and int(value) >= least
+
+
+def check_number(name: str, value: object, *, low: float = -inf, high: float = inf, low_open: bool = False) -> None:
+    """Raise a DataError unless the value is a finite number from ``low`` (or above it) to ``high``.
+
+    >>> check_number("gamma", 0.5, low=0)
+    >>> check_number("gamma", -1, low=0)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: gamma must be a finite number, at least 0, got -1
+    """
+    if isinstance(value, Real) and is_number(value):
+        number = float(value)
+        if (low < number if low_open else low <= number) and number <= high:
+            return
+    bounds = [f"{'above' if low_open else 'at least'} {low:g}"] if low > -inf else []
+    bounds += [f"at most {high:g}"] if high < inf else []
+    raise DataError(", ".join([f"{name} must be a finite number", *bounds]) + f", got {value!r}")
+
+
+def check_integer(name: str, value: object, *, least: int) -> None:
+    """Raise a DataError unless the value is an integer from ``least`` upwards.
+
+    >>> check_integer("rounds", 2.5, least=0)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: rounds must be an integer from 0 upwards, got 2.5
+    """
+    if not is_whole(value, least=least):
+        raise DataError(f"{name} must be an integer from {least} upwards, got {value!r}")
 
 
 def seed_of(random_state: Any) -> int:

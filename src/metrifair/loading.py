@@ -19,8 +19,8 @@ from metrifair.errors import ModelFileError
 from metrifair.estimators import BY_NAME, Estimator
 from metrifair.saving.keeping import KIND, rebuilt
 from metrifair.saving.modelfile import Content, Json, PathLike, read
-from metrifair.tradeoff.choosing import Frontier
 from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
+from metrifair.tradeoff.result import Frontier
 
 Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
 

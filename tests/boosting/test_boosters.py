@@ -399,14 +399,14 @@ def test_frontier_in_processes(kind: type) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "no groups": ({}, {"sensitive_features": None}, "pass sensitive_features"),
+    "no groups": ({}, {"sensitive_features": None}, "sensitive_features is missing"),
     "one group": ({}, {"sensitive_features": ["f"] * 500}, "needs at least two"),
     "too short": ({}, {"sensitive_features": ["f", "m"]}, "must have one length"),
     "criterion": ({"criterion": "parity"}, {}, "criterion must be one of"),
     "metric": ({"metric": "energie"}, {}, "energy"),
     "strata": ({"criterion": "conditional_statistical_parity"}, {}, "needs control_features"),
     "objective": ({"objective": "quantile"}, {}, "objective must be"),
-    "weights": ({}, {"sample_weight": -np.ones(500)}, "Negative values"),
+    "weights": ({}, {"sample_weight": -np.ones(500)}, "finite and not negative"),
     "no weight": ({}, {"sample_weight": np.zeros(500)}, "at least one|zero"),
     "eval groups": ({}, {"eval_set": [(0, 0)]}, "pass eval_sensitive_features"),
     "eval list": (

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from metrifair import energy_distance
 from metrifair.boosting.grid import PLACES, gridded_energy
 from metrifair.boosting.objective import FIRST_STRENGTH, WIDEST, Descent, PenalisedRisk
-from metrifair.boosting.problem import GivenRows, classification_problem, is_penalised, regression_problem
+from metrifair.boosting.problem import boosting_problem, is_penalised
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.counting import energy_coefficients
-from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.problem import Given, criterion_named
 
 CRITERIA: dict[str, Any] = {
     "statistical_parity": "statistical_parity",
@@ -48,19 +49,19 @@ def settings_of(**changes: Any) -> Any:
     return SimpleNamespace(**{**defaults, **changes})
 
 
-def rows_given(seed: int, *, regression: bool, groups: int = 2, n: int = 60, weights: bool = False) -> GivenRows:
+def rows_given(seed: int, *, regression: bool, groups: int = 2, n: int = 60, weights: bool = False) -> Given:
     """Random rows: a tenth of unknown group, two strata, every comparison with enough samples."""
     generator = np.random.default_rng(seed)
     a = np.arange(n) % groups
     y = 5 + 3 * generator.normal(size=n) if regression else (np.arange(n) // groups) % 2
     known = np.where(generator.random(n) < 0.1, np.nan, a)
     weight = generator.integers(1, 4, size=n) * 1.0 if weights else None
-    return GivenRows(np.zeros((n, 1)), y, known, (np.arange(n) // (2 * groups)) % 2, weight)
+    return Given(y, known, (np.arange(n) // (2 * groups)) % 2, weight)
 
 
-def penalised(given: GivenRows, *, regression: bool, **changes: Any) -> PenalisedRisk:
-    prepare = regression_problem if regression else classification_problem
-    problem = prepare(settings_of(**changes), given)
+def penalised(given: Given, *, regression: bool, **changes: Any) -> PenalisedRisk:
+    kind = {} if regression else {"predict_proba": None}  # which classifiers have
+    problem = boosting_problem(settings_of(**changes, **kind), given)
     return problem.objective_of(problem.training)
 
 
@@ -218,7 +219,7 @@ def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], message: str
 
 
 def test_a_group_of_one_is_too_few_for_an_unbiased_penalty() -> None:
-    rows = GivenRows(np.zeros((5, 1)), [0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"])
+    rows = Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"])
     risk = penalised(rows, regression=False)
     with pytest.raises(TooFewSamples) as caught:
         risk.at(np.arange(5.0))

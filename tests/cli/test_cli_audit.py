@@ -14,7 +14,7 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import audit, audit_file
-from metrifair.cli.parameters import Limit
+from metrifair.cli.options import Limit
 from metrifair.cli.verdicts import broken, metrics_asked
 from metrifair.errors import DataError
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import load
-from metrifair.cli.reading import read
+from metrifair.cli.tables import read
 
 _DAY = dt.datetime(2026, 1, 31)
 
@@ -54,7 +54,7 @@ def test_what_is_trained_on_dates_predicts_from_dates(tmp_path: Path, call: Any)
     data, model, out = tmp_path / "d.csv", tmp_path / "m.metrifair", tmp_path / "p.csv"
     table.write_csv(data)
     trained = call(
-        "train", data, "--target", "pay", "--sensitive", "sex", "--strength", 0, "--model", "linear", "--output", model
+        "train", data, "--label", "pay", "--group", "sex", "--strength", 0, "--model", "linear", "--output", model
     )
     assert trained.exit_code == 0, trained.output
     assert load(model).encoder.coders_["day"].kind == "date"

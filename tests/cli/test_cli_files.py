@@ -17,7 +17,7 @@ from refusals import left_behind, refusal
 
 from metrifair import datasets
 from metrifair.cli.datasets import ROWS
-from metrifair.cli.parameters import TABLES
+from metrifair.cli.options import TABLES
 from metrifair.cli.tables import WRITERS, write_table
 
 needs_mortgage = pytest.mark.skipif(
@@ -68,7 +68,7 @@ def test_every_format_that_an_option_allows_can_be_written() -> None:
 # --- files that would be lost -----------------------------------------------------------------------------------
 
 AUDIT = ("--score", "wage", "--group", "sex")
-LEARN = ("--target", "hired", "--sensitive", "sex", "--model", "linear")
+LEARN = ("--label", "hired", "--group", "sex", "--model", "linear")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> No
     assert done.exit_code == 0, done.output
     assert "1,989 rows, 59 features, the groups race: white, not white." in done.stdout
     table, data = pl.read_csv(tmp_path / "m.csv"), datasets.load("mortgage")
-    assert table["target"].to_list() == data.y.tolist()
+    assert table["label"].to_list() == data.y.tolist()
     assert (table["race"] == "white").to_list() == (data.sensitive_features == 0).tolist()
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("Next: metrifair ")]
     done = call(*line.removeprefix("Next: metrifair ").split(), "--model", "linear", "--strength", "0")
@@ -219,7 +219,7 @@ def test_the_paper_s_experiments_are_a_command_of_their_own(call: Any) -> None:
 
 
 def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, shell: Any) -> None:
-    arguments = ("--target", "hired", "--sensitive", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
+    arguments = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
     assert shell("train", csv, *arguments, "--output", "m").returncode == 0
     done = shell("predict", "m", "-", "--output", "-", "--id", "town", input=csv.read_text())
     assert done.returncode == 0, done.stderr

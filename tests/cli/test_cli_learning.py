@@ -20,18 +20,18 @@ from rich.console import Console
 
 import metrifair
 from metrifair import TableEncoder, load
-from metrifair.cli.figures import show_choice, show_frontier
-from metrifair.cli.learning import CRITERIA as CRITERIA_TOLD
-from metrifair.cli.learning import METRICS as METRICS_TOLD
+from metrifair.cli.console import show_frontier
+from metrifair.cli.options import CRITERIA as CRITERIA_TOLD
+from metrifair.cli.options import METRICS as METRICS_TOLD
 from metrifair.encoding.table_model import TableModel
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
 from metrifair.results import Point
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.holdout import data_set
+from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import Job, Outcome
 
-TRAIN = ("--target", "hired", "--sensitive", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
+TRAIN = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
     "csv": lambda frame, path: frame.write_csv(path),
     "tsv": lambda frame, path: frame.write_csv(path, separator="\t"),
@@ -89,6 +89,61 @@ def test_a_file_of_any_format_trains_a_model_that_predicts_it(
     assert (found["prediction"] == people["hired"]).mean() > 0.7
 
 
+@pytest.mark.parametrize("positive", ["no", "yes"])
+def test_train_predict_and_audit_speak_of_the_same_class(
+    people: pl.DataFrame, csv: Path, tmp_path: Path, call: Any, positive: str
+) -> None:
+    """The ratio of ``train``, the probability of ``predict`` and the decisions of ``audit`` are about one label."""
+    chosen = ("--positive", positive)
+    done = call("train", csv, *TRAIN, *chosen, "--strength", "0", "--output", tmp_path / "m", "--json", "-")
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.stdout)
+    done = call("predict", tmp_path / "m", csv, "--id", "sex", "--id", "hired", "--output", tmp_path / "p.csv")
+    hint = "" if positive == "yes" else " (audit them with --positive no)"
+    assert f"with the probability of {positive}{hint}: " in done.stderr
+    found = pl.read_csv(tmp_path / "p.csv")
+    assert ((found["probability"] > 0.5) == (found["prediction"] == positive)).all()
+    data = data_set(
+        people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
+    )
+    found[data.split(0.75, 0.25, 0, train=False).test].write_csv(tmp_path / "test.csv")
+    asked = ("--score", "probability", "--group", "sex", "--label", "hired", *chosen)
+    done = call("audit", tmp_path / "test.csv", *asked, "--json", "-")
+    assert done.exit_code == 0, done.output
+    audited = json.loads(done.stdout)
+    assert figures["more"]["four_fifths"] == pytest.approx(audited["decisions"][0]["selection_ratio"])
+    assert not any("lower" in note["text"] for note in audited["notes"])
+
+
+def test_weights_are_not_a_feature_and_count_in_every_figure(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    weight = 1 + np.random.default_rng(0).integers(3, size=len(people))
+    people.with_columns(weight=weight).write_csv(tmp_path / "people.csv")
+    done = call(
+        "train", tmp_path / "people.csv", *TRAIN, "--weight", "weight", "--output", tmp_path / "m", "--json", "-"
+    )
+    assert done.exit_code == 0, done.output
+    figures, model = json.loads(done.stdout), load(tmp_path / "m")
+    assert "weight" not in {*model.encoder.coders_, *model.encoder.dropped_}
+    assert figures["intervals"] == {}
+    assert "Rows count by their weights." in done.stderr
+    data = data_set(
+        people, people["hired"], people["sex"], None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs"
+    )
+    test = data.split(0.75, 0.25, 0, train=False).test
+    right = model.predict(people[test]) == people["hired"].to_numpy()[test]
+    assert figures["accuracy"] == pytest.approx(np.average(right, weights=weight[test]))
+
+
+def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(
+    people: pl.DataFrame, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrifair.FairClassifier, "fit", lambda *_, **__: pytest.fail("it was trained"))
+    lonely = pl.when(pl.int_range(len(people)) == 7).then(pl.lit("one")).otherwise(pl.lit("many"))
+    people.with_columns(tribe=lonely).write_csv(tmp_path / "people.csv")
+    said = refusal(call("train", tmp_path / "people.csv", *TRAIN, "--group", "tribe"))
+    assert "hold more data out, merge small groups, or mark them as missing" in said
+
+
 def test_an_id_that_is_also_a_feature_is_read_as_the_model_needs_it(csv: Path, tmp_path: Path, call: Any) -> None:
     done = call("train", csv, *TRAIN, "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
@@ -98,7 +153,7 @@ def test_an_id_that_is_also_a_feature_is_read_as_the_model_needs_it(csv: Path, t
 
 
 def test_the_sensitive_column_is_a_feature_only_where_asked(csv: Path, tmp_path: Path, call: Any) -> None:
-    for flag, used in ((), False), (("--use-sensitive",), True):
+    for flag, used in ((), False), (("--use-group",), True):
         done = call("train", csv, *TRAIN, *flag, "--output", tmp_path / "m")
         assert done.exit_code == 0, done.output
         model = load(tmp_path / "m")
@@ -120,7 +175,7 @@ def test_codes_with_a_leading_zero_and_towns_with_odd_names_are_text(csv: Path, 
 
 
 def test_a_number_is_regressed(csv: Path, tmp_path: Path, call: Any) -> None:
-    arguments = ["--target", "wage", "--sensitive", "sex", "--ignore", "hired", "--ignore", "number"]
+    arguments = ["--label", "wage", "--group", "sex", "--ignore", "hired", "--ignore", "number"]
     done = call("train", csv, *arguments, "--strength", "0", "--output", tmp_path / "m", "--json", "-")
     assert done.exit_code == 0, done.output
     figures = json.loads(done.stdout)
@@ -139,7 +194,7 @@ def test_several_attributes_controls_and_classes(people: pl.DataFrame, tmp_path:
     source = tmp_path / "people.parquet"
     ranks = np.array(["low", "middle", "top"])[np.digitize(people["wage"], people["wage"].quantile([1 / 3, 2 / 3]))]
     people.with_columns(rank=pl.Series(ranks, dtype=pl.Categorical)).write_parquet(source)
-    arguments = ["--target", "rank", "--sensitive", "sex", "--sensitive", "member", "--ignore", "wage"]
+    arguments = ["--label", "rank", "--group", "sex", "--group", "member", "--ignore", "wage"]
     done = call("train", source, *arguments, "--control", "hired", "--output", tmp_path / "m")
     assert done.exit_code == 0, done.output
     assert "(groups: sex: men, women; member: False, True)" in done.stdout
@@ -157,7 +212,7 @@ def test_rows_without_a_target_are_left_out_and_said(people: pl.DataFrame, tmp_p
     people.with_columns(hired=pl.when(pl.int_range(len(people)) < 20).then(None).otherwise("hired")).write_csv(source)
     done = call("train", source, *TRAIN)
     assert done.exit_code == 0, done.output
-    assert "Left out: 20 rows without a target." in done.stdout
+    assert "Left out: 20 rows without a label." in done.stdout
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -169,7 +224,7 @@ def test_a_target_that_says_it_is_missing_is_no_class(
     getattr(table, f"write_{ending}")(tmp_path / f"people.{ending}")
     done = call("train", tmp_path / f"people.{ending}", *TRAIN)
     assert done.exit_code == 0, done.output
-    assert "Left out: 21 rows without a target." in done.stdout
+    assert "Left out: 21 rows without a label." in done.stdout
     assert "'hired': no, yes" in done.stdout
 
 
@@ -240,7 +295,6 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
     out = Console(file=io.StringIO(), width=120)
     front = frontier_of(25, 13, reached)
     show_frontier(out, front)
-    show_choice(out, front)
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "13 (chosen)" in said
     assert "Shown: 10 of 25 strengths. Unfairness is the Kolmogorov distance" in said
@@ -251,7 +305,7 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
 def test_a_small_group_is_named_by_train(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
     tribe = pl.when(pl.int_range(len(people)) % 24 == 0).then(pl.lit("few")).otherwise(pl.lit("many"))
     people.with_columns(tribe=tribe).write_csv(tmp_path / "people.csv")
-    done = call("train", tmp_path / "people.csv", *TRAIN, "--sensitive", "tribe", "--json", tmp_path / "f.json")
+    done = call("train", tmp_path / "people.csv", *TRAIN, "--group", "tribe", "--json", tmp_path / "f.json")
     assert done.exit_code == 0, done.output
     (note,) = json.loads((tmp_path / "f.json").read_text())["notes"]
     assert "“few” of tribe (" in note
@@ -304,30 +358,36 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
     ("arguments", "words"),
     [
         (
-            ["--target", "hird", "--sensitive", "sex"],
-            "has no column 'hird' (given as target); its columns are 'number',",
+            ["--label", "hird", "--group", "sex"],
+            "has no column 'hird' (given as label); its columns are 'number',",
         ),
-        (["--target", "hired", "--sensitive", "gender"], "has no column 'gender' (given as sensitive)"),
-        (["--target", "hired", "--sensitive", "sex", "--ignore", "x"], "has no column 'x' (given as ignore)"),
-        (["--target", "hired", "--sensitive", "hired"], "--target and --sensitive both name 'hired'"),
-        (["--target", "hired", "--sensitive", "wage"], "--sensitive 'wage' takes 240 values, more than 50; cut it"),
-        (["--target", "hired", "--sensitive", "sex", "--regression"], "--target 'hired' is no number, but such as"),
-        (["--target", "wage", "--sensitive", "sex", "--classification"], "--target 'wage' takes 240 values, too many"),
-        (["--target", "hired", "--sensitive", "sex", "--positive", "si"], "--positive must be one of 'no', 'yes'"),
-        (["--target", "hired", "--sensitive", "sex", "--metric", "enery"], "did you mean 'energy'?"),
-        (["--target", "hired", "--sensitive", "sex", "--criterion", "parity"], "criterion must be one of"),
-        (["--target", "hired", "--sensitive", "sex", "--strength", "-1"], "'--strength': -1.0 is not in the range"),
+        (["--label", "hired", "--group", "gender"], "has no column 'gender' (given as group)"),
+        (["--label", "hired", "--group", "sex", "--ignore", "x"], "has no column 'x' (given as ignore)"),
+        (["--label", "hired", "--group", "hired"], "--label and --group both name 'hired'"),
+        (["--label", "hired", "--group", "wage"], "--group 'wage' takes 240 values, more than 50; cut it"),
+        (["--label", "hired", "--group", "sex", "--regression"], "--label 'hired' is not a number, but such as"),
+        (["--label", "wage", "--group", "sex", "--classification"], "--label 'wage' takes 240 values, too many"),
+        (["--label", "hired", "--group", "sex", "--positive", "si"], "--positive must be one of 'no', 'yes'"),
+        (["--label", "hired", "--group", "sex", "--metric", "enery"], "did you mean 'energy'?"),
+        (["--label", "hired", "--group", "sex", "--criterion", "parity"], "--criterion must be one of"),
+        (["--label", "hired", "--group", "sex", "--strength", "-1"], "'--strength': -1.0 is not in the range"),
         (
-            ["--target", "hired", "--sensitive", "sex", "--strength", "nan"],
+            ["--label", "hired", "--group", "sex", "--strength", "nan"],
             "'--strength': 'nan' is not a finite number",
         ),
-        (["--target", "hired", "--sensitive", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
-        (["--target", "hired"], "Missing option '--sensitive'"),
+        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
+        (["--label", "hired"], "Missing option '--group'"),
+        (["--label", "hired", "--group", "sex", "--weight", "hired"], "--label and --weight both name 'hired'"),
+        (
+            ["--label", "hired", "--group", "sex", "--weight", "town"],
+            "--weight 'town' must hold a number from 0 upwards",
+        ),
+        (["--label", "hired", "--group", "sex", "--weight", "income"], "--weight 'income' must hold a number from 0"),
         (
             [
-                "--target",
+                "--label",
                 "hired",
-                "--sensitive",
+                "--group",
                 "sex",
                 *(
                     part
@@ -359,7 +419,7 @@ def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any
 )
 def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, call: Any, content: bytes, words: str) -> None:
     (tmp_path / "people.csv").write_bytes(content)
-    done = call("train", tmp_path / "people.csv", "--target", "hired", "--sensitive", "sex", "--output", tmp_path / "m")
+    done = call("train", tmp_path / "people.csv", "--label", "hired", "--group", "sex", "--output", tmp_path / "m")
     assert words in refusal(done)
     assert left_behind(tmp_path) == ["people.csv"]
 
@@ -397,7 +457,7 @@ def test_what_is_no_model_for_raw_tables_is_refused(csv: Path, tmp_path: Path, c
     assert "this is not a model file of metrifair" in refusal(
         call("predict", tmp_path / "junk", csv, "--output", tmp_path / "p.csv")
     )
-    assert "No such file" in refusal(call("predict", tmp_path / "none", csv, "--output", tmp_path / "p.csv"))
+    assert "there is no file" in refusal(call("predict", tmp_path / "none", csv, "--output", tmp_path / "p.csv"))
     metrifair.FairRegressor(0.0).fit([[0.0], [1.0]], [0.0, 1.0]).save(tmp_path / "numbers")
     words = refusal(call("predict", tmp_path / "numbers", csv, "--output", tmp_path / "p.csv"))
     assert "holds a FairRegressor, which takes numbers, not raw columns" in words
@@ -432,5 +492,5 @@ def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(csv: P
 
 
 def test_the_help_names_every_criterion_and_metric() -> None:
-    assert all(name in CRITERIA_TOLD for name in CRITERIA)
-    assert all(name in METRICS_TOLD for name in METRICS)
+    assert set(CRITERIA_TOLD) == set(CRITERIA)
+    assert set(METRICS_TOLD) == set(METRICS)

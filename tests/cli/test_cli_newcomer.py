@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from refusals import refusal
 
-TRAIN = ("--target", "hired", "--sensitive", "sex", "--model", "linear")
+TRAIN = ("--label", "hired", "--group", "sex", "--model", "linear")
 AUDIT = ("--score", "wage", "--group", "sex")
 
 
@@ -138,10 +138,10 @@ def test_the_page_of_a_frontier_says_so_once(stray: Path, tmp_path: Path, call: 
 
 
 def test_a_target_of_numbers_with_another_cell_is_refused(stray: Path, call: Any) -> None:
-    said = refusal(call("train", stray, "--target", "wage", "--sensitive", "sex"))
-    assert said.startswith("--target 'wage' holds numbers, but for 1 of its 240 values, such as '1,234'")
+    said = refusal(call("train", stray, "--label", "wage", "--group", "sex"))
+    assert said.startswith("--label 'wage' holds numbers, but for 1 of its 240 values, such as '1,234'")
 
 
 def test_a_target_of_very_many_texts_is_refused(csv: Path, call: Any) -> None:
-    said = refusal(call("train", csv, "--target", "number", "--sensitive", "sex"))
-    assert said.startswith("--target 'number' takes 240 different texts, too many for classes")
+    said = refusal(call("train", csv, "--label", "number", "--group", "sex"))
+    assert said.startswith("--label 'number' takes 240 different texts, too many for classes")

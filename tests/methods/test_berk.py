@@ -18,7 +18,7 @@ from metrifair import datasets, kolmogorov_distance
 from metrifair.errors import DataError
 from metrifair.methods import berk
 from metrifair.methods.berk import BerkRegressor, fit_path, pair_moments, penalty_root
-from metrifair.methods.inputs import Rows
+from metrifair.methods.training_data import TrainingData
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])
 Y = np.array([0.0, 1.0, 1.0, 2.0, 0.0])
@@ -28,20 +28,20 @@ FOLDER = Path(_NAMED) if _NAMED else Path(__file__).resolve().parents[3] / "shar
 PENALTIES = ("individual", "group")
 
 
-def some_rows(seed: int, n: int = 30, d: int = 3, groups: int = 2) -> Rows:
+def some_rows(seed: int, n: int = 30, d: int = 3, groups: int = 2) -> TrainingData:
     rng = np.random.default_rng(seed)
     group = np.append(np.arange(groups), rng.integers(0, groups, n - groups))
     x = rng.normal(size=(n, d)) + group[:, None] * rng.normal(size=d)
-    return Rows(x, x @ rng.normal(size=d) + rng.normal(size=n), group, tuple(range(groups)), np.ones(n))
+    return TrainingData(x, x @ rng.normal(size=d) + rng.normal(size=n), group, tuple(range(groups)), np.ones(n))
 
 
-def fitted(rows: Rows, strength: float, **options: Any) -> BerkRegressor:
+def fitted(rows: TrainingData, strength: float, **options: Any) -> BerkRegressor:
     return BerkRegressor(strength, **options).fit(
         rows.x, rows.y, sensitive_features=rows.group, sample_weight=rows.weight
     )
 
 
-def brute_force(theta: np.ndarray, rows: Rows, penalty: str) -> float:
+def brute_force(theta: np.ndarray, rows: TrainingData, penalty: str) -> float:
     total = 0.0
     for left in range(len(rows.groups)):
         for right in range(left):
@@ -53,7 +53,7 @@ def brute_force(theta: np.ndarray, rows: Rows, penalty: str) -> float:
 
 
 def test_the_worked_moments() -> None:
-    rows = Rows(X, Y, A, (0, 1), np.ones(5))
+    rows = TrainingData(X, Y, A, (0, 1), np.ones(5))
     second, first, similar = pair_moments(rows, 1, 0)
     assert second.item() == pytest.approx(1.062020, abs=1e-6)
     assert first.item() == pytest.approx(0.587744, abs=1e-6)
@@ -143,7 +143,7 @@ def test_the_limits_of_strength() -> None:
 
 def test_strength_zero_is_least_squares() -> None:
     rows = some_rows(7)
-    weighted = Rows(rows.x, rows.y, rows.group, rows.groups, np.random.default_rng(0).uniform(0.5, 2, 30))
+    weighted = TrainingData(rows.x, rows.y, rows.group, rows.groups, np.random.default_rng(0).uniform(0.5, 2, 30))
     model = fitted(weighted, 0.0)
     plain = LinearRegression().fit(rows.x, rows.y, sample_weight=weighted.weight)
     np.testing.assert_allclose(model.predict(rows.x), plain.predict(rows.x), rtol=1e-10)
@@ -166,8 +166,8 @@ def test_names_of_groups_and_the_level_of_y_do_not_matter(penalty: Any) -> None:
 def test_weights_are_repetitions(penalty: Any, loss: Any, d: int) -> None:
     rows = some_rows(9, d=d)
     times = np.random.default_rng(1).integers(0, 3, 30)
-    weighted = Rows(rows.x, rows.y, rows.group, rows.groups, times.astype(float))
-    repeated = Rows(
+    weighted = TrainingData(rows.x, rows.y, rows.group, rows.groups, times.astype(float))
+    repeated = TrainingData(
         *(np.repeat(part, times, axis=0) for part in (rows.x, rows.y, rows.group)), (0, 1), np.ones(times.sum())
     )
     one, other = (fitted(some, 2.0, penalty=penalty, loss=loss) for some in (weighted, repeated))
@@ -212,7 +212,7 @@ def test_the_reference_balances_the_groups() -> None:
 
 def test_columns_that_depend_on_each_other_take_the_least_norm() -> None:
     rows = some_rows(12)
-    doubled = Rows(np.column_stack([rows.x, rows.x]), rows.y, rows.group, rows.groups, rows.weight)
+    doubled = TrainingData(np.column_stack([rows.x, rows.x]), rows.y, rows.group, rows.groups, rows.weight)
     model = fitted(doubled, 1.0)
     np.testing.assert_allclose(model.coef_[:3], model.coef_[3:], rtol=1e-8)
     np.testing.assert_allclose(model.predict(doubled.x), fitted(rows, 1.0).predict(rows.x), rtol=1e-8)

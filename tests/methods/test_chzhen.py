@@ -146,7 +146,7 @@ def test_parameters_out_of_range(options: dict[str, Any]) -> None:
 def test_what_cannot_be_used() -> None:
     with pytest.raises(DataError, match="two rows"):
         mapped([1, 2, 3], [0, 1, 1], split=True)
-    with pytest.raises(DataError, match="at least two groups"):
+    with pytest.raises(DataError, match="needs at least two"):
         mapped([1, 2, 3], [0, 0, 0])
     with pytest.raises(DataError, match="2"):
         mapped([1, 2, 3], [0, 1, 1]).predict(column([1]), sensitive_features=[2])

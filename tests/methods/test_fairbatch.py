@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from test_fairkde import gap, simulated
 
 from metrifair.errors import DataError
-from metrifair.methods.fairbatch import FairBatchClassifier, fit_stack
-from metrifair.methods.inputs import Rows
-from metrifair.methods.sampling import Sampler, batch_counts, cell_losses, cyclic, moved_shares, start_shares
+from metrifair.methods.fairbatch import FairBatchClassifier, Sampler, batch_counts, cell_losses, cyclic, moved_shares
+from metrifair.methods.network import fit_stack
+from metrifair.methods.training_data import TrainingData
 
 SIZES = np.array([[20.0, 40.0], [30.0, 10.0]])  # (label, group)
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
@@ -24,8 +24,7 @@ CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
 
 
 def test_worked_counts() -> None:
-    start = start_shares(SIZES)
-    assert start.tolist() == pytest.approx([2 / 3, 0.25])
+    start = np.array([2 / 3, 0.25])
     assert batch_counts(start, SIZES, 50).tolist() == [[10, 20], [15, 5]]
     more = moved_shares(start, np.array([[0.5, 0.5], [0.2, 0.9]]), "equal_opportunity", 0.1)
     assert more.tolist() == pytest.approx([2 / 3, 0.35])
@@ -118,9 +117,9 @@ def test_the_reference_goes_on_from_the_wrong_row() -> None:
     assert found.tolist() == [order[place].tolist() for place in places]
 
 
-def table(n: int, seed: int) -> Rows:
+def table(n: int, seed: int) -> TrainingData:
     x, y, a = simulated(n, seed=seed)
-    return Rows(x, y, a, (0, 1), np.ones(n))
+    return TrainingData(x, y, a, (0, 1), np.ones(n))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -136,7 +135,7 @@ def test_every_row_of_a_batch_belongs_to_its_cell(criterion: str, reference: boo
         assert deal.rows.shape == (2, 3, 42)
         counts = batch_counts(sampler.shares, sampler.sizes, 40, half_to_even=reference)
         if not epoch:
-            np.testing.assert_allclose(sampler.shares, start_shares(sampler.sizes))
+            np.testing.assert_allclose(sampler.shares, sampler.sizes[..., 1] / sampler.sizes.sum(-1))
         for seed in (0, 1):
             real = deal.weight[seed, 0] > 0
             assert int(real.sum()) == counts[seed].sum()

@@ -16,7 +16,8 @@ from test_fairkde import simulated
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.methods.labelbias import LabelBiasClassifier, fit_stack, tilted_weights, violations
+from metrifair.methods.labelbias import LabelBiasClassifier, tilted_weights, violations
+from metrifair.methods.network import fit_stack
 
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
 

@@ -15,7 +15,8 @@ from test_fairkde import simulated
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.methods.massaging import MassagingClassifier, fit_stack, massaged
+from metrifair.methods.massaging import MassagingClassifier, massaged
+from metrifair.methods.network import fit_stack
 
 Y = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0])
 DEPRIVED = np.array([1] * 4 + [0] * 6)

@@ -15,8 +15,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
 from metrifair.errors import DataError
-from metrifair.methods.parity import Assignment, accepted, assignment, binary_assignment, offsets
-from metrifair.methods.xian import XianPostprocessor, probabilities
+from metrifair.methods.xian import (
+    Assignment,
+    XianPostprocessor,
+    accepted,
+    assignment,
+    binary_assignment,
+    offsets,
+    probabilities,
+)
 
 SCORE = np.array([0.9, 0.6, 0.3, 0.1, 0.8, 0.7, 0.55, 0.2])
 GROUP = np.repeat([0, 1], 4)

@@ -14,11 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
-from metrifair.methods import mistreatment
-from metrifair.methods.inputs import Rows
+from metrifair.methods import zafar
 from metrifair.methods.logistic import ColumnScale, Logistic
-from metrifair.methods.mistreatment import CRITERIA, Mistreatment, Rounds, solve
-from metrifair.methods.zafar import ZafarClassifier, covariances, within_all
+from metrifair.methods.training_data import TrainingData
+from metrifair.methods.zafar import (
+    MISTREATED,
+    Mistreatment,
+    Rounds,
+    ZafarClassifier,
+    covariances,
+    solve,
+    within_all,
+)
 
 X = np.array([[-1.0], [0.0], [1.0], [2.0]])
 Y = np.array([0, 1, 0, 1])
@@ -112,7 +119,7 @@ def test_no_covariance_means_equal_mean_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("criterion", "groups"), [("statistical_parity", 2), ("statistical_parity", 3), *((one, 2) for one in CRITERIA)]
+    ("criterion", "groups"), [("statistical_parity", 2), ("statistical_parity", 3), *((one, 2) for one in MISTREATED)]
 )
 def test_without_gamma_and_tau_no_covariance_is_left(criterion: str, groups: int) -> None:
     x, y, a = some_data(4, groups=groups)
@@ -144,13 +151,24 @@ def test_names_and_order_of_groups_do_not_matter(options: dict[str, float]) -> N
     assert one.covariance_[0] == pytest.approx(-other.covariance_[0])
 
 
-@pytest.mark.parametrize("options", [{"tau": 0.05}, {"gamma": 0.01}, {"tau": 0.01, "criterion": "equal_opportunity"}])
-def test_weights_are_repetitions(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("options", "certain"),
+    [
+        ({"tau": 0.05}, 1e-5),
+        ({"gamma": 0.01}, 1e-5),
+        # The procedure ends where the loss stands still; near its least a change of the weights is the root of that of
+        # the loss. Ten times as much leaves room for other machines.
+        ({"tau": 0.01, "criterion": "equal_opportunity"}, 10 * zafar.STILL**0.5),
+    ],
+)
+def test_weights_are_repetitions(options: dict[str, Any], certain: float) -> None:
     x, y, a = some_data(5, n=60)
     times = np.random.default_rng(1).integers(0, 3, 60)
     one = ZafarClassifier(**options).fit(x, y, sensitive_features=a, sample_weight=times)
-    other = fitted(*(np.repeat(part, times, axis=0) for part in (x, y, a)), **options)
-    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-5)
+    repeated = tuple(np.repeat(part, times, axis=0) for part in (x, y, a))
+    other = fitted(*repeated, **options)
+    np.testing.assert_allclose(one.coef_, other.coef_, atol=certain)
+    assert loss_of(one, *repeated[:2]) == pytest.approx(loss_of(other, *repeated[:2]), rel=1e-6)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -234,7 +252,7 @@ def test_several_groups_are_bounded_each() -> None:
 
 def test_two_groups_as_a_conic_program_give_the_same() -> None:
     x, y, a = some_data(11)
-    rows = Rows(x, y, a, (0, 1), np.ones(len(x)))
+    rows = TrainingData(x, y, a, (0, 1), np.ones(len(x)))
     scaling = ColumnScale.of(rows, intercept=True)
     loss = Logistic.of(rows, scaling, 0.5)
     w = within_all(loss, covariances(rows, loss.design), loss.unconstrained(), 0.05)
@@ -274,7 +292,7 @@ def test_a_group_without_positives_has_no_equal_opportunity() -> None:
 
 
 def four_points(label: int) -> Mistreatment:
-    rows = Rows(X, Y, A, (0, 1), np.ones(4))
+    rows = TrainingData(X, Y, A, (0, 1), np.ones(4))
     design = np.column_stack([np.ones(4), X])
     return Mistreatment.of(rows, Logistic(design, 2.0 * Y - 1, np.ones(4), np.zeros(2)), label)
 
@@ -291,7 +309,7 @@ def test_the_worked_mistreatment() -> None:
 def test_the_tangent_touches_and_is_nowhere_below(seed: int, label: int, group: int) -> None:
     rng = np.random.default_rng(seed)
     x, y, a = some_data(seed, n=40)
-    rows = Rows(x, y, a, (0, 1), np.ones(40))
+    rows = TrainingData(x, y, a, (0, 1), np.ones(40))
     measure = Mistreatment.of(rows, Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0), label)
     here, there = rng.normal(size=(2, 4))
     tangent = measure.tangent(group, here)
@@ -311,7 +329,7 @@ def test_the_measures_are_those_of_the_definition() -> None:
     assert model.covariance_.tolist() == pytest.approx(found)
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", MISTREATED)
 def test_mistreatment_is_bounded_at_a_small_loss(criterion: str) -> None:
     x, y, a = some_data(14, n=120)
     free = fitted(x, y, a, tau=1e9, criterion=criterion)
@@ -319,14 +337,14 @@ def test_mistreatment_is_bounded_at_a_small_loss(criterion: str) -> None:
     np.testing.assert_array_equal(free.coef_, plain.coef_)
     tau = 0.3 * np.abs(free.covariance_).max()
     model = fitted(x, y, a, tau=tau, criterion=criterion)
-    assert np.abs(model.covariance_).max() <= tau + 1e-6
-    assert model.constraint_violation_ <= 1e-6
+    assert np.abs(model.covariance_).max() <= tau + 2 * zafar.CLOSE  # where it ends, but for the solver's tolerance
+    assert model.constraint_violation_ <= 2 * zafar.CLOSE
     assert loss_of(plain, x, y) < loss_of(model, x, y) < len(y) * np.log(2)
 
 
 def test_at_a_fixed_price_the_objective_never_rises() -> None:
     x, y, a = some_data(15, n=80)
-    rows = Rows(x, y, a, (0, 1), np.ones(80))
+    rows = TrainingData(x, y, a, (0, 1), np.ones(80))
     loss = Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0)
     measure = Mistreatment.of(rows, loss, 1)
     bound = 0.2 * abs(measure.covariance(loss.unconstrained()))
@@ -340,8 +358,8 @@ def test_at_a_fixed_price_the_objective_never_rises() -> None:
 
 
 def test_a_procedure_that_does_not_settle_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mistreatment, "ROUNDS", 1)
-    monkeypatch.setattr(mistreatment, "FIRST_PRICE", 1e-3)
+    monkeypatch.setattr(zafar, "ROUNDS", 1)
+    monkeypatch.setattr(zafar, "FIRST_PRICE", 1e-3)
     x, y, a = some_data(16, n=80)
     with pytest.warns(ConvergenceWarning, match="exceeded by"):
         model = fitted(x, y, a, tau=0.0, criterion="equal_opportunity")

@@ -13,11 +13,9 @@ from metrifair.auditing.inputs import Given
 from metrifair.certificates import check_confidence
 from metrifair.checks import check_known, is_number, is_whole
 from metrifair.errors import DataError
-from metrifair.metrics.registry import METRICS
+from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
-
-DEFAULT_METRICS = ("kolmogorov", "wasserstein", "energy")
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def requested(
 
 def metric_names(metrics: Sequence[str] | str | None) -> tuple[str, ...]:
     """The metrics of an audit, checked."""
-    names = DEFAULT_METRICS if metrics is None else (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    names = USUAL if metrics is None else (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not names:
         raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
     for name in names:

@@ -13,15 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.errors import DataError
 from metrifair.metrics.cdf import Merged
-from metrifair.metrics.kernel import kernel_function
 from metrifair.metrics.registry import facts
-from metrifair.metrics.witness import Witness, utility_on_the_line, witness
+from metrifair.metrics.scores import Pair
+from metrifair.metrics.witness import Witness
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-_BLOCK = 2**22  # kernel values held in memory at once
 
 
 class Atoms(NamedTuple):
@@ -112,8 +111,13 @@ def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metric
     """
     # Sums of counts are exact, those of shares are not.
     below = [np.cumsum(side, axis=-1) / side.sum(-1, keepdims=True) for side in (left, right)]
-    found = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], metrics)
-    return {metric: np.minimum(value, facts(metric).most) for metric, value in found.items()}
+    easy = [metric for metric in metrics if facts(metric).of_merged or facts(metric).of_shares]
+    found = _distances(values, lambda: shares(left) - shares(right), below[0] - below[1], easy)
+    for metric in set(metrics) - set(easy):  # the atoms twice, weighted as on the left and as on the right
+        weights = torch.from_numpy(np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1))
+        twice = torch.from_numpy(np.tile(values, 2)).expand(weights.shape)
+        found[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights)).numpy()
+    return {metric: np.minimum(found[metric], facts(metric).most) for metric in metrics}
 
 
 def distances_between(values: Floats, signed: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
@@ -138,25 +142,12 @@ def shares(weights: NDArray[Any]) -> Floats:
 
 
 def _distance(metric: str, points: Tensor, below: Tensor, none: Tensor, signed: Callable[[], Floats]) -> Tensor:
-    of_merged = facts(metric).of_merged
-    if of_merged is None:
-        return _mean_kernel(points, torch.from_numpy(signed()))
-    # One row of points serves all rows of differences, unless scores are looked up one by one.
-    own = points.expand(below.shape) if metric == "total_variation" else points
-    return of_merged(Merged(own, below, none))
-
-
-def _mean_kernel(points: Tensor, signed: Tensor) -> Tensor:
-    """Sum of signed_i signed_j K(z_i, z_j), in blocks of columns; the kernel is the default one of mmd_squared."""
-    kernel = kernel_function("gaussian", 1.0, points)
-    width = max(1, _BLOCK // len(points))
-    parts = [
-        (
-            (signed @ kernel(points.unsqueeze(-1), points[start : start + width])) * signed[..., start : start + width]
-        ).sum(-1)
-        for start in range(0, len(points), width)
-    ]
-    return torch.stack(parts).sum(0)
+    row = facts(metric)
+    if row.of_merged is not None:  # one row of points serves all rows of differences
+        return row.of_merged(Merged(points, below, none))
+    if row.of_shares is not None:
+        return row.of_shares(points, torch.from_numpy(signed()))
+    raise DataError(f"the metric {metric!r} is not known as a function of the difference of two distributions")
 
 
 def unbiased_distance(metric: str, found: Atoms, value: float) -> float | None:
@@ -165,33 +156,25 @@ def unbiased_distance(metric: str, found: Atoms, value: float) -> float | None:
     >>> unbiased_distance("energy", atoms(np.array([0.0, 1, 1, 3]), np.arange(4) < 2), 1.5)
     0.0
     """
-    sizes = found.left.sum(), found.right.sum()
-    if facts(metric).unbiased is None or min(sizes) < 2:
+    spread, sizes = facts(metric).spread, (found.left.sum(), found.right.sum())
+    if spread is None or min(sizes) < 2:
         return None
-    spreads = (_spread(metric, found.values, side / size) for side, size in zip(found[1:], sizes, strict=True))
-    return float(value - sum(spread / (size - 1) for spread, size in zip(spreads, sizes, strict=True)))
+    sides = zip(found[1:], sizes, strict=True)
+    return float(value - sum(spread(found.values, side / size) / (size - 1) for side, size in sides))
 
 
-def _spread(metric: str, values: Floats, shares: Floats) -> float:
-    """Mean distance (1 - kernel, for MMD) between two independent samples of one side."""
-    if metric == "energy":
-        below = np.cumsum(shares)[:-1]
-        return float(2 * (below * (1 - below) * np.diff(values)).sum())
-    return 1.0 - float(_mean_kernel(torch.from_numpy(values), torch.from_numpy(shares)))
-
-
-def utility_of(metric: str, found: Atoms) -> Witness:
-    """The utility that tells the two sides apart best.
+def utility_of(metric: str, found: Atoms) -> Witness | None:
+    """The utility that tells the two sides apart best; None for a metric of which none is known.
 
     >>> utility_of("wasserstein", atoms(np.array([0.0, 1, 3]), np.array([True, False, False]))).gap
     2.0
     """
-    points, *weights = map(torch.from_numpy, found)  # tensors: no need to find out that these are numbers
-    if facts(metric).of_merged is None or len(points) == 1:  # pairs are compared, or there is no gap between scores
-        return witness(points, points, metric=metric, u_weights=weights[0], v_weights=weights[1])
+    told = facts(metric).witness
+    if told is None:
+        return None
     # Atoms are in order: an audit of many groups would sort them many thousand times.
-    both = Merged(points, *(torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:]))
-    utility = utility_on_the_line(metric, both)
+    below = (torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:])
+    utility = told(Merged(torch.from_numpy(found.values), *below))
     at_atoms = utility(found.values)
     left, right = (float(np.average(at_atoms, weights=side)) for side in found[1:])
     return Witness(metric, (left, right), utility)

@@ -12,6 +12,7 @@ from metrifair.auditing.comparing import Compared
 from metrifair.auditing.explaining import meaning_of, sentence_of, witness_curve
 from metrifair.auditing.intervals import RESOLUTION, bootstrap, permutation_p_values, thinned
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
+from metrifair.metrics.registry import facts
 from metrifair.results import Finding, Interval
 
 _DRAWS = 100_000  # atoms to resample in all comparisons together
@@ -89,9 +90,8 @@ def _sampled(
 ) -> tuple[dict[str, Interval], dict[str, float | None]]:
     """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples."""
     few, rows = thinned(compared.atoms, compared.rows, plan.resolution)
-    # Bins change a total variation altogether; other distances hardly.
     exact = len(few.values) == len(compared.atoms.values)
-    metrics = [metric for metric in plan.metrics if exact or metric != "total_variation"]
+    metrics = [metric for metric in plan.metrics if exact or facts(metric).survives_bins]
     intervals: dict[str, Interval] = {}
     p_values: dict[str, float | None] = {}
     if plan.resamples and metrics:

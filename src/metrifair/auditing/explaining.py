@@ -7,6 +7,7 @@ from math import ceil, floor, log10
 import numpy as np
 
 from metrifair.auditing.atoms import Atoms, Gap, largest_gap, utility_of
+from metrifair.metrics.registry import facts
 from metrifair.report.numbers import percent_text
 from metrifair.results import WitnessCurve
 
@@ -33,9 +34,11 @@ def quoted(name: str) -> str:
     return f"“{name}”"
 
 
-def witness_curve(metric: str, found: Atoms) -> WitnessCurve:
-    """The utility that shows the gap, on at most 101 scores that include the one of the largest gap."""
+def witness_curve(metric: str, found: Atoms) -> WitnessCurve | None:
+    """The utility that shows the gap, on at most 101 scores that include the one of the largest gap; None without."""
     utility = utility_of(metric, found)
+    if utility is None:
+        return None
     grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
     return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
 
@@ -76,7 +79,7 @@ def _span(found: Atoms) -> float:
 def sentence_of(metric: str, groups: tuple[str, str], found: Atoms) -> str:
     """Where and for whom the gap shows, for one metric."""
     gap = gap_sentence(groups, largest_gap(found), _span(found))
-    return f"{mean_sentence(groups, found)} {gap}" if metric == "wasserstein" else gap
+    return f"{mean_sentence(groups, found)} {gap}" if facts(metric).compares_means else gap
 
 
 def meaning_of(metric: str, value: float, groups: tuple[str, str], gap: Gap, span: float = 0.0) -> str:
@@ -86,25 +89,12 @@ def meaning_of(metric: str, value: float, groups: tuple[str, str], gap: Gap, spa
     'However a threshold is chosen, the shares of “men” and “women” above it differ by at most 21.0 percentage points; \
 at 0.43 they do.'
     """
-    first, second = map(quoted, groups)
-    points = f"{100 * value:.1f} percentage points"
-    number = score_text(value)
-    half = score_text(value / 2)
-    # Not a template to fill in later: groups may have braces in their names.
-    pair = f"Take two people at random: if one is of {first} and one of {second}, their scores lie"
-    apart = "further apart, on average, than if both are of one group (the mean over the two groups)."
-    texts = {
-        "kolmogorov": f"However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
-        f"{points}; at {score_text(gap.score, span)} they do.",
-        "wasserstein": f"To give {first} and {second} the same distribution, scores would have to move by {number} on "
-        "average.",
-        "energy": f"{pair} {half} {apart}",
-        "cramer": f"{pair} {number} {apart}",
-        "lp": f"The gap between the shares of {first} and {second} below a score, over all scores: the root of its "
-        f"summed square is {number}.",
-        "mmd": f"The mean of some smooth utility of the score differs by {score_text(max(0.0, value) ** 0.5)} between "
-        f"{first} and {second}, of no smooth utility of norm 1 by more.",
-        "total_variation": f"However a set of scores is chosen, the shares of {first} and {second} in it differ by at "
-        f"most {points}.",
-    }
-    return texts[metric]
+    return facts(metric).meaning.format(
+        first=quoted(groups[0]),
+        second=quoted(groups[1]),
+        value=score_text(value),
+        half=score_text(value / 2),
+        root=score_text(max(0.0, value) ** 0.5),
+        points=f"{100 * value:.1f} percentage points",
+        score=score_text(gap.score, span),
+    )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.auditing.atoms import Floats, Integers
-from metrifair.auditing.unfairness import labels_of, positive_of, predictions_of, scores_of, weights_of
+from metrifair.auditing.old_inputs import labels_of, positive_of, predictions_of, scores_of, weights_of
 from metrifair.checks import is_whole
 from metrifair.errors import DataError
 from metrifair.problem.cells import EVERYONE, Attribute, Strata, compiled

@@ -25,7 +25,7 @@ from metrifair.auditing.atoms import (
     shares,
     utility_of,
 )
-from metrifair.certificates import dkw_radius
+from metrifair.certificates import certified_distance, dkw_radius
 from metrifair.errors import DataError
 from metrifair.metrics.registry import facts
 from metrifair.results import Interval
@@ -38,7 +38,6 @@ _MANY_ROWS = 2**15
 _MANY_COUNTS = 2**12
 _NORMAL = 30  # rows whose sum, each drawn a random number of times, is as good as normal
 _FEWEST = 2  # samples of either side
-_MAXIMA = ("kolmogorov", "total_variation")
 _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
 
 
@@ -76,10 +75,15 @@ def bootstrap(
 
     What does not vary in a sample does not vary in its resamples either, and yet may in the population: samples that
     are all equal, or all on one side of the largest gap. The Kolmogorov distance is then given what the inequality of
-    Dvoretzky, Kiefer and Wolfowitz allows for, and other distances no interval; nor is any of a single sample.
+    Dvoretzky, Kiefer and Wolfowitz allows for, and other distances no interval; nor is any of a single sample, nor a
+    metric that has no witness.
     """
     observed = shares(found.left) - shares(found.right)
-    told: dict[str, Floats] = {metric: utility_of(metric, found)(found.values) for metric in metrics}
+    told: dict[str, Floats] = {}
+    for metric in metrics:
+        if facts(metric).of_merged or facts(metric).of_shares:
+            utility = utility_of(metric, found)
+            told |= {} if utility is None else {metric: utility(found.values)}
     margins = _margins(found, rows, told, confidence)
     if not margins:
         return {}
@@ -112,8 +116,10 @@ def _margins(
     margins: dict[str, float] = {}
     for metric, utility in utilities.items() if min(sizes) >= _FEWEST else ():
         same = [size for size, side in zip(sizes, found[1:], strict=True) if _does_not_vary(utility, side > 0)]
-        if not same or (metric == "kolmogorov" and not rows):
-            margins[metric] = sum(dkw_radius(size, confidence=confidence) for size in same)
+        radius = sum(dkw_radius(size, confidence=confidence) for size in same)
+        margin = None if same and rows else certified_distance(metric, 0.0, radius)
+        if margin is not None or not same:
+            margins[metric] = margin or 0.0
     return margins
 
 
@@ -125,7 +131,7 @@ def _does_not_vary(utility: Floats, own: NDArray[np.bool_]) -> bool:
 def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
     """Distances (resamples, 2) by metric: of the resamples, those of maxima magnified; and of what they differ by."""
     moved = drawn - observed
-    plain, magnified = ([name for name in metrics if (name in _MAXIMA) == chosen] for chosen in (False, True))
+    plain, magnified = ([name for name in metrics if facts(name).is_maximum == chosen] for chosen in (False, True))
     found = distances_between(values, drawn, plain)
     if magnified:
         found |= distances_between(values, observed + _STEEP * moved, magnified)
@@ -136,10 +142,11 @@ def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequen
 def _interval(metric: str, value: float, replicates: Floats, confidence: float, half: float) -> Interval:
     if not np.isfinite(replicates).all():
         raise DataError(f"resampling the {metric} distance leaves the range of numbers; scale scores and weights down")
-    root, most = facts(metric).squared, facts(metric).most
+    row = facts(metric)
+    root, most = row.squared, row.most
     if root:
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
-    bias = float((replicates[:, 0] - value).mean()) / (_STEEP if metric in _MAXIMA else 1.0)
+    bias = float((replicates[:, 0] - value).mean()) / (_STEEP if row.is_maximum else 1.0)
     low, high = value - bias - half, value - bias + half
     by_chance = float(np.quantile(replicates[:, 1], confidence))
     if value <= by_chance:

@@ -11,6 +11,7 @@ from metrifair.auditing.atoms import Floats, Integers
 from metrifair.auditing.explaining import quoted, score_text
 from metrifair.auditing.intervals import spread_of
 from metrifair.certificates import dkw_radius
+from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.auditdecisions import is_below
 from metrifair.report.auditwords import functions_in, joint_bounds
@@ -30,7 +31,7 @@ def worst_of(findings: Iterable[Finding], metric: str | None = None, criterion: 
     chosen = [finding for finding in findings if criterion in (None, finding.criterion)]
     if metric is None and chosen:
         names = [finding.metric for finding in chosen]
-        metric = "kolmogorov" if "kolmogorov" in names else names[0]
+        metric = next(filter(is_largest_gap, names), names[0])
     return max((one for one in chosen if one.metric == metric), key=lambda one: one.value, default=None)
 
 
@@ -63,7 +64,7 @@ def small_notes(findings: Iterable[Finding], confidence: float) -> list[Note]:
     blind: dict[str, None] = {}
     for finding in found:
         radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
-        if finding.metric == "kolmogorov" and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
+        if is_largest_gap(finding.metric) and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
             blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
     notes = [Note("small", few)] if few else []
     if blind:
@@ -187,7 +188,7 @@ def summary_of(
 def _headline(worst: Finding) -> str:
     where = "" if worst.within == "everyone" else f" (within {worst.within})"
     who = f"between {quoted(worst.groups[0])} and {quoted(worst.groups[1])} of {worst.attribute}{where}"
-    size = f"{100 * worst.value:.1f} percentage points" if worst.metric == "kolmogorov" else score_text(worst.value)
+    size = f"{100 * worst.value:.1f} percentage points" if facts(worst.metric).is_share else score_text(worst.value)
     few = [f"{quoted(group)} has {n}" for group, n in zip(worst.groups, worst.sizes, strict=True) if n < FEW]
     small = f" Few samples are behind it: {' and '.join(few)}." if few else ""
     return f"The largest gap is {who}: {size}. {worst.sentence}{small}"
@@ -195,7 +196,8 @@ def _headline(worst: Finding) -> str:
 
 def _sureness(worst: Finding, findings: Sequence[Finding], confidence: float) -> list[str]:
     """Bounds of the largest gap. That of several is picked because it is large: bounds must then hold for all."""
-    text = score_text if worst.metric != "kolmogorov" else (lambda share: percent_text(share).replace("%", " points"))
+    points = lambda share: percent_text(share).replace("%", " points")  # noqa: E731
+    text = points if facts(worst.metric).is_share else score_text
     several = sum(finding.metric == worst.metric for finding in findings)
     jointly, alone = joint_bounds(worst, functions_in(findings), confidence), worst.interval
     sure = f"With {percent_text(confidence)} confidence"

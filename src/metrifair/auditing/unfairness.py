@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-
-from metrifair.checks import check_known, check_switches
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.checks import check_known
 from metrifair.metrics.between import between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
-from metrifair.metrics.scores import array_of
-from metrifair.problem.cells import Cells, Contrast, compiled
-from metrifair.problem.criteria import Criterion, criterion_named, scores
-from metrifair.problem.samples import Sides, sides_of
-from metrifair.problem.tables import Table, codes, columns, group_codes, levels, same_length, same_rows, stratum_codes
-from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression, tied
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.predictions import predictions_of, scores_of
+from metrifair.problem.problem import Given, problem_of
+from metrifair.problem.tables import Table
 
 
 def unfairness(
@@ -36,13 +29,51 @@ def unfairness(
     intersectional: bool = False,
     loss: str | None = None,
 ) -> float:
-    """How far apart the groups' score distributions are: the worst comparison, or the sum of all.
+    """Distance between the groups' score distributions: the worst comparison, or the sum of all.
 
-    ``y_pred`` are predictions (n,), or class probabilities (n, classes); ``y_true`` is needed where the criterion
-    looks at labels or losses, else it may be None. Metrics that compare numbers take class probabilities one
-    class at a time. ``risk_parity`` compares losses: say which, ``loss="log_loss"`` for probabilities, or
-    ``"squared_error"``, ``"absolute_error"``, ``"huber"``. The value is that of the empirical distributions.
+    The value is that of the empirical distributions. Metrics that compare numbers take the probabilities of three or
+    more classes one class at a time.
 
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or None
+        Outcomes: labels, or a regression target. Needed where the criterion looks at labels or losses.
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Predictions, or class probabilities, whose rows sum to 1. Of two columns the positive class's counts.
+    sensitive_features : array-like or table
+        The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
+    metric : str or callable, default="kolmogorov"
+        How distributions are compared: one of ``kolmogorov``, ``wasserstein``, ``energy``, ``cramer``, ``lp``, ``mmd``,
+        ``total_variation``, or a function of two samples.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, and within which sets of samples.
+    control_features : array-like or table, default=None
+        Strata; comparisons are made within each.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights. A sample of weight 0 is as if it were not there.
+    reduce : {"max", "sum"}, default="max"
+        The worst comparison, or the sum of all.
+    pos_label : object, default=None
+        The positive label; by default the last one in ascending order.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
+        The loss that ``risk_parity`` compares.
+
+    Returns
+    -------
+    float
+        The distance.
+
+    Raises
+    ------
+    DataError
+        Where an argument cannot be used as it is; the message says which, and what to do.
+
+    Examples
+    --------
     >>> unfairness(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"])
     0.5
     >>> unfairness([0, 1, 1, 1], [0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"],
@@ -51,149 +82,31 @@ def unfairness(
     """
     kind = criterion_named(criterion)
     check_known("reduce", reduce, ("max", "sum"))
-    check_switches(intersectional=intersectional)
-    prediction = predictions_of(y_pred)
-    same_rows(
-        y_pred=y_pred,
-        y_true=y_true,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
+    looked_at = kind.needs_labels or kind.score == "loss" or callable(kind.score)
+    numeric = kind.bins is not None or loss not in (None, "log_loss")
+    problem = problem_of(
+        Given(
+            y_true if looked_at else None,
+            sensitive_features,
+            control_features,
+            sample_weight,
+            rows={"y_pred": y_pred, "y_true": y_true},
+            label="y_true",
+        ),
+        criterion=kind,
+        contrast=contrast,
+        intersectional=intersectional,
+        pos_label=pos_label if looked_at and not numeric else None,
+        target="numbers" if numeric else "either",
     )
-    labels, classes = labels_of(y_true, kind, loss)
-    groups = group_codes(sensitive_features, intersectional=intersectional)
-    strata, sets = (None, None) if control_features is None else stratum_codes(control_features)
-    same_length(
-        y_pred=prediction,
-        y_true=labels,
-        sensitive_features=groups.codes,
-        control_features=strata,
-        sample_weight=sample_weight,
-    )
-    positive = positive_of(classes, pos_label)
-    cells = compiled(kind, groups.attributes, classes=classes, positive=positive, strata=sets, contrast=contrast)
-    cell = torch.as_tensor(cells.of(groups.codes, labels=labels, strata=strata))
-    score = scores_of(kind, prediction, labels, classes=classes, positive=positive, loss=loss)
+    score = scores_of(kind, predictions_of(y_pred, problem), problem, loss=loss)
     vector = score.ndim == 2 and acts_on_vectors(metric)
     found = between(
         measured(metric, vector=vector),
         score if vector or score.ndim == 1 else score.T,
-        _sides(cells, cell, weights_of(sample_weight)),
-        names=cells.comparisons,
+        problem.sides(),
+        names=problem.comparisons,
         reduce="all",
         vector=vector,
     )
     return float(found.max() if reduce == "max" else found.sum())
-
-
-def scores_of(
-    criterion: Criterion,
-    prediction: Tensor,
-    labels: NDArray[Any] | None,
-    *,
-    classes: tuple[object, ...],
-    positive: int,
-    loss: str | None,
-) -> Tensor:
-    """What the criterion compares: (n,), or (n, classes)."""
-    task = _task(criterion, prediction, loss)
-    y = torch.zeros(len(prediction)) if labels is None else torch.as_tensor(labels)
-    if loss == "log_loss" and classes:
-        y = _log_loss_labels(y, classes, positive, prediction)
-    found = scores(criterion, task, task.output(prediction), y)
-    if criterion.score != "loss":
-        return found
-    return tied(found, loss or "", max(1.0, float(prediction.abs().max()), float(y.abs().max())))
-
-
-def predictions_of(y_pred: Table) -> Tensor:
-    """Predictions (n,), or class probabilities (n, classes); finite, at least one."""
-    table = columns("y_pred", y_pred)
-    parts = [array_of("y_pred", column) for column in table.values()]
-    prediction = torch.as_tensor(np.stack(parts, -1), dtype=torch.float64)
-    if len(prediction) == 0:
-        raise DataError("y_pred holds no predictions; pass at least one per group")
-    if not np.isfinite(prediction.numpy()).all():  # several times as fast as torch's
-        raise DataError("y_pred holds NaN or infinite values; remove or replace them")
-    return prediction[:, 0] if prediction.shape[1] == 1 else prediction
-
-
-def labels_of(
-    y_true: Table | None, criterion: Criterion, loss: str | None
-) -> tuple[NDArray[Any] | None, tuple[object, ...]]:
-    """Label codes and their classes; for a regression target, the target and no classes."""
-    if y_true is None:
-        if criterion.needs_labels or criterion.score == "loss" or callable(criterion.score):
-            raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
-        return None, ()
-    (name, column), *others = columns("y_true", y_true).items()
-    if others:
-        raise DataError(f"y_true must be one column, got {len(others) + 1}")
-    free_score = callable(criterion.score) and not criterion.needs_labels
-    cut = criterion.bins is not None or criterion.sets is not None
-    if not (criterion.needs_labels or criterion.score == "loss" or free_score):
-        return np.zeros(len(column)), ()
-    if free_score or cut or loss not in (None, "log_loss"):
-        target = array_of(name, column).astype(np.float64)
-        _check_no_missing(name, np.isnan(target))
-        if np.isinf(target).any():
-            raise DataError(f"{name} holds infinite values; leave those samples out")
-        return target, ()
-    classes = levels(name, column)
-    found = codes(name, column, classes)
-    _check_no_missing(name, found < 0)
-    return found, classes
-
-
-def _check_no_missing(name: str, missing: NDArray[np.bool_]) -> None:
-    if missing.any():
-        raise DataError(f"{name} misses {int(missing.sum())} of {len(missing)} values; leave those samples out")
-
-
-def _log_loss_labels(y: Tensor, classes: tuple[object, ...], positive: int, prediction: Tensor) -> Tensor:
-    """Labels as the loss takes them: columns of class probabilities, or 1 where the label is the positive one."""
-    given = 2 if prediction.ndim == 1 else prediction.shape[1]
-    if len(classes) != given:
-        raise DataError(f"log_loss needs one probability for each label, got {given} for the labels {list(classes)}")
-    return y if prediction.ndim == 2 else (y == positive).to(y.dtype)
-
-
-def positive_of(classes: tuple[object, ...], pos_label: object) -> int:
-    """The code of the positive label: the last class unless told."""
-    if pos_label is None or not classes:
-        return len(classes) - 1 if classes else 1
-    if pos_label not in classes:
-        raise DataError(f"pos_label must be one of the labels {list(classes)}, got {pos_label!r}")
-    return classes.index(pos_label)
-
-
-def _task(criterion: Criterion, prediction: Tensor, loss: str | None) -> Task:
-    if loss is None and criterion.score == "loss":
-        raise DataError(
-            f"{criterion.name} compares losses; say which: loss='log_loss' for probabilities, or 'squared_error', "
-            "'absolute_error', 'huber'"
-        )
-    if loss == "log_loss":
-        return MULTICLASS if prediction.ndim == 2 else BINARY
-    return regression(loss or "squared_error")
-
-
-def weights_of(sample_weight: Table | None) -> Tensor | None:
-    """Weights (n,), finite and not negative."""
-    if sample_weight is None:
-        return None
-    weight = torch.as_tensor(np.array(array_of("sample_weight", sample_weight), dtype=np.float64))
-    if not bool((weight >= 0).all()) or not bool(torch.isfinite(weight).all()):
-        raise DataError("sample_weight must be finite and not negative")
-    return weight
-
-
-def _sides(cells: Cells, cell: Tensor, weight: Tensor | None) -> tuple[Sides, ...]:
-    """The rows of every comparison; a side without samples is an error."""
-    found = sides_of(cells.comparisons, cell, weight)
-    for comparison, sides in zip(cells.comparisons, found, strict=True):
-        weights = torch.ones(sum(sides.counts)) if sides.weights is None else sides.weights
-        for group, part in zip(comparison.groups, weights.split(sides.counts), strict=True):
-            if not bool(part.sum() > 0):
-                raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
-    return found

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, assert_all_finite
+from sklearn.utils.validation import assert_all_finite
 
 from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
 from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError
-from metrifair.estimators.settings import Aim, check_range
-from metrifair.problem.problem import Problem, Scheme, scheme_for
+from metrifair.estimators.settings import Aim, check_range, criterion_for
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.samples import Batch, Samples, sides_of
-from metrifair.problem.tables import Table, same_length, same_rows
-from metrifair.problem.tasks import BINARY, regression
+from metrifair.problem.tables import Table
+from metrifair.problem.tasks import BINARY, Task, regression
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective
 
@@ -30,19 +30,31 @@ OWN = ("strength", "criterion", "metric", "unbiased", "compare", "contrast", "in
 
 
 @dataclass(frozen=True, eq=False)
-class GivenRows:
-    """Rows as the user gave them: those to train on, or an evaluation set."""
+class BoostingRows:
+    """The rows of a training or evaluation set: all of them, since a booster keeps those without weight too."""
 
-    X: Table
-    y: Table
-    sensitive_features: Table | None
-    control_features: Table | None = None
-    sample_weight: ArrayLike | None = None
-    name: str = ""  # "" for the rows to train on; begins the names of the arguments of others
+    problem: Problem  # the rows that count
+    targets: Floats  # (n,): 1 at the later of two classes, or numbers; 0 in rows without weight
+    weight: Floats  # (n,)
 
-    def __post_init__(self) -> None:
-        names = ("X", "y", "sensitive_features", "control_features", "sample_weight")
-        same_rows(**{f"{self.name}{name}": getattr(self, name) for name in names})
+    @classmethod
+    def of(cls, problem: Problem) -> BoostingRows:
+        """Those of a problem, and those that it left out in their places."""
+        count = len(problem) if problem.kept is None else len(problem.kept)
+        kept = slice(None) if problem.kept is None else problem.kept
+        targets, weight = np.zeros(count), np.zeros(count)
+        targets[kept] = problem.labels
+        weight[kept] = 1.0 if problem.weight is None else problem.weight
+        return cls(problem, targets, weight)
+
+    @property
+    def cell(self) -> NDArray[np.int64]:
+        """The cell of each row; rows without weight are in one that nobody is compared with."""
+        kept = slice(None) if self.problem.kept is None else self.problem.kept
+        unnamed = 1 + max((max(one.left + one.right) for one in self.problem.comparisons), default=0)
+        cell = np.full(len(self.weight), unnamed)
+        cell[kept] = self.problem.cell
+        return cell
 
 
 def is_penalised(booster: Any) -> bool:
@@ -59,44 +71,43 @@ class BoostingProblem:
     """What is compared, fixed by the training rows; makes the objective of these and of evaluation sets."""
 
     booster: Aim
-    training: Problem  # the rows to train on
-    scheme: Scheme
-    centre: float
-    spread: float
+    training: BoostingRows
+    task: Task
+    centre: float = 0.0
+    spread: float = 1.0
+
+    @property
+    def scheme(self) -> Scheme:
+        """What values stand for."""
+        return self.training.problem.scheme
 
     @property
     def start(self) -> float:
         """The best constant output: the log-odds of the mean label, or the mean of the target."""
-        if not self.training.classes:
+        if not self.scheme.classes:
             return self.centre
         share = float(np.average(self.training.targets, weights=self.training.weight))
-        if not 0 < share < 1:
-            raise DataError("all samples with a sample_weight above 0 are of one class; boosting needs both")
         return math.log(share / (1 - share))
 
-    def objective_of(self, problem: Problem, risk_weight: Floats | None = None) -> PenalisedRisk:
-        """The objective for the rows of a problem; ``risk_weight`` multiplies what each counts in the risk."""
-        weight, total = problem.weight, float(problem.weight.sum())
-        comparisons, booster = self.scheme.comparisons, self.booster
-        unnamed = 1 + max((max(one.left + one.right) for one in comparisons), default=0)
-        cell = np.full(len(weight), unnamed)  # rows without weight are compared with none
-        cell[weight > 0] = self.scheme.samples(problem.counted()).cell.numpy()
+    def objective_of(self, rows: BoostingRows, risk_weight: Floats | None = None) -> PenalisedRisk:
+        """The objective for rows; ``risk_weight`` multiplies what each counts in the risk."""
+        weight, total = rows.weight, float(rows.weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
-        target = (problem.targets - self.centre) / self.spread if not problem.classes else problem.targets
         # Places on a grid need no more than single precision. Other scores do: a target with one value far out, once
         # standardised, has all others so close together that single precision would tie them.
-        precision = torch.float32 if on_grid(problem.task, len(weight)) else torch.float64
+        precision = torch.float32 if on_grid(self.task, len(weight)) else torch.float64
         samples = Samples(
             torch.zeros(len(weight), 0),
-            torch.as_tensor(target, dtype=precision),
-            torch.as_tensor(cell),
+            torch.as_tensor((rows.targets - self.centre) / self.spread, dtype=precision),
+            torch.as_tensor(rows.cell),
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
+        comparisons, booster = self.scheme.comparisons, self.booster
         objective = Objective(
-            problem.task,
+            self.task,
             comparisons,
-            self.scheme.criterion,
+            criterion_for(self.scheme),
             booster.metric,
             unbiased=booster.unbiased,
             compare=booster.compare,
@@ -105,47 +116,36 @@ class BoostingProblem:
         return PenalisedRisk(objective, batch, total, self.centre, self.spread)
 
 
-def classification_problem(booster: Any, given: GivenRows) -> BoostingProblem:
-    """That of a classifier of two classes."""
-    labels = _labels(given)
-    classes = np.unique(labels)
+def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
+    """That of a classifier of two classes, or of a regressor, whose objective sees the target standardised."""
+    asked = {"criterion": booster.criterion, "contrast": booster.contrast, "intersectional": booster.intersectional}
+    if not hasattr(booster, "predict_proba"):
+        if booster.pos_label is not None:
+            raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
+        rows = BoostingRows.of(problem_of(_with_target(given), target="numbers", **asked))
+        moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
+        centre, spread = (moment.item() for moment in moments)
+        return BoostingProblem(booster, rows, regression(), centre, spread)
+    labelled = _with_labels(given)
+    classes = np.unique(np.asarray(labelled.y))
     if len(classes) != 2:
         raise DataError(
             f"y must hold two classes where strength > 0, got {len(classes)}: {classes.tolist()[:10]}; FairClassifier "
             "takes more than two, and strength=0 leaves the plain booster"
         )
-    known = classes.tolist()
-    if booster.pos_label is not None and booster.pos_label not in known:
-        raise DataError(f"pos_label must be one of the classes {known}, got {booster.pos_label!r}")
-    positive = 1 if booster.pos_label is None else known.index(booster.pos_label)
-    problem = _problem(given, np.searchsorted(classes, labels), task=BINARY, classes=tuple(known), positive=positive)
-    return BoostingProblem(booster, problem, scheme_for(booster, problem.counted(), penalised=True), 0.0, 1.0)
+    problem = problem_of(labelled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **asked)
+    if len(np.unique(np.asarray(problem.labels))) < 2:
+        raise DataError("all samples with a sample_weight above 0 are of one class; boosting needs both")
+    return BoostingProblem(booster, BoostingRows.of(problem), BINARY)
 
 
-def regression_problem(booster: Any, given: GivenRows) -> BoostingProblem:
-    """That of a regressor; the objective sees the target standardised, as FairRegressor does."""
-    if booster.pos_label is not None:
-        raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
-    problem = _problem(given, _target(given), task=regression())
-    moments = weighted_moments(torch.as_tensor(problem.targets).unsqueeze(1), torch.as_tensor(problem.weight))
-    centre, spread = (moment.item() for moment in moments)
-    return BoostingProblem(booster, problem, scheme_for(booster, problem.counted(), penalised=True), centre, spread)
+def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:
+    """An evaluation set, whose values stand for what those of the training rows do."""
+    prepared = _with_labels(given) if problem.scheme.classes else _with_target(given)
+    return BoostingRows.of(later_problem(prepared, problem.scheme))
 
 
-def evaluation_problem(problem: BoostingProblem, given: GivenRows) -> Problem:
-    """An evaluation set, with the classes of the training rows."""
-    classes = problem.training.classes
-    if not classes:
-        return _problem(given, _target(given), task=problem.training.task)
-    labels, known = _labels(given), np.asarray(classes)
-    found = np.searchsorted(known, labels).clip(max=1)
-    strange = known[found] != labels
-    if strange.any():
-        raise DataError(f"eval_set holds the label {labels[strange][0]!r}, which is none of {list(classes)}")
-    return _problem(given, found, task=BINARY, classes=classes, positive=problem.training.positive)
-
-
-def evaluation_rows(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None) -> list[GivenRows]:
+def evaluation_sets(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[Any] | None) -> list[Given]:
     """Evaluation sets with their groups, strata and weights: three lists with one entry for each set."""
     for name, entries in lists.items():
         if entries is not None and (not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)):
@@ -160,7 +160,7 @@ def evaluation_rows(eval_set: Sequence[tuple[Table, Table]], **lists: Sequence[A
         )
     columns = [[None] * len(eval_set) if entries is None else list(entries) for entries in lists.values()]
     return [
-        GivenRows(X, y, groups, strata, weight, "eval_")
+        Given(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
         for (X, y), groups, strata, weight in zip(eval_set, *columns, strict=True)
     ]
 
@@ -169,35 +169,19 @@ def class_weights(class_weight: Any, problem: BoostingProblem) -> Floats | None:
     """What scikit-learn's ``class_weight`` multiplies the loss of each row by."""
     if class_weight is None:
         return None
-    labels = np.asarray(problem.training.classes)[problem.training.labels]
+    labels = np.asarray(problem.scheme.classes)[problem.training.targets.astype(int)]
     found: Floats = compute_sample_weight(class_weight, labels)
     return found
 
 
-def _labels(given: GivenRows) -> NDArray[Any]:
+def _with_labels(given: Given) -> Given:
     y: NDArray[Any] = column_or_1d(given.y)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
-    return y
+    return replace(given, y=y, rows={**given.rows, given.label: given.y})
 
 
-def _target(given: GivenRows) -> Floats:
+def _with_target(given: Given) -> Given:
     y: Floats = column_or_1d(given.y, dtype=np.float64)
     assert_all_finite(y, input_name="y")
-    return y
-
-
-def _problem(given: GivenRows, labels: NDArray[Any], **meaning: Any) -> Problem:
-    count = _num_samples(given.X)
-    same_length(**{f"{given.name}X": range(count), f"{given.name}y": labels})
-    no_features = np.zeros((count, 0))
-    weight = _check_sample_weight(given.sample_weight, no_features, dtype=np.float64, ensure_non_negative=True)
-    return Problem(
-        no_features,
-        labels,
-        labels.astype(np.float64),
-        weight,
-        sensitive_features=given.sensitive_features,
-        control_features=given.control_features,
-        **meaning,
-    )
+    return replace(given, y=y, rows={**given.rows, given.label: given.y})

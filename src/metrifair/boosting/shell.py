@@ -9,23 +9,23 @@ from functools import partial
 from itertools import cycle
 from typing import Any, ClassVar, Self
 
+import torch
 from numpy.typing import ArrayLike
 
 from metrifair.batches import small_groups_named
 from metrifair.boosting.objective import Descent, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
-    GivenRows,
+    boosting_problem,
     class_weights,
-    classification_problem,
-    evaluation_problem,
     evaluation_rows,
+    evaluation_sets,
     is_penalised,
-    regression_problem,
 )
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 
@@ -103,19 +103,19 @@ class FairBooster:
         if not is_penalised(self):
             super().fit(X, y, **booster)  # type: ignore[misc]
             return self
-        problem = self._problem(GivenRows(X, y, sensitive_features, control_features, sample_weight))
-        evaluated: list[GivenRows] = []
+        problem = boosting_problem(self, Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}))
+        evaluated: list[Given] = []
         if eval_set is not None:
-            evaluated = evaluation_rows(
+            evaluated = evaluation_sets(
                 eval_set,
                 eval_sensitive_features=eval_sensitive_features,
                 eval_control_features=eval_control_features,
                 **{self._eval_weights: booster.get(self._eval_weights)},
             )
         self._plan = self._planned(problem, evaluated, booster)
-        scheme, training = problem.scheme, problem.training
+        training = problem.training.problem
         try:
-            with small_groups_named(scheme.comparisons, lambda: scheme.samples(training.counted()).cell):
+            with small_groups_named(training.comparisons, lambda: torch.as_tensor(training.cell)):
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
         finally:
             del self._plan
@@ -131,15 +131,11 @@ class FairBooster:
 
         save(self, path)
 
-    def _problem(self, given: GivenRows) -> BoostingProblem:
-        prepare = classification_problem if hasattr(self, "predict_proba") else regression_problem
-        return prepare(self, given)
-
-    def _planned(self, problem: BoostingProblem, evaluated: Sequence[GivenRows], arguments: dict[str, Any]) -> FitPlan:
+    def _planned(self, problem: BoostingProblem, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
         rounds, learning_rate = self._pace()
         objective = problem.objective_of(problem.training, self._risk_weight(problem))
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.objective_of(evaluation_problem(problem, given)) for given in evaluated)
+        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
         return FitPlan(problem, descent, evaluations, arguments)
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:

@@ -36,7 +36,7 @@ class _FairXGB(FairBooster):
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)
-        return None if of_positives is None else np.where(problem.training.labels == 1, float(of_positives), 1.0)
+        return None if of_positives is None else np.where(problem.training.targets == 1, float(of_positives), 1.0)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self

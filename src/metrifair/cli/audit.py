@@ -6,8 +6,21 @@ from pathlib import Path
 
 import click
 
-from metrifair.cli.learning import CRITERIA, METRICS, file_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, TABLES, Limit, Limited, Number, Output, refuse_clashes
+from metrifair.cli.options import (
+    CRITERIA,
+    CRITERIA_HELP,
+    METRICS,
+    METRICS_HELP,
+    STANDARD_OUTPUT,
+    TABLES,
+    Limit,
+    Limited,
+    Number,
+    Output,
+    check_paths,
+    file_options,
+    known,
+)
 
 _UNFAIR = 1  # the exit code
 
@@ -24,7 +37,11 @@ _UNFAIR = 1  # the exit code
     "--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities, else none]"
 )
 @click.option(
-    "--criterion", "criteria", multiple=True, help=f"{CRITERIA}. Repeatable.  [default: all that the columns allow]"
+    "--criterion",
+    "criteria",
+    multiple=True,
+    callback=known(CRITERIA),
+    help=f"{CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
 )
 @click.option(
     "--loss",
@@ -32,7 +49,11 @@ _UNFAIR = 1  # the exit code
     help="What risk_parity compares.",
 )
 @click.option(
-    "--metric", "metrics", multiple=True, help=f"{METRICS}. Repeatable.  [default: kolmogorov, wasserstein, energy]"
+    "--metric",
+    "metrics",
+    multiple=True,
+    callback=known(METRICS),
+    help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
 )
 @click.option(
     "--confidence",
@@ -105,12 +126,12 @@ def command(
     Example:
       metrifair audit scores.csv --score p --group sex --label y --html report.html
     """
+    check_paths([file], [html, json_to, output])
     from metrifair.auditing.files import audit_file
+    from metrifair.cli.console import console, printable, working
     from metrifair.cli.tables import write_table, write_text
-    from metrifair.cli.terminal import console, printable, working
     from metrifair.cli.verdicts import broken, metrics_asked, show_audit
 
-    refuse_clashes([file], [html, json_to, output])
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Auditing {file}"):
         found = audit_file(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.parameters import TABLES, Output
+from metrifair.cli.options import TABLES, Output
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # Rows by name; `metrifair datasets` lists them without reading, or downloading, any data.
 ROWS = {
@@ -18,6 +23,7 @@ ROWS = {
     "student-math": 395,
     "student-portuguese": 649,
 }
+LABEL = "label"  # the column that is to be predicted, in the files that are written
 
 
 @click.command(short_help="List the data sets, or write one to a file.")
@@ -30,21 +36,52 @@ ROWS = {
 def command(name: str | None, output: Path | None) -> None:
     """List the data sets; with NAME, tell about one; with --output, write its table to a file.
 
-    The file has the features as numbers, the column target, and the groups by name.
+    The file has the features as numbers, the column label, and the groups by name.
 
     \b
     Example:
       metrifair datasets mortgage --output mortgage.csv
     """
-    from metrifair.cli.exports import describe, export, overview
-    from metrifair.cli.terminal import console
-
     if output is not None and name is None:
         raise click.UsageError("--output needs the NAME of a data set")
+    from metrifair import datasets
+    from metrifair.cli.console import console
+
     out = console()
     if name is None:
-        overview(out, ROWS)
+        _overview(out)
     elif output is None:
-        describe(out, name)
+        out.print(datasets.describe(name), soft_wrap=True)
     else:
-        export(out, name, output)
+        _export(out, name, output)
+
+
+def _overview(out: Console) -> None:
+    """One line for each data set."""
+    from metrifair import datasets
+    from metrifair.cli.console import show_table
+
+    listed = []
+    for name in datasets.names():
+        lines = datasets.describe(name).splitlines()
+        (citation,) = (line.removeprefix("Citation: ") for line in lines if line.startswith("Citation: "))
+        title, year = re.split(r"[:(]", lines[0])[0].strip(), re.search(r"^.*?\(\d{4}\)", citation)
+        listed.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
+    show_table(out, ["name", "what", "citation", "rows"], listed, left=3)
+    out.print("metrifair datasets NAME tells more; with --output NAME.csv it writes the table.")
+
+
+def _export(out: Console, name: str, path: Path) -> None:
+    """Write features, label and groups as one table."""
+    import polars as pl
+
+    from metrifair import datasets
+    from metrifair.cli.tables import write_table
+
+    data = datasets.load(name)
+    attribute = str(data.sensitive_features.name)
+    table: dict[str, Any] = {str(column): data.X[column].to_numpy() for column in data.X.columns}
+    table |= {LABEL: data.y.to_numpy(), attribute: [data.names[group] for group in data.sensitive_features]}
+    write_table(pl.DataFrame(table), path)
+    out.print(f"{len(data.y):,} rows, {data.X.shape[1]} features, the groups {attribute}: {', '.join(data.names)}.")
+    out.print(f"Next: metrifair train {path} --label {LABEL} --group {attribute}", soft_wrap=True)

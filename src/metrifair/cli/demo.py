@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from metrifair.cli.parameters import Number
+from metrifair.cli.options import Number
 from metrifair.errors import DataError
 
 
@@ -27,15 +27,14 @@ from metrifair.errors import DataError
 )
 def command(output: Path, seeds: int, max_unfairness: float) -> None:
     """Fair mortgages: the whole trade-off on 1,989 applications in Boston, by race, with a report."""
-    from metrifair import FairClassifier, datasets, frontier
-    from metrifair.cli.figures import show_choice, show_frontier
-    from metrifair.cli.terminal import console
-
-    out = console()
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
+    from metrifair import FairClassifier, datasets, frontier
+    from metrifair.cli.console import console, show_frontier
+
+    out = console()
     data = datasets.load("mortgage")
     names = {0: "white", 1: "not white"}
     click.echo(
@@ -58,7 +57,6 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     front.to_html(files["report"], title="Mortgage approvals in Boston, by race")
     front.to_picture(files["picture"])
     model.save(files["model"])
-    show_choice(out, front)
     for what, path in files.items():
         click.echo(f"{what:>8}: {path.resolve()}")
     click.echo('In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from metrifair.cli.learning import Request, learning_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, Strengths, refuse_clashes
+from metrifair.cli.options import (
+    STANDARD_OUTPUT,
+    Number,
+    Output,
+    Strengths,
+    TrainingOptions,
+    check_paths,
+    training_options,
+)
 
 
 @click.command(short_help="What does fairness cost? Train, compare and choose.")
-@learning_options
+@training_options
 @click.option(
     "--strengths",
     type=Strengths(),
@@ -35,7 +43,7 @@ def command(
     output: Path | None,
     html: Path | None,
     json_to: Path | None,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Train models of many strengths on FILE at once, show what fairness costs, and choose one of them.
 
@@ -43,30 +51,40 @@ def command(
 
     \b
     Example:
-      metrifair frontier people.csv --target income --sensitive sex --html report.html
+      metrifair frontier people.csv --label income --group sex --html report.html
     """
-    from metrifair.cli.figures import frontier_json, keep, show_choice, show_frontier
-    from metrifair.cli.lessons import lesson_of
-    from metrifair.cli.tables import write_json
-    from metrifair.cli.terminal import console, printable
-
     if output is not None and max_unfairness is None:
         raise click.UsageError("--output needs --max-unfairness, which says which model is written")
-    request = Request(**options)
-    refuse_clashes([request.file], [output, html, json_to])
+    options = TrainingOptions(**given)
+    check_paths([options.file], [output, html, json_to])
+    table = options.table()
+    from metrifair.cli.console import console, printable, show_frontier
+    from metrifair.cli.tables import write_json
+    from metrifair.cli.training_file import training_file
+
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    lesson = lesson_of(request, strength=1.0)
-    encoder, front = lesson.frontier(strengths=strengths, seeds=seeds)
-    lesson.introduce(out, encoder)
+    source = training_file(options, table, strength=1.0)
+    encoder, front = source.frontier(strengths=strengths, seeds=seeds)
+    for line in source.description(encoder):
+        out.print(printable(line))
     try:
         chosen = None if max_unfairness is None else front.select(max_unfairness=max_unfairness)
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
-        show_choice(out, front)
         if html is not None:
-            front.to_html(html, title=f"{lesson.request.target} by {', '.join(lesson.request.sensitive)}")
+            front.to_html(html, title=f"{options.label} by {', '.join(options.group)}")
             out.print(f"Report: {printable(html)}", soft_wrap=True)
         if json_to is not None:
-            write_json(frontier_json(front), json_to)
-    if chosen is not None:
-        keep(lesson.model(encoder, chosen), output, out)
+            figures = {
+                "accuracy_name": front.accuracy_name,
+                "groups": list(front.groups),
+                "sizes": front.sizes,
+                "points": [asdict(point) for point in front.points],
+                "area": front.area,
+                "notes": list(front.notes),
+                "chosen": None if front.chosen is None else asdict(front.chosen),
+            }
+            write_json(figures, json_to)
+    if chosen is not None and output is not None:
+        source.model(encoder, chosen).save(output)
+        out.print(f"Model: {printable(output)}", soft_wrap=True)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.learning import file_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, TABLES, Output, refuse_clashes
+from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Output, check_paths, file_options
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from metrifair.encoding.table_model import TableModel
 
 
 @click.command(short_help="Apply a model to a file.")
@@ -31,21 +37,70 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     """Write what MODEL, made by train or frontier, predicts for the rows of FILE.
 
     FILE must have the columns that the model was trained on, with values of the same kind, in any order. The output
-    has one row for each row of FILE: its ids, the prediction and, for classes, the probability.
+    has one row for each row of FILE: its ids, the prediction and, for classes, the probability; of two classes, that of
+    the one that counts as a yes.
 
     \b
     Example:
       metrifair predict model.metrifair people.csv --id number --output predictions.csv
     """
-    from metrifair.cli.forecasts import forecast, table_model
+    check_paths([model, file], [output])
+    from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
-    from metrifair.cli.terminal import console, printable
+    from metrifair.encoding.table_model import TableModel
+    from metrifair.loading import load
 
-    refuse_clashes([model, file], [output])
-    known = table_model(model)
-    found = forecast(known, file, ids, **reading)
+    known = load(model)
+    if not isinstance(known, TableModel):
+        raise DataError(
+            f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
+            "metrifair train or metrifair frontier"
+        )
+    found = predictions(known, file, ids, **reading)
     write_table(found, output)
-    out = console(stderr=True)
-    said = "" if known.classes is None or len(known.classes) > 2 else f", with the probability of {known.classes[1]}"
+    said = "" if known.classes is None or len(known.classes) > 2 else _said(known)
     where = "standard output" if output == STANDARD_OUTPUT else output
-    out.print(f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}")
+    console(stderr=True).print(
+        f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}"
+    )
+
+
+def positive_class(model: TableModel) -> int:
+    """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
+    chosen, classes = getattr(model.estimator, "pos_label", None), list(model.classes)  # type: ignore[arg-type]
+    return len(classes) - 1 if chosen is None else classes.index(chosen)
+
+
+def _said(model: TableModel) -> str:
+    place = positive_class(model)
+    label = model.classes[place]  # type: ignore[index]
+    return f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
+
+
+def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: str | None) -> pl.DataFrame:
+    """Ids, predictions and probabilities of the rows of a file, read with these options."""
+    import polars as pl
+
+    from metrifair.cli.tables import read
+    from metrifair.encoding.coders import Levels
+
+    texts = [
+        name for name, coder in model.encoder.coders_.items() if isinstance(coder, Levels) and coder.kind == "text"
+    ]
+    only_ids = [name for name in (*ids, *model.ids) if name not in model.encoder.coders_]  # kept as they are written
+    frame = read(file, texts=[*texts, *only_ids], roles={"id": ids, "feature": tuple(model.encoder.coders_)}, **reading)
+    kept = ids or tuple(name for name in model.ids if name in frame.columns)
+    shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
+    columns: dict[str, Any] = {"prediction": model.predict(frame)}
+    if model.classes is not None:
+        probability = model.predict_proba(frame)
+        if len(model.classes) == 2:
+            columns["probability"] = probability[:, positive_class(model)]
+        else:
+            columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
+    for name, values in columns.items():
+        free = name
+        while free in shown.columns:  # a column of the file may have this name
+            free += "'"
+        shown = shown.with_columns(pl.Series(free, values))
+    return shown

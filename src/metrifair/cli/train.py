@@ -8,12 +8,11 @@ from typing import Any
 
 import click
 
-from metrifair.cli.learning import Request, learning_options
-from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, refuse_clashes
+from metrifair.cli.options import STANDARD_OUTPUT, Number, Output, TrainingOptions, check_paths, training_options
 
 
 @click.command(short_help="Train a fair model on a file.")
-@learning_options
+@training_options
 @click.option("--strength", type=Number(0), default=1.0, show_default=True, help="Weight of the unfairness.")
 @click.option(
     "--test",
@@ -24,39 +23,34 @@ from metrifair.cli.parameters import STANDARD_OUTPUT, Number, Output, refuse_cla
 )
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
 @click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
-def command(strength: float, test: float, output: Path | None, json_to: Path | None, **options: Any) -> None:
+def command(strength: float, test: float, output: Path | None, json_to: Path | None, **given: Any) -> None:
     """Train a fair model on FILE (csv, tsv, parquet, arrow or ndjson), and measure it on rows kept apart.
 
-    Text, dates and missing values are taken as they are. The sensitive columns are used to train, not to predict.
+    Text, dates and missing values are taken as they are. The columns with the groups are used to train, not to predict.
 
     \b
     Example:
-      metrifair train people.csv --target income --sensitive sex --output model.metrifair
+      metrifair train people.csv --label income --group sex --output model.metrifair
     """
-    from metrifair.cli.figures import show_point
-    from metrifair.cli.lessons import lesson_of
+    options = TrainingOptions(**given)
+    check_paths([options.file], [output, json_to])
+    table = options.table()
+    from metrifair.cli.console import console, printable, show_point
     from metrifair.cli.tables import write_json
-    from metrifair.cli.terminal import console, printable
-    from metrifair.tradeoff.chance import small_groups
-    from metrifair.tradeoff.evaluation import point_of
+    from metrifair.cli.training_file import training_file
 
-    request = Request(**options)
-    refuse_clashes([request.file], [output, json_to])
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    lesson = lesson_of(request, strength=strength)
-    _, train, held_out = lesson.data.split(1 - test, test, request.seed, train=False)
-    encoder = lesson.encoder(train)
-    model = lesson.fitted(encoder, train)
-    part = lesson.data.held_out(held_out)
-    point = point_of(model, part, strength=strength, seed=request.seed)
-    notes = [note for note in (*lesson.notes, small_groups(part, "the rows kept apart")) if note]
+    source = training_file(options, table, strength=strength)
+    trained = source.trained(test)
     if output is not None:
-        model.save(output)
-    lesson.introduce(out, encoder)
-    for note in notes:
+        trained.model.save(output)
+    for line in source.description(trained.model.encoder):
+        out.print(printable(line))
+    for note in trained.notes:
         out.print(f"Note: {printable(note)}", soft_wrap=True)
-    out.print(f"Trained on {len(train):,} rows with strength {strength:g}, measured on {len(held_out):,} others.")
-    show_point(out, point, lesson.accuracy_name)
+    rows = trained.rows
+    out.print(f"Trained on {rows['train']:,} rows with strength {strength:g}, measured on {rows['test']:,} others.")
+    show_point(out, trained.point, source.accuracy_name)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
-        write_json(asdict(point) | {"rows": {"train": len(train), "test": len(held_out)}, "notes": notes}, json_to)
+        write_json(asdict(trained.point) | {"rows": rows, "notes": list(trained.notes)}, json_to)

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
-from metrifair.auditing.asking import DEFAULT_METRICS
 from metrifair.checks import check_known
-from metrifair.cli.parameters import Limit, as_options
-from metrifair.cli.terminal import decimals, printable, show_table
+from metrifair.cli.console import decimals, printable, show_table
+from metrifair.cli.options import Limit, as_options
 from metrifair.errors import DataError
-from metrifair.metrics.registry import METRICS
+from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.report.numbers import number_text
 from metrifair.results import AuditRecord, Decisions, Finding, Interval
 
@@ -31,9 +30,9 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
     for metric in limited:
         check_known("--fail-above", metric, (*METRICS, *_GAPS))
     more = [metric for metric in limited if metric in METRICS]
-    if not metrics and set(more) <= set(DEFAULT_METRICS):
+    if not metrics and set(more) <= set(USUAL):
         return None
-    return list(dict.fromkeys([*(metrics or DEFAULT_METRICS), *more]))
+    return list(dict.fromkeys([*(metrics or USUAL), *more]))
 
 
 def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:

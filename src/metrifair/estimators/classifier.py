@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from metrifair.errors import DataError
-from metrifair.estimators.base import FairEstimator, Floats
-from metrifair.estimators.estimator import learn, output_of, validated
+from metrifair.estimators.estimator import FairEstimator, Floats, output_of
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
-from metrifair.problem.problem import Declared, Problem
+from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import BINARY, MULTICLASS
+from metrifair.problem.tasks import BINARY, MULTICLASS, Task
 
 
 class FairClassifier(ClassifierMixin, FairEstimator):
@@ -107,59 +105,34 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def partial_fit(
-        self,
-        X: Table,
-        y: Table,
-        *,
-        sensitive_features: Table | None = None,
-        control_features: Table | None = None,
-        sample_weight: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        groups: Declared | None = None,
-    ) -> Self:
-        """Learn from the next samples of a stream.
-
-        Samples wait until their batch is covered: ``batch_size`` samples (``"auto"``: 32), and two of every group that
-        is compared. How the stream is cut into chunks does not matter. ``classes`` and ``groups`` declare, at the
-        first call, what that call's samples may not all show.
-
-        Where 100 times the batch size goes by without the samples that a batch waits for, a TooFewSamples error says
-        which: these samples are then left out, and further calls go on. Batch size and groups are those of the first
-        call; to change them, begin a new model.
-        """
-        first = not hasattr(self, "scheme_")
-        x, y, weight = validated(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            reset=first,
-        )
-        if first:
-            if classes is None:
-                check_classification_targets(y)
-            self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-            if classes is None and len(self.classes_) < 2:
-                raise DataError(
-                    f"the stream begins with the class {self.classes_.tolist()} only; pass classes=, a list of all "
-                    "classes, to the first partial_fit"
-                )
-        labels = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        strange = self.classes_[labels] != y
-        if strange.any():
-            raise DataError(f"y holds {y[strange][0]!r}, which is none of the classes {self.classes_.tolist()}")
-        learn(self, self._problem(x, labels, weight, sensitive_features, control_features), groups)
-        return self
-
     def decision_function(self, X: Table) -> Floats:
-        """Outputs before the link: log-odds of the last of two classes, or one number per class."""
+        """Outputs before the link: log-odds of the last of two classes, or one number per class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The outputs.
+        """
         return output_of(self, X)
 
     def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the classes, (n, classes)."""
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
         output = torch.as_tensor(output_of(self, X))
         if output.ndim == 2:
             return MULTICLASS.prediction(output).numpy()
@@ -167,54 +140,33 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The most probable class of each sample."""
+        """The most probable class of each sample; of two that are equally probable, the positive one.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         output = output_of(self, X)
-        chosen = output.argmax(1) if output.ndim == 2 else (output > 0).astype(int)
+        if output.ndim == 2:
+            chosen = output.argmax(1)
+        else:
+            chosen = (output >= 0 if self.scheme_.positive == 1 else output > 0).astype(int)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
 
-    def _prepared(
-        self,
-        X: Table,
-        y: Table,
-        sensitive_features: Table | None,
-        control_features: Table | None,
-        sample_weight: ArrayLike | None,
-    ) -> Problem:
-        x, y, weight = validated(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-        )
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        return self._problem(x, labels, weight, sensitive_features, control_features)
-
-    def _problem(
-        self,
-        x: Floats,
-        labels: NDArray[Any],
-        weight: Floats,
-        sensitive_features: Table | None,
-        control_features: Table | None,
-    ) -> Problem:
-        classes = self.classes_.tolist()
-        if len(classes) < 2:
+    def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
+        classes, labels = list(problem.scheme.classes), problem.labels
+        if len(classes) < 2 and stream:
+            raise DataError(
+                f"the stream begins with the class {classes} only; pass classes=, a list of all classes, to the first "
+                "partial_fit"
+            )
+        if len(classes) < 2 or labels is None:
             raise DataError(f"y must hold at least two classes, got {len(classes)} class: {classes}")
-        if self.pos_label is not None and self.pos_label not in classes:
-            raise DataError(f"pos_label must be one of the classes {classes}, got {self.pos_label!r}")
-        task = BINARY if len(classes) == 2 else MULTICLASS
-        return Problem(
-            x,
-            labels,
-            labels if task.vector else labels.astype(np.float64),
-            weight,
-            task,
-            sensitive_features,
-            control_features,
-            classes=tuple(classes),
-            positive=len(classes) - 1 if self.pos_label is None else classes.index(self.pos_label),
-        )
+        return (BINARY, labels.astype(np.float64)) if len(classes) == 2 else (MULTICLASS, labels)

@@ -1,26 +1,31 @@
-"""What every estimator does: check its input, train, learn on from a stream, predict.
-
-An estimator here is a scikit-learn object with the parameters of ``fitting.Settings``.
-"""
+"""What every fair estimator does: check its input, train, learn on from a stream, predict, save."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_regressor
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage, small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
-from metrifair.problem.problem import Declared, Problem, scheme_for
-from metrifair.problem.tables import Table, columns, group_codes, is_missing, same_rows, wrapped
+from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
+from metrifair.problem.samples import Samples
+from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
+from metrifair.problem.tasks import Task
+from metrifair.saving.keeping import save
+from metrifair.saving.modelfile import PathLike
 from metrifair.training import Predictor, train
 from metrifair.training.online import Learner, Moments
 
@@ -30,169 +35,190 @@ STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is lef
 _LISTED = 5
 
 
-def validated(
-    estimator: Any,
-    X: Table,
-    y: Table,
-    *,
-    sensitive_features: Table | None,
-    control_features: Table | None,
-    sample_weight: ArrayLike | None,
-    reset: bool = True,
-) -> tuple[Floats, NDArray[Any], Floats]:
-    """Features, targets and weights as arrays, checked; ``reset`` notes the features' number and names."""
-    check_settings(estimator)
-    if is_regressor(estimator):
-        _check_target(y)
-    with _explained(estimator, X):
-        x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=is_regressor(estimator), reset=reset)
-    weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    same_rows(
-        X=X,
-        y=y,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
-    return x, np.require(target, requirements="W"), np.require(weight, requirements="W")
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Features and outcomes of checked rows, as the loss takes them."""
+
+    x: Floats
+    problem: Problem
+    task: Task
+    targets: NDArray[Any]
+
+    @property
+    def outputs(self) -> int:
+        """Numbers a model returns for each sample."""
+        return len(self.problem.scheme.classes) if self.task.vector else 1
+
+    def samples(self) -> Samples:
+        """Samples with their cells."""
+        weight = np.ones(len(self.x)) if self.problem.weight is None else self.problem.weight
+        arrays = self.x, self.targets, self.problem.cell, weight
+        return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
 
-def _check_target(y: Table) -> None:
-    values = np.asarray(y)
-    if values.dtype.kind in "USO":
-        text = next((value for value in values.ravel().tolist() if isinstance(value, str)), None)
-        if text is not None:
-            raise DataError(f"y must hold numbers, got text such as {text!r}; FairClassifier predicts classes")
+class FairEstimator(BaseEstimator):
+    """An estimator with the parameters of ``settings.Settings``."""
 
+    def fit(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Train from scratch.
 
-@contextmanager
-def _explained(estimator: Any, X: Table) -> Iterator[None]:
-    """Where features are no numbers, the error says which, and what to do about it."""
-    try:
-        yield
-    except ValueError as error:
-        name, found = type(estimator).__name__, _no_numbers(X)
-        if not found:
-            raise
-        raise DataError(
-            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
-            f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
-        ) from error
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers; ``TableEncoder`` makes numbers of text and dates.
+        y : array-like of shape (n_samples,)
+            Labels, or the target of a regression.
+        sensitive_features : array-like or table, default=None
+            The group of each sample; a table holds several attributes. Missing values mean that the group is not
+            known: such samples count for the risk only. May be left out where strength is 0.
+        control_features : array-like or table, default=None
+            Strata within which the criterion is asked for.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights. A sample of weight 0 is as if it were not there.
 
-
-def _no_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none, or have no names."""
-    if not isinstance(wrapped("X", X), nw.DataFrame):
-        return ""
-    found = [_in_words(column, values) for column, values in columns("X", X).items()]
-    few = [text for text in found if text]
-    return ", ".join(few[:_LISTED]) + (f" and {len(few) - _LISTED} more columns" if len(few) > _LISTED else "")
-
-
-def _in_words(name: str, values: NDArray[Any]) -> str:
-    missing = is_missing(values)
-    if missing.any():
-        values = values[~missing]
-    try:
-        values.astype(np.float64)
-    except (TypeError, ValueError):
-        return f"{values[0]!r} in {name!r}"
-    return f"missing values (NaN) in {name!r}" if missing.any() else ""
-
-
-def fit(estimator: Any, problem: Problem) -> None:
-    """Train, and keep what predicting and learning on need."""
-    for name in ("learner_", "predictor_", "scheme_"):  # a fit that fails leaves no model of other data behind
-        estimator.__dict__.pop(name, None)
-    seed = seed_of(estimator.random_state)
-    (fitted,) = trained_stack(estimator, problem, strengths=[estimator.strength], seeds=[seed])
-    if fitted is None:
-        raise Diverged(
-            f"training diverged at strength {estimator.strength}; lower learning_rate (now {estimator.learning_rate}), "
-            "or check the scale of X and y"
-        )
-    for name, value in fitted.items():
-        setattr(estimator, name, value)
-
-
-def trained_stack(
-    estimator: Any, problem: Problem, *, strengths: Sequence[float], seeds: Sequence[int]
-) -> list[dict[str, Any] | None]:
-    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
-    problem = problem.counted()
-    scheme = scheme_for(estimator, problem, penalised=any(strengths))
-    samples = scheme.samples(problem)
-    schedule = schedule_for(estimator, len(samples))
-    with small_groups_named(scheme.comparisons, lambda: samples.cell):
-        trained = train(
-            samples,
-            model_for(estimator, problem.x.shape[1], problem.outputs),
-            objective_for(estimator, scheme, problem.task),
-            strengths=strengths,
-            seeds=seeds,
-            schedule=schedule,
-            standardize=estimator.standardize,
-            device=device_of(estimator.device),
-            verbose=estimator.verbose,
-        )
-    shared = {"scheme_": scheme, "n_iter_": schedule.epochs, "weight_seen_": float(samples.weight.sum())}
-    return [
-        None if bool(trained.failed[s, k]) else shared | {"predictor_": trained.predictor(s, k)}
-        for s in range(len(seeds))
-        for k in range(len(strengths))
-    ]
-
-
-def learn(estimator: Any, problem: Problem, groups: Declared | None) -> None:
-    """Take the next samples of a stream in."""
-    problem = problem.counted()
-    scheme = getattr(estimator, "scheme_", None)
-    if scheme is None:
-        if groups is None and problem.sensitive_features is not None:
-            _check_groups(problem.sensitive_features, intersectional=estimator.intersectional)
-        scheme = scheme_for(estimator, problem, penalised=estimator.strength > 0, groups=groups)
-    samples = scheme.samples(problem)
-    estimator.scheme_ = scheme
-    if not hasattr(estimator, "learner_"):
-        estimator.learner_ = _learner(estimator, problem)
-    try:
-        estimator.learner_.learn(samples)
-    finally:  # an error leaves out the samples that led to it: what was learnt before them stands
-        estimator.predictor_ = estimator.learner_.predictor(problem.x.shape[1])
-
-
-def _check_groups(sensitive_features: Table, *, intersectional: bool) -> None:
-    for name, groups in group_codes(sensitive_features, intersectional=intersectional).attributes:
-        if len(groups) < 2:
-            raise DataError(
-                f"the stream begins with the group {list(groups)} of {name} only; pass groups=, a list of all groups, "
-                "to the first partial_fit"
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        for name in ("learner_", "predictor_", "scheme_"):  # a fit that fails leaves no model of other data behind
+            self.__dict__.pop(name, None)
+        data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
+        (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
+        if fitted is None:
+            raise Diverged(
+                f"training diverged at strength {self.strength}; lower learning_rate (now {self.learning_rate}), "
+                "or check the scale of X and y"
             )
+        self.__dict__.update(fitted)
+        return self
 
+    def partial_fit(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        groups: Declared | None = None,
+    ) -> Self:
+        """Learn from the next samples of a stream.
 
-def _learner(estimator: Any, problem: Problem) -> Learner:
-    """A learner at its start, or where ``fit`` ended."""
-    scheme, seed = estimator.scheme_, seed_of(estimator.random_state)
-    rule = Coverage(
-        scheme.comparisons,
-        size=STREAM_BATCH if estimator.batch_size == "auto" else estimator.batch_size,
-        least=2 if estimator.unbiased else 1,
-    )
-    fitted: Predictor | None = getattr(estimator, "predictor_", None)
-    learner = Learner(
-        model_for(estimator, problem.x.shape[1], problem.outputs),
-        objective_for(estimator, scheme, problem.task),
-        rule,
-        strength=estimator.strength,
-        seed=seed,
-        learning_rate=estimator.learning_rate,
-        weight_decay=estimator.weight_decay,
-        standardize=estimator.standardize,
-        start=None if fitted is None else fitted.parameters,
-    )
-    if fitted is not None:
-        learner.moments = Moments.of(fitted.scaling, estimator.weight_seen_)
-    return learner
+        Samples wait until their batch is covered: ``batch_size`` samples (``"auto"``: 32), and two of every group that
+        is compared. How the stream is cut into chunks does not matter. Where 100 times the batch size goes by without
+        the samples that a batch waits for, a TooFewSamples error says which: these samples are then left out, and
+        further calls go on. Batch size and groups are those of the first call; to change them, begin a new model. The
+        target of a regression is taken as it is: its scale is not known when the stream begins.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, control_features, sample_weight
+            The samples, as in ``fit``.
+        classes : array-like, default=None
+            For classifiers, at the first call: all classes, where that call's samples may not show them all.
+        groups : list, or dict of lists by attribute, default=None
+            At the first call: all groups, likewise.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if not hasattr(self, "scheme_"):
+            _check_first(self, sensitive_features, groups)
+        data = self._training_data(
+            X,
+            y,
+            sensitive_features,
+            control_features,
+            sample_weight,
+            classes=classes,
+            groups=groups,
+            stream=True,
+        )
+        self.scheme_ = data.problem.scheme
+        if not hasattr(self, "learner_"):
+            self.learner_ = _learner(self, data)
+        try:
+            self.learner_.learn(data.samples())
+        finally:  # an error leaves out the samples that led to it: what was learnt before them stands
+            self.predictor_ = self.learner_.predictor(data.x.shape[1])
+        return self
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
+
+        The file holds parameters, weights, names of classes, groups and features, what metadata scikit-learn is asked
+        to route, and the state of ``partial_fit``. It cannot hold functions (a metric, score or sets of your own: a
+        DataError), and of a ``torch.nn.Module`` holds the weights only. A ``random_state`` that is a generator is saved
+        as None. A crash leaves the old file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        save(self, path)
+
+    @abstractmethod
+    def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
+        """The loss, and the outcomes as it takes them; notes on the estimator what they stand for."""
+
+    def _training_data(
+        self,
+        X: Table,
+        y: Table,
+        sensitive_features: Table | None,
+        control_features: Table | None,
+        sample_weight: ArrayLike | None,
+        *,
+        strengths: Sequence[float] | None = None,
+        classes: ArrayLike | None = None,
+        groups: Declared | None = None,
+        stream: bool = False,
+    ) -> TrainingData:
+        """Everything that is handed over, checked; the first time it says what values stand for."""
+        check_settings(self)
+        first = not hasattr(self, "scheme_")
+        penalised = any([self.strength] if strengths is None else strengths)
+        numeric = bool(is_regressor(self))
+        x, target = _features_and_target(self, X, y, numeric=numeric, reset=first)
+        if first and not numeric and classes is None:
+            check_classification_targets(target)
+        given = Given(target, sensitive_features, control_features, sample_weight, rows={"X": X, "y": y})
+        if not first:
+            problem = later_problem(given, self.scheme_)
+        elif penalised and sensitive_features is None:
+            raise DataError(
+                f"strength={self.strength} asks for fairness between groups; pass sensitive_features, one value per "
+                "sample, or set strength=0"
+            )
+        else:
+            problem = problem_of(
+                given,
+                criterion=self.criterion,
+                contrast=self.contrast,
+                intersectional=self.intersectional,
+                pos_label=getattr(self, "pos_label", None),
+                target="numbers" if numeric else "labels",
+                classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
+                groups=groups,
+                compared=penalised,
+            )
+            if not numeric:
+                self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
+        task, targets = self._task_and_targets(problem, stream=stream)
+        return TrainingData(problem.of_kept(x), problem, task, targets)
 
 
 def output_of(estimator: Any, X: Table) -> Floats:
@@ -202,3 +228,118 @@ def output_of(estimator: Any, X: Table) -> Floats:
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
+
+
+def _features_and_target(
+    estimator: Any, X: Table, y: Table, *, numeric: bool, reset: bool
+) -> tuple[Floats, NDArray[Any]]:
+    """Both as arrays; ``reset`` notes the features' number and names."""
+    if numeric:
+        values = np.asarray(y)
+        text = (
+            [value for value in values.ravel().tolist() if isinstance(value, str)] if values.dtype.kind in "USO" else []
+        )
+        if text:
+            raise DataError(f"y must hold numbers, got text such as {text[0]!r}; FairClassifier predicts classes")
+    with _explained(estimator, X):
+        x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, reset=reset)
+    return x, target
+
+
+@contextmanager
+def _explained(estimator: Any, X: Table) -> Iterator[None]:
+    """Where features are not numbers, the error says which, and what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        name, found = type(estimator).__name__, _not_numbers(X)
+        if not found:
+            raise
+        raise DataError(
+            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
+            f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
+        ) from error
+
+
+def _not_numbers(X: Table) -> str:
+    """The columns of a data frame that hold anything but numbers; "" where there are none, or have no names."""
+    if not isinstance(wrapped("X", X), nw.DataFrame):
+        return ""
+    found = []
+    for name, values in columns("X", X).items():
+        missing = is_missing(values)
+        present = values[~missing] if missing.any() else values
+        try:
+            present.astype(np.float64)
+        except (TypeError, ValueError):
+            found.append(f"{present[0]!r} in {name!r}")
+        else:
+            found += [f"missing values (NaN) in {name!r}"] if missing.any() else []
+    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
+
+
+def trained_stack(
+    estimator: Any, data: TrainingData, *, strengths: Sequence[float], seeds: Sequence[int]
+) -> list[dict[str, Any] | None]:
+    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
+    scheme, samples = data.problem.scheme, data.samples()
+    schedule = schedule_for(estimator, len(samples))
+    with small_groups_named(scheme.comparisons, lambda: samples.cell):
+        trained = train(
+            samples,
+            model_for(estimator, data.x.shape[1], data.outputs),
+            objective_for(estimator, scheme, data.task),
+            strengths=strengths,
+            seeds=seeds,
+            schedule=schedule,
+            standardize=estimator.standardize,
+            device=device_of(estimator.device),
+            verbose=estimator.verbose,
+        )
+    shared = {
+        "scheme_": scheme,
+        "n_iter_": schedule.epochs,
+        "moments_": Moments.of_samples(samples) if estimator.standardize else None,
+    }
+    return [
+        None if bool(trained.failed[s, k]) else shared | {"predictor_": trained.predictor(s, k)}
+        for s in range(len(seeds))
+        for k in range(len(strengths))
+    ]
+
+
+def _check_first(estimator: Any, sensitive_features: Table | None, groups: Declared | None) -> None:
+    """Raise a DataError where a stream begins with one group, and nobody says which others there are."""
+    if groups is not None or sensitive_features is None:
+        return
+    for name, found in group_codes(sensitive_features, intersectional=estimator.intersectional).attributes:
+        if len(found) < 2:
+            raise DataError(
+                f"the stream begins with the group {list(found)} of {name} only; pass groups=, a list of all groups, "
+                "to the first partial_fit"
+            )
+
+
+def _learner(estimator: Any, data: TrainingData) -> Learner:
+    """A learner at its start, or where ``fit`` ended."""
+    scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
+    rule = Coverage(
+        scheme.comparisons,
+        size=STREAM_BATCH if estimator.batch_size == "auto" else estimator.batch_size,
+        least=2 if estimator.unbiased else 1,
+    )
+    fitted: Predictor | None = getattr(estimator, "predictor_", None)
+    learner = Learner(
+        model_for(estimator, data.x.shape[1], data.outputs),
+        objective_for(estimator, scheme, data.task),
+        rule,
+        strength=estimator.strength,
+        seed=seed,
+        learning_rate=estimator.learning_rate,
+        weight_decay=estimator.weight_decay,
+        standardize=estimator.standardize,
+        start=None if fitted is None else fitted.parameters,
+    )
+    if fitted is not None:
+        learner.moments = estimator.moments_
+    return learner

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from metrifair.errors import DataError
-from metrifair.estimators.base import FairEstimator, Floats
-from metrifair.estimators.estimator import learn, output_of, validated
+from metrifair.estimators.estimator import FairEstimator, Floats, output_of
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
-from metrifair.problem.problem import Declared, Problem
+from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import regression
+from metrifair.problem.tasks import Task, regression
 from metrifair.training import weighted_moments
 
 
@@ -80,73 +80,31 @@ class FairRegressor(RegressorMixin, FairEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def partial_fit(
-        self,
-        X: Table,
-        y: Table,
-        *,
-        sensitive_features: Table | None = None,
-        control_features: Table | None = None,
-        sample_weight: ArrayLike | None = None,
-        groups: Declared | None = None,
-    ) -> Self:
-        """Learn from the next samples of a stream; see FairClassifier.partial_fit.
-
-        The target is taken as it is: its scale is not known when the stream begins.
-        """
-        first = not hasattr(self, "scheme_")
-        x, y, weight = validated(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            reset=first,
-        )
-        if first:
-            self.target_scaling_ = (0.0, 1.0)
-        learn(self, self._problem(x, y, weight, sensitive_features, control_features), groups)
-        return self
-
     def predict(self, X: Table) -> Floats:
-        """The predictions, on the scale of y."""
-        output = output_of(self, X)
-        centre, spread = self.target_scaling_
-        return output * spread + centre
+        """The predictions, on the scale of y.
 
-    def _prepared(
-        self,
-        X: Table,
-        y: Table,
-        sensitive_features: Table | None,
-        control_features: Table | None,
-        sample_weight: ArrayLike | None,
-    ) -> Problem:
-        x, y, weight = validated(
-            self,
-            X,
-            y,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-        )
-        self.target_scaling_ = (0.0, 1.0)
-        if self.standardize:
-            centre, spread = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
-            if bool(spread.isinf()):
-                raise DataError("y spreads so far that its square is infinite; rescale it")
-            self.target_scaling_ = (centre.item(), spread.item())
-        return self._problem(x, y, weight, sensitive_features, control_features)
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
 
-    def _problem(
-        self,
-        x: Floats,
-        y: Floats,
-        weight: Floats,
-        sensitive_features: Table | None,
-        control_features: Table | None,
-    ) -> Problem:
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
         centre, spread = self.target_scaling_
-        targets = (y - centre) / spread
-        return Problem(x, y, targets, weight, regression(self.loss), sensitive_features, control_features)
+        return output_of(self, X) * spread + centre
+
+    def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
+        y = np.asarray(problem.labels)
+        if not hasattr(self, "scheme_"):
+            self.target_scaling_ = (0.0, 1.0)
+            if self.standardize and not stream:
+                weight = np.ones(len(y)) if problem.weight is None else problem.weight
+                mean, deviation = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
+                if bool(deviation.isinf()):
+                    raise DataError("y spreads so far that its square is infinite; rescale it")
+                self.target_scaling_ = (mean.item(), deviation.item())
+        centre, spread = self.target_scaling_
+        return regression(self.loss), (y - centre) / spread

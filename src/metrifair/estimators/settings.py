@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -86,7 +88,7 @@ def objective_for(settings: Settings, scheme: Scheme, task: Task) -> Objective:
     return Objective(
         task,
         scheme.comparisons,
-        scheme.criterion,
+        criterion_for(scheme),
         settings.metric,
         unbiased=settings.unbiased,
         compare=settings.compare,
@@ -94,10 +96,21 @@ def objective_for(settings: Settings, scheme: Scheme, task: Task) -> Objective:
     )
 
 
+def criterion_for(scheme: Scheme) -> Criterion:
+    """The criterion for models that return the log-odds of the last of two classes.
+
+    A score of the user's own is a function of the positive class's probability, and of 1 where that is the label.
+    """
+    own = scheme.criterion.score
+    if not callable(own) or len(scheme.classes) != 2 or scheme.positive == 1:
+        return scheme.criterion
+    return replace(scheme.criterion, score=lambda prediction, y: own(1 - prediction, 1 - y))
+
+
 def model_for(settings: Settings, features: int, outputs: int) -> Model:
     """The network that ``model`` and ``hidden`` describe."""
     if isinstance(settings.model, torch.nn.Module):
-        return StackedModule(settings.model, outputs)
+        return StackedModule(copy.deepcopy(settings.model), outputs)  # the user's own keeps its mode and buffers
     check_known("model", settings.model, ("linear", "mlp"), otherwise="a torch.nn.Module")
     return Network(features, tuple(settings.hidden) if settings.model == "mlp" else (), outputs)
 

@@ -32,8 +32,8 @@ def fit_stack(
     They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
     """
     template = clone(estimator)
-    problem = template._prepared(X, y, sensitive_features, control_features, sample_weight)
-    fits = iter(trained_stack(template, problem, strengths=strengths, seeds=seeds))
+    data = template._training_data(X, y, sensitive_features, control_features, sample_weight, strengths=strengths)
+    fits = iter(trained_stack(template, data, strengths=strengths, seeds=seeds))
     models: list[Estimator | None] = []
     for seed in seeds:
         for strength in strengths:

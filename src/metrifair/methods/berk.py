@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 
-from metrifair.checks import check_known
-from metrifair.methods.inputs import Floats, Rows, check_number, features, regression_rows
+from metrifair.checks import check_known, check_number
+from metrifair.methods.training_data import Floats, TrainingData, features_at_predict, training_data
 from metrifair.problem.tables import Table
 
 Penalty = Literal["individual", "group"]
@@ -25,6 +26,7 @@ _EPSILON = np.finfo(np.float64).eps
 _BLOCK = 1 << 21  # similarities held in memory at a time
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BerkRegressor(RegressorMixin, BaseEstimator):
     """Linear regression that treats alike those of different groups who have like targets.
 
@@ -34,12 +36,26 @@ class BerkRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    strength : weight of the penalty, at least 0.
-    penalty : ``"individual"``, the mean squared difference of the predictions of a pair, or ``"group"``, the square of
-        their mean difference. More than two groups: the sum over pairs of groups (not in the paper).
-    loss : ``"pooled"``, the mean over all rows, or ``"group_balanced"``, the sum of the groups' means.
-    ridge : weight of the squared coefficients, the intercept among them.
-    variant : ``"reference"`` is what the published comparison ran: the group-balanced loss, whatever ``loss`` says.
+    strength : float, default=1.0
+        Weight of the penalty, at least 0.
+    penalty : {"individual", "group"}, default="individual"
+        The mean squared difference of the predictions of a pair, or the square of their mean difference. More than two
+        groups: the sum over pairs of groups (not in the paper).
+    loss : {"pooled", "group_balanced"}, default="pooled"
+        The mean over all rows, or the sum of the groups' means.
+    ridge : float, default=0.0
+        Weight of the squared coefficients, the intercept among them.
+    variant : {"method", "reference"}, default="method"
+        The reference is what the published comparison ran: the group-balanced loss, whatever ``loss`` says.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the features.
+    intercept_ : float
+        The intercept.
+    groups_ : tuple
+        The groups that ``fit`` saw.
 
     Examples
     --------
@@ -49,32 +65,23 @@ class BerkRegressor(RegressorMixin, BaseEstimator):
     (0.315, array([0.3465]))
     """
 
-    def __init__(
-        self,
-        strength: float = 1.0,
-        *,
-        penalty: Penalty = "individual",
-        loss: Loss = "pooled",
-        ridge: float = 0.0,
-        variant: Literal["method", "reference"] = "method",
-    ) -> None:
-        self.strength = strength
-        self.penalty = penalty
-        self.loss = loss
-        self.ridge = ridge
-        self.variant = variant
+    strength: float = field(default=1.0, kw_only=False)
+    penalty: Penalty = "individual"
+    loss: Loss = "pooled"
+    ridge: float = 0.0
+    variant: Literal["method", "reference"] = "method"
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to targets y; a row of weight two counts as two rows, in the loss and in the pairs."""
-        fitted = fit_path(
+        (fitted,) = fit_path(
             self, X, y, [self.strength], sensitive_features=sensitive_features, sample_weight=sample_weight
         )
-        self.__dict__.update(vars(fitted[0]))
+        self.__dict__.update(vars(fitted))
         return self
 
     def predict(self, X: Table) -> Floats:
         """The predictions, on the scale of y."""
-        predicted: Floats = features(self, X) @ self.coef_ + self.intercept_
+        predicted: Floats = features_at_predict(self, X) @ self.coef_ + self.intercept_
         return predicted
 
 
@@ -101,31 +108,31 @@ def fit_path(
         check_number("strength", strength, low=0)
     check_number("ridge", estimator.ridge, low=0)
     template = clone(estimator)
-    rows = regression_rows(template, X, y, sensitive_features, sample_weight=sample_weight, two_groups=False)
+    data = training_data(template, X, y, sensitive_features, sample_weight=sample_weight, two_groups=False)
     loss: Loss = "group_balanced" if estimator.variant == "reference" else estimator.loss
-    found = solutions(rows, strengths, penalty=estimator.penalty, loss=loss, ridge=estimator.ridge)
-    return [_with(template, strength, beta) for strength, beta in zip(strengths, found, strict=True)]
-
-
-def _with(template: BerkRegressor, strength: float, beta: Floats) -> BerkRegressor:
-    model: BerkRegressor = clone(template).set_params(strength=strength)
-    model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")})
-    model.intercept_, model.coef_ = float(beta[0]), beta[1:]
-    return model
+    found = solutions(data, strengths, penalty=estimator.penalty, loss=loss, ridge=estimator.ridge)
+    noted = {name: value for name, value in vars(template).items() if name.endswith("_")}
+    models = []
+    for strength, beta in zip(strengths, found, strict=True):
+        model: BerkRegressor = clone(template).set_params(strength=strength)
+        model.__dict__.update(noted | {"intercept_": float(beta[0]), "coef_": beta[1:]})
+        models.append(model)
+    return models
 
 
 def solutions(
-    rows: Rows, strengths: Sequence[float], *, penalty: Penalty, loss: Loss, ridge: float = 0.0
+    data: TrainingData, strengths: Sequence[float], *, penalty: Penalty, loss: Loss, ridge: float = 0.0
 ) -> list[Floats]:
     """(intercept, coefficients) for each strength; of several minimisers the one of least norm."""
-    design = np.column_stack([np.ones(len(rows)), rows.x])
-    scale = np.sqrt(_loss_weights(rows, loss))
+    design = np.column_stack([np.ones(len(data)), data.x])
+    totals = data.weight.sum() if loss == "pooled" else np.bincount(data.group, data.weight)[data.group]
+    scale = np.sqrt(data.weight / totals)
     # Square roots of the quadratic forms, on the span of the rows, in which the minimiser of least norm lies: forming
     # the matrices would square the condition number.
     left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
     counts = values > values[0] * max(design.shape) * _EPSILON
-    target, roots, basis = left.T[counts] @ (rows.y * scale), np.diag(values[counts]), right[counts].T
-    penalised = np.pad(penalty_root(rows, penalty), ((0, 0), (1, 0))) @ basis
+    target, roots, basis = left.T[counts] @ (data.y * scale), np.diag(values[counts]), right[counts].T
+    penalised = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
     shrinking = np.sqrt(ridge) * np.eye(len(roots))
     zeros = np.zeros(len(penalised) + len(shrinking))
     return [
@@ -135,16 +142,9 @@ def solutions(
     ]
 
 
-def _loss_weights(rows: Rows, loss: Loss) -> Floats:
-    if loss == "pooled":
-        return _shares(rows.weight)
-    weights: Floats = rows.weight / np.bincount(rows.group, rows.weight)[rows.group]
-    return weights
-
-
-def penalty_root(rows: Rows, penalty: Penalty) -> Floats:
+def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     """A matrix K whose |K coef|^2 is the penalty, summed over all pairs of groups."""
-    pairs = [pair_moments(rows, left, right) for left, right in combinations(range(len(rows.groups)), 2)]
+    pairs = [pair_moments(data, left, right) for left, right in combinations(range(len(data.groups)), 2)]
     if all(similar == 0 for *_, similar in pairs):
         warnings.warn(
             "the targets of different groups are so far apart that no pair is similar: the penalty is zero; rescale y",
@@ -157,11 +157,12 @@ def penalty_root(rows: Rows, penalty: Penalty) -> Floats:
     return root
 
 
-def pair_moments(rows: Rows, left: int, right: int) -> tuple[Floats, Floats, float]:
+def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:
     """Means over pairs across two groups of D (x_i - x_j)(x_i - x_j)^T, of D (x_i - x_j) and of D, the similarity."""
-    x = rows.x - rows.x.mean(0)  # differences do not change; less is lost when the products are subtracted
+    x = data.x - data.x.mean(0)  # differences do not change; less is lost when the products are subtracted
     (x1, y1, w1), (x0, y0, w0) = (
-        (x[own], rows.y[own], _shares(rows.weight[own])) for own in _members(rows, left, right)
+        (x[own], data.y[own], data.weight[own] / data.weight[own].sum())
+        for own in (data.group == left, data.group == right)
     )
     cross, row_sums, column_sums = np.zeros((x.shape[1], x.shape[1])), np.empty(len(y1)), np.zeros(len(y0))
     step = max(1, _BLOCK // len(y0))
@@ -173,12 +174,3 @@ def pair_moments(rows: Rows, left: int, right: int) -> tuple[Floats, Floats, flo
         cross += x1[block].T @ (similarity @ x0)
     second = (x1.T * row_sums) @ x1 + (x0.T * column_sums) @ x0 - cross - cross.T
     return second, x1.T @ row_sums - x0.T @ column_sums, float(row_sums.sum())
-
-
-def _members(rows: Rows, *codes: int) -> list[NDArray[np.bool_]]:
-    return [rows.group == code for code in codes]
-
-
-def _shares(weight: Floats) -> Floats:
-    shares: Floats = weight / weight.sum()
-    return shares

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
-from metrifair.checks import check_switches
+from metrifair.checks import check_number, check_switches
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.estimators import FairRegressor
-from metrifair.methods.inputs import Floats, Integers, check_number
-from metrifair.methods.wrapping import asked, checked_groups, fitted_base, with_base_tags
+from metrifair.methods.meta_estimator import Postprocessor, asked
+from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.tables import Table
 
 
-class ChzhenPostprocessor(RegressorMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ChzhenPostprocessor(RegressorMixin, Postprocessor):
     """A regressor's predictions mapped so that they are distributed alike in all groups.
 
     A prediction is replaced by the mean, over groups weighted by size, of the predictions that hold its rank there: the
@@ -27,17 +25,36 @@ class ChzhenPostprocessor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : a regressor; None is our network, ``FairRegressor(0)``.
-    t : how far to go from the estimator's predictions (0) to the fair ones (1). Between lies an extension of the
+    estimator : regressor, default=None
+        Whose predictions are mapped; None is our network, ``FairRegressor(0)``.
+    t : float, default=1.0
+        How far to go from the estimator's predictions (0) to the fair ones (1). Between lies an extension of the
         method: unfairness, as Wasserstein distance, shrinks in proportion to 1 - t.
-    sigma : predictions are ranked after adding a draw between -sigma and sigma, so that equal ones are told apart.
-    split : rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
-    prefit : the estimator is fitted already; ``fit`` then needs no targets.
-    holdout : share of the rows that the estimator does not see and the map is fitted on; 0: both see all.
-    random_state : seed of the default network, of the rows held out, of the halves and of the draws.
+    sigma : float, default=0.0
+        Predictions are ranked after adding a draw between -sigma and sigma, so that equal ones are told apart.
+    split : bool, default=False
+        Rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
+    prefit : bool, default=False
+        The estimator is fitted already; ``fit`` then needs no targets.
+    holdout : float, default=0.0
+        Share of the rows that the estimator does not see and the map is fitted on; 0: both see all.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the rows held out, of the halves and of the draws.
+
+    Attributes
+    ----------
+    base_ : regressor
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw, of which new rows are to be.
+    ranked_, valued_ : list of ndarray
+        Sorted predictions of each group that ranks are looked up in, and that values are taken from.
+    shares_ : ndarray of shape (n_groups,)
+        Shares of the groups.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 4)
     >>> model = ChzhenPostprocessor(LinearRegression()).fit(y[:, None], y, sensitive_features=a)
@@ -45,68 +62,43 @@ class ChzhenPostprocessor(RegressorMixin, BaseEstimator):
     array([2., 3., 4., 5., 2., 3., 4., 5.])
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        t: float = 1.0,
-        sigma: float = 0.0,
-        split: bool = False,
-        prefit: bool = False,
-        holdout: float = 0.0,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.t = t
-        self.sigma = sigma
-        self.split = split
-        self.prefit = prefit
-        self.holdout = holdout
-        self.random_state = random_state
+    t: float = 1.0
+    sigma: float = 0.0
+    split: bool = False
+
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
         """Fit the estimator, unless it is fitted already, and then the map of its predictions."""
         check_number("t", self.t, low=0, high=1)
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
-        default = partial(FairRegressor, 0.0, random_state=self.random_state)
-        base, rows, their_features, group = fitted_base(self, default, X, y, sensitive_features)
+        base, rows, their_features, group = self._calibration(X, y, sensitive_features)
         generator = check_random_state(self.random_state)
-        values = _jittered(_predicted(base, rows, their_features), self.sigma, generator)
+        predicted = _predicted(base, rows, their_features)
+        values = predicted + generator.uniform(-self.sigma, self.sigma, len(predicted))
         members = [generator.permutation(values[group == code]) for code in range(len(self.groups_))]
-        if self.split and min(map(len, members)) < 2:
-            raise TooFewSamples("split=True needs two rows of each group to calibrate on")
-        cut = [len(own) // 2 if self.split else 0 for own in members]
-        self.ranked_ = [np.sort(own[:half] if self.split else own) for own, half in zip(members, cut, strict=True)]
-        self.valued_ = [np.sort(own[half:]) for own, half in zip(members, cut, strict=True)]
+        first, second = members, members
+        if self.split:
+            if min(map(len, members)) < 2:
+                raise TooFewSamples("split=True needs two rows of each group to calibrate on")
+            first, second = [own[: len(own) // 2] for own in members], [own[len(own) // 2 :] for own in members]
+        self.ranked_, self.valued_ = ([np.sort(own) for own in half] for half in (first, second))
         self.shares_ = np.bincount(group) / len(group)
         self.base_ = base
         return self
 
     def predict(self, X: Table, *, sensitive_features: Table) -> Floats:
         """Predictions, on the scale of y, which depend on the group of each row."""
-        group = checked_groups(self, X, sensitive_features)
+        group = self._groups(X, sensitive_features)
         plain = _predicted(self.base_, X, sensitive_features)
-        jittered = _jittered(plain, self.sigma, check_random_state(self.random_state))
+        jittered = plain + check_random_state(self.random_state).uniform(-self.sigma, self.sigma, len(plain))
         fair = np.empty(len(plain))
         for code, ranked in enumerate(self.ranked_):
             own = group == code
             fair[own] = barycentre(jittered[own], ranked, self.valued_, self.shares_)
-        return (1 - self.t) * plain + self.t * fair
-
-    def score(
-        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """R² of the predictions, for which the groups are needed.
-
-        A search by cross-validation hands them on where metadata routing is enabled and
-        ``set_score_request(sensitive_features=True)`` has asked for them.
-        """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        return with_base_tags(super().__sklearn_tags__(), self.estimator)
+        mixed: Floats = (1 - self.t) * plain + self.t * fair
+        return mixed
 
 
 def barycentre(values: Floats, ranked: Floats, valued: list[Floats], shares: Floats) -> Floats:
@@ -130,8 +122,3 @@ def _predicted(base: Any, X: Table, sensitive_features: Table) -> Floats:
     if values.ndim != 1 or not np.isfinite(values).all():
         raise DataError("the estimator must predict one finite number for each row")
     return values
-
-
-def _jittered(values: Floats, sigma: float, generator: Any) -> Floats:
-    jittered: Floats = values + generator.uniform(-sigma, sigma, len(values))
-    return jittered

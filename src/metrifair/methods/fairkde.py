@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from metrifair.batches.dealing import Deal, Dealer, Outputs
-from metrifair.checks import check_known, check_switches, seed_of
+from metrifair.checks import check_known, check_number, check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.methods.inputs import Integers, Rows, check_cells, check_number, classification_rows
-from metrifair.methods.networks import (
-    NetworkClassifier,
-    check_diverged,
-    fitted_copy,
-    network_of,
-    own_rows,
-    samples_of,
-    subset,
-    train_networks,
-)
-from metrifair.methods.smoothed import CRITERIA, Kernel, SmoothedRates, cells_for, members
+from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
+from metrifair.methods.training_data import CONDITIONED_ON, Integers, TrainingData
+from metrifair.problem.cells import Attribute, Cells, compiled
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.samples import Batch
 from metrifair.problem.tables import Table
 from metrifair.problem.tasks import BINARY
-from metrifair.training import Predictor
+from metrifair.training.objective import Objective, Terms
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FairKDEClassifier(NetworkClassifier):
     """A network whose rate of acceptance, smoothed by a Gaussian kernel, is the same in all groups.
 
@@ -44,22 +38,54 @@ class FairKDEClassifier(NetworkClassifier):
 
     Parameters
     ----------
-    strength : from 0, a plain network, to 1, nothing but equal rates.
-    criterion : ``statistical_parity``, ``equal_opportunity`` (rates among the positive) or ``equalized_odds``.
-    bandwidth, threshold : of the kernel, and the probability from which on a row is accepted.
-    delta : disparities beyond it cost linearly; at 1 none is.
-    groups : penalise ``"all"`` groups or the ``"first"`` only; by default as the variant does.
-    tail : the kernel's tail ``"exact"``, or its value by the authors' ``"approx"`` formula; by default as the variant.
-    warm_start_path : in ``fit_stack``, train the strengths one after the other, each from where the last one ended.
-    variant : ``"method"``, or ``"reference"`` for what the published experiments did: the first group and the formula;
-        under equal opportunity the rate of *all* rows as reference; plain shuffled batches (one that lacks a group is
-        dealt anew, where theirs was skipped); strengths above 1, which raise the cross-entropy, with a warning.
-    model, hidden, batch_size, epochs, learning_rate, learning_rate_decay, standardize, device, random_state : as in
-        FairClassifier. The paper's are 500 epochs of 2,048 rows at 2e-4 (Drug, CC) or 5e-4 (COMPAS), and 200 epochs of
-        512 rows at 0.1, decaying by 0.98 (Adult); not standardised.
+    strength : float, default=0.5
+        From 0, a plain network, to 1, nothing but equal rates.
+    criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
+        Rates among all, among the positive, or among the positive and among the negative.
+    bandwidth : float, default=0.1
+        Of the kernel.
+    threshold : float, default=0.5
+        The probability from which on a row is accepted.
+    delta : float, default=1.0
+        Disparities beyond it cost linearly; at 1 none is.
+    groups : {"all", "first"}, default=None
+        Penalise all groups or the first only; None: as the variant does.
+    tail : {"exact", "approx"}, default=None
+        The kernel's tail, or its value by the authors' formula; None: as the variant does.
+    warm_start_path : bool, default=False
+        In ``fit_stack``, train the strengths one after the other, each from where the last one ended.
+    variant : {"method", "reference"}, default="method"
+        The reference is what the published experiments did: the first group and the formula; under equal opportunity
+        the rate of *all* rows as reference; plain shuffled batches (one that lacks a group is dealt anew, where theirs
+        was skipped); strengths above 1, which raise the cross-entropy, with a warning.
+    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+        As in FairClassifier, as all that follow. The paper's are 500 epochs of 2,048 rows at 2e-4 (Drug, CC) or 5e-4
+        (COMPAS), and 200 epochs of 512 rows at 0.1, decaying by 0.98 (Adult); not standardised.
+    hidden : sequence of int, default=(16,)
+        Units of the hidden layers.
+    batch_size, epochs : int or "auto", default="auto"
+        Rows of a batch, and passes over the data.
+    learning_rate : float, default=5e-3
+        Of the descent (Adam).
+    learning_rate_decay : float, default=1.0
+        Factor of the learning rate after each epoch.
+    standardize : bool, default=True
+        Centre and scale the features inside.
+    device : str, default="auto"
+        ``"auto"`` takes a CUDA device where there is one.
+    random_state : int, NumPy generator or None, default=None
+        Seed of initial weights and batches.
+
+    Attributes
+    ----------
+    predictor_ : Predictor
+        The network.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
 
     Examples
     --------
+    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=400)
     >>> X = generator.normal(size=(400, 3)) + a[:, None]
@@ -71,55 +97,16 @@ class FairKDEClassifier(NetworkClassifier):
     0.0
     """
 
-    def __init__(
-        self,
-        strength: float = 0.5,
-        *,
-        criterion: str = "statistical_parity",
-        bandwidth: float = 0.1,
-        threshold: float = 0.5,
-        delta: float = 1.0,
-        groups: Literal["all", "first"] | None = None,
-        tail: Literal["exact", "approx"] | None = None,
-        warm_start_path: bool = False,
-        variant: Literal["method", "reference"] = "method",
-        model: str | torch.nn.Module = "mlp",
-        hidden: Sequence[int] = (16,),
-        batch_size: int | Literal["auto"] = "auto",
-        epochs: int | Literal["auto"] = "auto",
-        learning_rate: float = 5e-3,
-        learning_rate_decay: float = 1.0,
-        standardize: bool = True,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.strength = strength
-        self.criterion = criterion
-        self.bandwidth = bandwidth
-        self.threshold = threshold
-        self.delta = delta
-        self.groups = groups
-        self.tail = tail
-        self.warm_start_path = warm_start_path
-        self.variant = variant
-        self.model = model
-        self.hidden = hidden
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.standardize = standardize
-        self.device = device
-        self.random_state = random_state
-
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train from scratch; ``sensitive_features`` is one column without missing values."""
-        self.__dict__.pop("predictor_", None)
-        rows = classification_rows(self, X, y, sensitive_features, two_groups=False)
-        seed = seed_of(self.random_state)
-        ((predictor,),) = _trained(self, rows, [self.strength], [seed], [np.arange(len(rows))])
-        self.predictor_ = check_diverged(predictor, self.learning_rate)
-        return self
+    strength: float = field(default=0.5, kw_only=False)
+    criterion: str = "statistical_parity"
+    bandwidth: float = 0.1
+    threshold: float = 0.5
+    delta: float = 1.0
+    groups: Literal["all", "first"] | None = None
+    tail: Literal["exact", "approx"] | None = None
+    warm_start_path: bool = False
+    variant: Literal["method", "reference"] = "method"
+    batch_size: int | Literal["auto"] = "auto"
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample: the positive one from probability ``threshold`` upwards."""
@@ -127,85 +114,136 @@ class FairKDEClassifier(NetworkClassifier):
         predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted
 
-
-def fit_stack(
-    estimator: FairKDEClassifier,
-    X: Table,
-    y: Table,
-    sensitive_features: Table,
-    *,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[FairKDEClassifier | None]:
-    """Fitted copies for every seed and, within it, every strength, trained at once; None where training diverged.
-
-    They equal ``fit`` with that strength and ``random_state``. ``rows`` are the training rows of each seed.
-    """
-    template = clone(estimator)
-    table = classification_rows(template, X, y, sensitive_features, two_groups=False)
-    trained = _trained(template, table, strengths, seeds, own_rows(len(table), seeds, rows))
-    return [
-        None
-        if predictor is None
-        else fitted_copy(template, {"strength": strength, "random_state": seed}, {"predictor_": predictor})
-        for seed, predictors in zip(seeds, trained, strict=True)
-        for strength, predictor in zip(strengths, predictors, strict=True)
-    ]
-
-
-def _trained(
-    estimator: FairKDEClassifier,
-    rows: Rows,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    own: Sequence[Integers],
-) -> list[list[Predictor | None]]:
-    reference = _checked(estimator, strengths)
-    network = network_of(estimator)
-    cells = cells_for(estimator.criterion, rows.groups)
-    for part in own:
-        check_cells(subset(rows, part), CRITERIA[estimator.criterion])
-    cell = torch.as_tensor(cells.of(rows.group[:, None], labels=rows.y))
-    device = device_of(estimator.device)
-    groups, tail = ("first", "approx") if reference else ("all", "exact")
-    everyone = reference and estimator.criterion == "equal_opportunity"
-    member = members(cells, len(rows.groups), groups=estimator.groups or groups, everyone=everyone)
-    dealer = None
-    if reference:
-        dealer = _shuffled_dealer(cell, own, member, schedule_for(network, min(map(len, own))).batch_size)
-    objective = SmoothedRates(
-        BINARY,
-        cells.comparisons,
-        unbiased=False,
-        kernel=Kernel(estimator.bandwidth, estimator.threshold, estimator.delta, estimator.tail or tail),
-        cell=cell.to(device),
-        member=member.to(device),
-    )
-    return train_networks(
-        network,
-        samples_of(rows, cell),
-        objective,
-        strengths=strengths,
-        seeds=seeds,
-        rows=own,
-        dealer=dealer,
-        path=estimator.warm_start_path,
-    )
-
-
-def _checked(estimator: FairKDEClassifier, strengths: Sequence[float]) -> bool:
-    """Whether the reference is asked for, after a check of what networks do not have."""
-    check_known("variant", estimator.variant, ("method", "reference"))
-    check_switches(warm_start_path=estimator.warm_start_path)
-    reference = estimator.variant == "reference"
-    for strength in strengths:
-        check_number("strength", strength, low=0, high=inf if reference else 1.0)
-    if max(strengths) > 1:
-        warnings.warn(
-            f"strength {max(strengths):g} is above 1: the cross-entropy is then raised, not lowered", stacklevel=4
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, strengths = grid
+        self._check(strengths)
+        network, device = self._network(), device_of(self.device)
+        for own in rows:
+            data.take(own).check_cells(CONDITIONED_ON[self.criterion])
+        cells = compared_cells(self.criterion, data.groups)
+        cell = torch.as_tensor(cells.of(data.group[:, None], labels=data.y))
+        reference = self.variant == "reference"
+        everyone = reference and self.criterion == "equal_opportunity"
+        which = self.groups or ("first" if reference else "all")
+        member = members(cells, len(data.groups), groups=which, everyone=everyone)
+        dealer = None
+        if reference:
+            dealer = _shuffled_dealer(cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size)
+        objective = SmoothedRates(
+            BINARY,
+            cells.comparisons,
+            unbiased=False,
+            bandwidth=self.bandwidth,
+            threshold=self.threshold,
+            delta=self.delta,
+            tail=self.tail or ("approx" if reference else "exact"),
+            cell=cell.to(device),
+            member=member.to(device),
         )
-    return reference
+        trained = train_networks(
+            network,
+            samples_of(data, cell),
+            objective,
+            strengths=strengths,
+            seeds=seeds,
+            rows=rows,
+            dealer=dealer,
+            path=self.warm_start_path,
+        )
+        return [[None if one is None else {"predictor_": one} for one in seed] for seed in trained]
+
+    def _check(self, strengths: Sequence[float]) -> None:
+        check_known("variant", self.variant, ("method", "reference"))
+        check_known("criterion", self.criterion, CONDITIONED_ON)
+        if self.groups is not None:
+            check_known("groups", self.groups, ("all", "first"))
+        if self.tail is not None:
+            check_known("tail", self.tail, ("exact", "approx"))
+        check_switches(warm_start_path=self.warm_start_path)
+        check_number("bandwidth", self.bandwidth, low=0, low_open=True)
+        check_number("delta", self.delta, low=0, low_open=True)
+        check_number("threshold", self.threshold, low=0, high=1, low_open=True)
+        if self.threshold == 1:
+            raise DataError("threshold must lie between 0 and 1, got 1")
+        for strength in strengths:
+            check_number("strength", strength, low=0, high=inf if self.variant == "reference" else 1.0)
+        if max(strengths) > 1:
+            warnings.warn(
+                f"strength {max(strengths):g} is above 1: the cross-entropy is then raised, not lowered", stacklevel=5
+            )
+
+
+def smoothed_acceptance(score: Tensor, *, bandwidth: float = 0.1, threshold: float = 0.5, tail: str) -> Tensor:
+    """How much of each score, blurred by a Gaussian kernel, lies above the threshold.
+
+    The ``"approx"`` tail is, in value but not in slope, that of the original authors' formula.
+    """
+    z = (threshold - score) / bandwidth
+    exact: Tensor = torch.special.ndtr(-z)
+    if tail == "exact":
+        return exact
+    far = torch.exp(-0.4920 * z.square() - 0.2887 * z.abs() - 1.1893)
+    value = torch.where(z > 0, far, torch.where(z < 0, 1 - far, 0.5))
+    return exact + (value - exact).detach()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SmoothedRates(Objective):
+    """(1 - strength) x mean loss + strength x the cost of unequal smoothed rates of acceptance.
+
+    The unfairness term holds both ends of that line, so that risk + strength x unfairness is it.
+    """
+
+    bandwidth: float
+    threshold: float
+    delta: float
+    tail: str
+    cell: Tensor  # (n,): of each row of the data
+    member: Tensor  # (terms, 2, cells): the set and what it is compared with
+
+    def __call__(self, output: Tensor, batch: Batch) -> Terms:
+        """Both terms; the batch's samples name rows of the data."""
+        samples = batch.samples
+        risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
+        return Terms(risk, self.cost(self.task.prediction(output), samples.cell, samples.weight) - risk)
+
+    def cost(self, score: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
+        """What unequal rates of scores (seeds, strengths, n) cost: quadratic up to ``delta``, linear beyond.
+
+        Of each seed's rows (seeds, n) of the data, with weights (seeds, 1, n).
+        """
+        inside = self.member.to(score.dtype)[:, :, self.cell[rows]].movedim(-2, 0)  # (seeds, terms, 2, n)
+        counts = inside * weight.unsqueeze(1)
+        one, other = (counts / counts.sum(-1, keepdim=True)).unbind(-2)
+        accepted = smoothed_acceptance(score, bandwidth=self.bandwidth, threshold=self.threshold, tail=self.tail)
+        disparity = accepted @ (one - other).transpose(-2, -1)
+        return functional.huber_loss(disparity, torch.zeros_like(disparity), delta=self.delta, reduction="none").sum(-1)
+
+
+def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
+    """Cells, and each group compared with the rest, or the only two with each other."""
+    attribute = Attribute("sensitive_features", tuple(groups))
+    return compiled(criterion_named(criterion), [attribute], classes=(0, 1), contrast="rest")
+
+
+def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) -> Tensor:
+    """Which cells each disparity compares with which: (terms, 2, cells).
+
+    ``everyone``: each group with all rows, whatever the criterion conditions on.
+    """
+    size = int(cells.table.max()) + 1
+    terms = [(one.left, one.left + one.right) for one in cells.comparisons]
+    if count == 2:  # both groups in one comparison
+        terms = [(side, one.left + one.right) for one in cells.comparisons for side in (one.left, one.right)]
+    if groups == "first":
+        terms = terms[::count]
+    if everyone:
+        terms = [(side, tuple(range(size))) for side, _ in terms]
+    member = torch.zeros(len(terms), 2, size)
+    for term, sets in enumerate(terms):
+        for side, inside in enumerate(sets):
+            member[term, side, list(inside)] = 1.0
+    return member
 
 
 def _shuffled_dealer(cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int) -> Dealer:

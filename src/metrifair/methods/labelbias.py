@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
-from metrifair.checks import check_known, check_switches, seed_of
+from metrifair.checks import check_integer, check_known, check_number, check_switches
 from metrifair.errors import DataError
-from metrifair.methods.inputs import (
-    Floats,
-    Integers,
-    Rows,
-    TwoClasses,
-    check_cells,
-    check_number,
-    check_whole,
-    classification_rows,
-)
-from metrifair.methods.learners import Delegating, check_continues, fit_learners
-from metrifair.methods.networks import fitted_copy, own_rows, subset
+from metrifair.methods.meta_estimator import Preprocessor, check_continues, fit_learners
+from metrifair.methods.network import FitGrid, Fitted
+from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.problem.tables import Table
 
-_LABELS: dict[str, tuple[int, ...]] = {"statistical_parity": (), "equal_opportunity": (1,), "equalized_odds": (0, 1)}
 _SMALLEST_WEIGHT = 1e-12
 
 
@@ -83,7 +72,8 @@ class Round(NamedTuple):
         return float(np.abs(self.violations).max())
 
 
-class LabelBiasClassifier(TwoClasses, Delegating):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     """Any classifier, trained anew each round with weights that make up for the unfairness of the round before.
 
     A group that is accepted less often than all has its positive rows weighted up and its negative ones down. Any
@@ -91,20 +81,41 @@ class LabelBiasClassifier(TwoClasses, Delegating):
 
     Parameters
     ----------
-    estimator : a scikit-learn classifier; None is a network, ``FairClassifier(strength=0)``. One that takes no
-        ``sample_weight`` is trained on rows drawn in proportion to the weights.
-    criterion : ``statistical_parity``, ``equal_opportunity`` or ``equalized_odds``.
-    rounds : fits; 0 or 1 is one fit without weights.
-    step : of the multipliers, in units of the violation.
-    scale : of the exponent: 2 in the authors' code, 1 in their text; it only rescales the step.
-    keep : the ``"last"`` round's classifier, or the ``"best"`` by violation, then by error.
-    warm_start : go on from the round before, for networks and for learners that have ``warm_start``.
-    variant : ``"reference"`` does not scale weights to mean 1 and, but for statistical parity, starts with weights 1
-        and lets them lag one round behind, as the authors' notebooks do.
-    random_state : seed of the base learner, the same in every round, where that has none of its own.
+    estimator : classifier, default=None
+        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
+        trained on rows drawn in proportion to the weights.
+    criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
+        Which rates are made equal.
+    rounds : int, default=20
+        Number of fits; 0 or 1 is one fit without weights.
+    step : float, default=1.0
+        Step of the multipliers, in units of the violation.
+    scale : float, default=2.0
+        Scale of the exponent: 2 in the authors' code, 1 in their text; it only rescales the step.
+    keep : {"last", "best"}, default="last"
+        The last round's classifier, or the best by violation, then by error.
+    warm_start : bool, default=False
+        Go on from the round before, for networks and for learners that have ``warm_start``.
+    variant : {"method", "reference"}, default="method"
+        The reference does not scale weights to mean 1 and, but for statistical parity, starts with weights 1 and lets
+        them lag one round behind, as the authors' notebooks do.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the base learner, the same in every round, where that has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The base learner of the round that is kept, which knows classes by their codes.
+    multipliers_ : ndarray of shape (2, n_groups)
+        With which it was fitted, for the labels 1 and 0.
+    violation_ : float
+        The largest violation of the criterion on the training rows.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=1000)
@@ -117,115 +128,70 @@ class LabelBiasClassifier(TwoClasses, Delegating):
     0.0
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        criterion: str = "statistical_parity",
-        rounds: int = 20,
-        step: float = 1.0,
-        scale: float = 2.0,
-        keep: Literal["last", "best"] = "last",
-        warm_start: bool = False,
-        variant: Literal["method", "reference"] = "method",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.criterion = criterion
-        self.rounds = rounds
-        self.step = step
-        self.scale = scale
-        self.keep = keep
-        self.warm_start = warm_start
-        self.variant = variant
-        self.random_state = random_state
+    criterion: str = "statistical_parity"
+    rounds: int = 20
+    step: float = 1.0
+    scale: float = 2.0
+    keep: Literal["last", "best"] = "last"
+    warm_start: bool = False
+    variant: Literal["method", "reference"] = "method"
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
         """Train for all rounds; ``sample_weight`` are weights that the rows had before."""
-        rows = classification_rows(self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=False)
-        (kept,) = _corrected(self, rows, [seed_of(self.random_state)], [np.arange(len(rows))])
-        self.__dict__.update(_attributes(kept))
-        return self
+        return self._fit(X, y, sensitive_features, sample_weight)
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        self._check()
+        parts = [data.take(own) for own in rows]
+        for part in parts:
+            part.check_cells(CONDITIONED_ON[self.criterion])
+        lagging = self.variant == "reference" and self.criterion != "statistical_parity"
+        multipliers = [np.zeros((2, len(data.groups)))] * len(parts)
+        weights = [part.weight for part in parts]
+        learners: list[Any] = []
+        kept: list[Round] = []
+        for _ in range(max(1, self.rounds)):
+            tilted = [self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)]
+            weights = weights if lagging else tilted
+            earlier = learners if self.warm_start else []
+            learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
+            weights = tilted
+            seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
+            if kept and self.keep == "best":
+                pairs = zip(kept, seen, strict=True)
+                kept = [min(pair, key=lambda one: (one.violation, one.error)) for pair in pairs]
+            else:
+                kept = seen
+            multipliers = [one.multipliers + self.step * one.violations for one in seen]
+        return [
+            [{"estimator_": one.learner, "multipliers_": one.multipliers, "violation_": one.violation}] for one in kept
+        ]
+
+    def _weights(self, data: TrainingData, multipliers: Floats) -> Floats:
+        if not self.rounds:
+            return data.weight
+        tilted = data.weight * tilted_weights(data.y, _member(data), multipliers, scale=self.scale)
+        return tilted if self.variant == "reference" else tilted * (data.weight.sum() / tilted.sum())
+
+    def _judged(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
+        predicted = np.asarray(learner.predict(data.x))
+        found = violations(predicted, data.y, _member(data), self.criterion, data.weight)
+        return Round(learner, multipliers, found, float(np.average(predicted != data.y, weights=data.weight)))
+
+    def _check(self) -> None:
+        check_known("criterion", self.criterion, CONDITIONED_ON)
+        check_known("keep", self.keep, ("last", "best"))
+        check_known("variant", self.variant, ("method", "reference"))
+        check_switches(warm_start=self.warm_start)
+        check_number("step", self.step, low=0)
+        check_number("scale", self.scale, low=0, low_open=True)
+        check_integer("rounds", self.rounds, least=0)
+        if self.warm_start:
+            check_continues(self.estimator)
 
 
-def fit_stack(
-    estimator: LabelBiasClassifier,
-    X: Table,
-    y: Table,
-    sensitive_features: Table,
-    *,
-    seeds: Sequence[int],
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[LabelBiasClassifier]:
-    """Fitted copies for every seed, each round's networks trained at once; ``rows`` are each seed's training rows."""
-    template = clone(estimator)
-    table = classification_rows(template, X, y, sensitive_features, two_groups=False)
-    found = _corrected(template, table, seeds, own_rows(len(table), seeds, rows))
-    return [
-        fitted_copy(template, {"random_state": seed}, _attributes(kept))
-        for seed, kept in zip(seeds, found, strict=True)
-    ]
-
-
-def _attributes(kept: Round) -> dict[str, Any]:
-    return {"estimator_": kept.learner, "multipliers_": kept.multipliers, "violation_": kept.violation}
-
-
-def _corrected(
-    estimator: LabelBiasClassifier, table: Rows, seeds: Sequence[int], own: Sequence[Integers]
-) -> list[Round]:
-    """The round that is kept, for each seed."""
-    _check(estimator)
-    parts = [subset(table, part) for part in own]
-    for part in parts:
-        check_cells(part, _LABELS[estimator.criterion])
-    lagging = estimator.variant == "reference" and estimator.criterion != "statistical_parity"
-    multipliers = [np.zeros((2, len(table.groups)))] * len(parts)
-    weights = [part.weight for part in parts]
-    learners: list[Any] = []
-    kept: list[Round] = []
-    for _ in range(max(1, estimator.rounds)):
-        tilted = [_weights(estimator, part, now) for part, now in zip(parts, multipliers, strict=True)]
-        weights = weights if lagging else tilted
-        earlier = learners if estimator.warm_start else []
-        learners = fit_learners(estimator.estimator, table, seeds=seeds, rows=own, weights=weights, earlier=earlier)
-        weights = tilted
-        seen = [_judged(estimator, *each) for each in zip(parts, learners, multipliers, strict=True)]
-        kept = [_better(estimator, *pair) for pair in zip(kept, seen, strict=True)] if kept else seen
-        multipliers = [one.multipliers + estimator.step * one.violations for one in seen]
-    return kept
-
-
-def _weights(estimator: LabelBiasClassifier, rows: Rows, multipliers: Floats) -> Floats:
-    if not estimator.rounds:
-        return rows.weight
-    tilted = rows.weight * tilted_weights(rows.y, _member(rows), multipliers, scale=estimator.scale)
-    return tilted if estimator.variant == "reference" else tilted * (rows.weight.sum() / tilted.sum())
-
-
-def _member(rows: Rows) -> NDArray[np.bool_]:
-    inside: NDArray[np.bool_] = rows.group[:, None] == np.arange(len(rows.groups))
+def _member(data: TrainingData) -> NDArray[np.bool_]:
+    """(n, groups)"""
+    inside: NDArray[np.bool_] = data.group[:, None] == np.arange(len(data.groups))
     return inside
-
-
-def _judged(estimator: LabelBiasClassifier, rows: Rows, learner: Any, multipliers: Floats) -> Round:
-    predicted = np.asarray(learner.predict(rows.x))
-    found = violations(predicted, rows.y, _member(rows), estimator.criterion, rows.weight)
-    return Round(learner, multipliers, found, float(np.average(predicted != rows.y, weights=rows.weight)))
-
-
-def _better(estimator: LabelBiasClassifier, old: Round, new: Round) -> Round:
-    best = estimator.keep == "best" and (old.violation, old.error) <= (new.violation, new.error)
-    return old if best else new
-
-
-def _check(estimator: LabelBiasClassifier) -> None:
-    check_known("criterion", estimator.criterion, _LABELS)
-    check_known("keep", estimator.keep, ("last", "best"))
-    check_known("variant", estimator.variant, ("method", "reference"))
-    check_switches(warm_start=estimator.warm_start)
-    check_number("step", estimator.step, low=0)
-    check_number("scale", estimator.scale, low=0, low_open=True)
-    check_whole("rounds", estimator.rounds, least=0)
-    if estimator.warm_start:
-        check_continues(estimator.estimator)

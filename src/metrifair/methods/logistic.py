@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.methods.inputs import Floats, Rows
+from metrifair.methods.training_data import Floats, TrainingData
 
 _STEPS = 100
 _SMALL = 1e-10  # relative decrease of the loss at which the step just taken was the last one
@@ -30,12 +30,12 @@ class ColumnScale:
     intercept: bool
 
     @classmethod
-    def of(cls, rows: Rows, *, intercept: bool) -> ColumnScale:
+    def of(cls, data: TrainingData, *, intercept: bool) -> ColumnScale:
         """Mean and standard deviation, or zero and root mean square; columns without spread stay as they are."""
-        shares = rows.weight / rows.weight.sum()
-        centre = shares @ rows.x if intercept else np.zeros(rows.x.shape[1])
-        spread = np.sqrt(shares @ (rows.x - centre) ** 2)
-        rounding = 1e-12 * np.abs(rows.x).max(0)
+        shares = data.weight / data.weight.sum()
+        centre = shares @ data.x if intercept else np.zeros(data.x.shape[1])
+        spread = np.sqrt(shares @ (data.x - centre) ** 2)
+        rounding = 1e-12 * np.abs(data.x).max(0)
         return cls(centre, np.where(spread > rounding, spread, 1.0), intercept)
 
     def design(self, x: Floats) -> Floats:
@@ -59,12 +59,12 @@ class Logistic:
     shrinkage: Floats  # (d,) ridge of each weight
 
     @classmethod
-    def of(cls, rows: Rows, scaling: ColumnScale, ridge: float) -> Logistic:
-        """The loss of checked rows."""
-        design = scaling.design(rows.x)
+    def of(cls, data: TrainingData, scaling: ColumnScale, ridge: float) -> Logistic:
+        """The loss of checked data."""
+        design = scaling.design(data.x)
         shrinkage = np.full(design.shape[1], float(ridge))
         shrinkage[: int(scaling.intercept)] = 0.0
-        return cls(design, 2.0 * rows.y - 1, rows.weight, shrinkage)
+        return cls(design, 2.0 * data.y - 1, data.weight, shrinkage)
 
     def value(self, w: Floats) -> float:
         """The loss at w."""
@@ -88,7 +88,9 @@ class Logistic:
         w, value = start, self.value(start)
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(w)
-            step = _newton_step(gradient, hessian, directions)
+            # Least-norm solutions, for columns may depend on each other.
+            along = np.eye(len(w)) if directions is None else directions
+            step = along @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient)[0]
             decrease = -float(gradient @ step)
             w, value = self._searched(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):
@@ -142,11 +144,3 @@ def merged(rows: Floats, weight: Floats) -> tuple[Floats, Floats]:
     distinct, place = np.unique(rows, axis=0, return_inverse=True)
     sums: Floats = np.bincount(place.ravel(), weight).astype(np.float64)
     return distinct, sums
-
-
-def _newton_step(gradient: Floats, hessian: Floats, directions: Floats | None) -> Floats:
-    """Least-norm solutions, for columns may depend on each other."""
-    if directions is None:
-        directions = np.eye(len(gradient))
-    step: Floats = directions @ np.linalg.lstsq(directions.T @ hessian @ directions, -directions.T @ gradient)[0]
-    return step

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
-from metrifair.checks import check_known, seed_of
+from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.methods.inputs import Floats, Integers, Rows, TwoClasses, classification_rows
-from metrifair.methods.learners import Delegating, fit_learners
-from metrifair.methods.networks import fitted_copy, own_rows, subset
+from metrifair.methods.meta_estimator import Preprocessor, fit_learners
+from metrifair.methods.network import FitGrid, Fitted
+from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.problem.tables import Table
 
 
@@ -48,7 +46,8 @@ def massaged(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str =
     return Changes(promoted, demoted)
 
 
-class MassagingClassifier(TwoClasses, Delegating):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MassagingClassifier(TwoClassMixin, Preprocessor):
     """Any classifier, trained on labels of which some were changed so that both groups have the same positive rate.
 
     A ranker scores the rows; the deprived group's likeliest negatives become positive and as many of the favoured
@@ -57,11 +56,25 @@ class MassagingClassifier(TwoClasses, Delegating):
 
     Parameters
     ----------
-    estimator : a scikit-learn classifier; None is a network, ``FairClassifier(strength=0)``.
-    ranker : a classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is Gaussian naive Bayes.
-    deprived : the group with too few positive labels; None takes the one with the lower rate.
-    rounding : number of changes: ``"nearest"`` whole number, or ``"ceiling"``, which leaves no discrimination.
-    random_state : seed of the learners, where they have none of their own.
+    estimator : classifier, default=None
+        What is trained; None is a network, ``FairClassifier(strength=0)``.
+    ranker : classifier or "estimator", default=None
+        A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is Gaussian naive Bayes.
+    deprived : object, default=None
+        The group with too few positive labels; None takes the one with the lower rate.
+    rounding : {"nearest", "ceiling"}, default="nearest"
+        Number of changes: the nearest integer, or the one above, which leaves no discrimination.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the learners, where they have none of their own.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted base learner, which knows classes by their codes.
+    changes_ : Changes
+        The rows that were ``promoted`` and those that were ``demoted``.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
 
     Examples
     --------
@@ -72,88 +85,51 @@ class MassagingClassifier(TwoClasses, Delegating):
     Changes(promoted=array([2]), demoted=array([6]))
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        ranker: Any = None,
-        deprived: object = None,
-        rounding: Literal["nearest", "ceiling"] = "nearest",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.ranker = ranker
-        self.deprived = deprived
-        self.rounding = rounding
-        self.random_state = random_state
+    _two_groups = True
+
+    ranker: Any = None
+    deprived: object = None
+    rounding: Literal["nearest", "ceiling"] = "nearest"
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
         """Change labels and train; the labels passed stay as they are."""
-        rows = classification_rows(self, X, y, sensitive_features)
-        everyone = [np.arange(len(rows))]
-        ((self.estimator_, self.changes_),) = _fitted(self, rows, [seed_of(self.random_state)], everyone)
-        return self
+        return self._fit(X, y, sensitive_features)
 
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        even = [np.ones(len(own)) for own in rows]
+        ranker = GaussianNB() if self.ranker is None else self.ranker
+        if isinstance(ranker, str):
+            check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
+            ranker = self.estimator
+        if ranker is not None and not hasattr(ranker, "predict_proba"):
+            raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
+        rankers = fit_learners(ranker, data, seeds=seeds, rows=rows, weights=even, name="ranker")
+        changes = [self._changes(data.take(own), one) for own, one in zip(rows, rankers, strict=True)]
+        # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
+        both = data.take(np.tile(np.arange(len(data)), 2))
+        both = replace(both, y=np.concatenate([data.y, 1 - data.y]))
+        chosen = []
+        for own, change in zip(rows, changes, strict=True):
+            flipped = np.isin(np.arange(len(own)), np.concatenate(change))
+            chosen.append(np.where(flipped, own + len(data), own))
+        learners = fit_learners(self.estimator, both, seeds=seeds, rows=chosen, weights=even)
+        return [
+            [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)
+        ]
 
-def fit_stack(
-    estimator: MassagingClassifier,
-    X: Table,
-    y: Table,
-    sensitive_features: Table,
-    *,
-    seeds: Sequence[int],
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[MassagingClassifier]:
-    """Fitted copies for every seed, networks trained at once; ``rows`` are the training rows of each seed."""
-    template = clone(estimator)
-    table = classification_rows(template, X, y, sensitive_features)
-    fitted = _fitted(template, table, seeds, own_rows(len(table), seeds, rows))
-    return [
-        fitted_copy(template, {"random_state": seed}, {"estimator_": learner, "changes_": changes})
-        for seed, (learner, changes) in zip(seeds, fitted, strict=True)
-    ]
-
-
-def _fitted(
-    estimator: MassagingClassifier, table: Rows, seeds: Sequence[int], own: Sequence[Integers]
-) -> list[tuple[Any, Changes]]:
-    even = [np.ones(len(part)) for part in own]
-    ranker = GaussianNB() if estimator.ranker is None else estimator.ranker
-    if isinstance(ranker, str):
-        check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
-        ranker = estimator.estimator
-    if ranker is not None and not hasattr(ranker, "predict_proba"):
-        raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
-    rankers = fit_learners(ranker, table, seeds=seeds, rows=own, weights=even, name="ranker")
-    changes = [_changes(estimator, subset(table, part), one) for part, one in zip(own, rankers, strict=True)]
-    # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
-    both = replace(
-        table,
-        x=np.concatenate([table.x, table.x]),
-        y=np.concatenate([table.y, 1 - table.y]),
-        group=np.tile(table.group, 2),
-        weight=np.tile(table.weight, 2),
-    )
-    chosen = []
-    for part, change in zip(own, changes, strict=True):
-        flipped = np.isin(np.arange(len(part)), np.concatenate(change))
-        chosen.append(np.where(flipped, part + len(table), part))
-    learners = fit_learners(estimator.estimator, both, seeds=seeds, rows=chosen, weights=even)
-    return list(zip(learners, changes, strict=True))
-
-
-def _changes(estimator: MassagingClassifier, rows: Rows, ranker: Any) -> Changes:
-    rates = [float(rows.y[rows.group == code].mean()) for code in (0, 1)]
-    code = int(np.argmin(rates))
-    if estimator.deprived is not None:
-        if estimator.deprived not in rows.groups:
-            raise DataError(f"deprived must be one of the groups {list(rows.groups)}, got {estimator.deprived!r}")
-        code = rows.groups.index(estimator.deprived)
-        if rates[code] >= rates[1 - code]:
-            warnings.warn(
-                f"group {estimator.deprived!r} is not deprived: its positive rate is {rates[code]:.3f}, that of the "
-                f"other {rates[1 - code]:.3f}; no label is changed",
-                stacklevel=4,
-            )
-    score = ranker.predict_proba(rows.x)[:, 1]
-    return massaged(rows.y, rows.group == code, score, rounding=estimator.rounding)
+    def _changes(self, data: TrainingData, ranker: Any) -> Changes:
+        rates = [float(data.y[data.group == code].mean()) for code in (0, 1)]
+        code = int(np.argmin(rates))
+        if self.deprived is not None:
+            if self.deprived not in data.groups:
+                raise DataError(f"deprived must be one of the groups {list(data.groups)}, got {self.deprived!r}")
+            code = data.groups.index(self.deprived)
+            if rates[code] >= rates[1 - code]:
+                warnings.warn(
+                    f"group {self.deprived!r} is not deprived: its positive rate is {rates[code]:.3f}, that of the "
+                    f"other {rates[1 - code]:.3f}; no label is changed",
+                    stacklevel=5,
+                )
+        score = ranker.predict_proba(data.x)[:, 1]
+        return massaged(data.y, data.group == code, score, rounding=self.rounding)

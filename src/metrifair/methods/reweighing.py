@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
-from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.methods.inputs import Floats, Integers, check_cells, classification_rows
-from metrifair.methods.learners import Delegating, fit_learners
-from metrifair.methods.networks import fitted_copy, own_rows, subset
+from metrifair.methods.meta_estimator import Preprocessor, fit_learners
+from metrifair.methods.network import FitGrid, Fitted
+from metrifair.methods.training_data import Floats, Integers, TrainingData
 from metrifair.problem.tables import Table
 
 
@@ -35,7 +33,8 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
     return weighted
 
 
-class ReweighingClassifier(Delegating):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReweighingClassifier(Preprocessor):
     """Any classifier, trained with weights under which the label does not depend on the group.
 
     The weighted rate of each class is then the same in all groups, for any number of groups and classes. That is a
@@ -44,9 +43,20 @@ class ReweighingClassifier(Delegating):
 
     Parameters
     ----------
-    estimator : a scikit-learn classifier; None is a network, ``FairClassifier(strength=0)``. One that takes no
-        ``sample_weight`` is trained on rows drawn in proportion to the weights.
-    random_state : seed of the base learner, where that has none of its own.
+    estimator : classifier, default=None
+        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
+        trained on rows drawn in proportion to the weights.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the base learner, where that has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted base learner, which knows classes by their codes.
+    weights_ : ndarray of shape (n_samples,)
+        The weights of the rows, those of weight 0 left out.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
 
     Examples
     --------
@@ -57,42 +67,19 @@ class ReweighingClassifier(Delegating):
     array([0.75, 0.75, 1.5 , 0.75, 0.75, 1.5 ])
     """
 
-    def __init__(self, estimator: Any = None, *, random_state: Any = None) -> None:
-        self.estimator = estimator
-        self.random_state = random_state
+    _two_classes = False
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the weights and train; ``sample_weight`` are weights that the rows had before."""
-        rows = classification_rows(
-            self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=False, two_classes=False
-        )
-        check_cells(rows, range(len(self.classes_)))
-        self.weights_ = independence_weights(rows.y, rows.group, rows.weight)
-        everyone = [np.arange(len(rows))]
-        seeds = [seed_of(self.random_state)]
-        (self.estimator_,) = fit_learners(self.estimator, rows, seeds=seeds, rows=everyone, weights=[self.weights_])
-        return self
+        return self._fit(X, y, sensitive_features, sample_weight)
 
-
-def fit_stack(
-    estimator: ReweighingClassifier,
-    X: Table,
-    y: Table,
-    sensitive_features: Table,
-    *,
-    seeds: Sequence[int],
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[ReweighingClassifier]:
-    """Fitted copies for every seed, networks trained at once; ``rows`` are the training rows of each seed."""
-    template = clone(estimator)
-    table = classification_rows(template, X, y, sensitive_features, two_groups=False, two_classes=False)
-    own = own_rows(len(table), seeds, rows)
-    parts = [subset(table, part) for part in own]
-    for part in parts:
-        check_cells(part, range(len(template.classes_)))
-    weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
-    learners = fit_learners(template.estimator, table, seeds=seeds, rows=own, weights=weights)
-    return [
-        fitted_copy(template, {"random_state": seed}, {"estimator_": learner, "weights_": weight})
-        for seed, learner, weight in zip(seeds, learners, weights, strict=True)
-    ]
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        parts = [data.take(own) for own in rows]
+        for part in parts:
+            part.check_cells(range(len(self.classes_)))
+        weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
+        learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights)
+        return [
+            [{"estimator_": learner, "weights_": weight}] for learner, weight in zip(learners, weights, strict=True)
+        ]

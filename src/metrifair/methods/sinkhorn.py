@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from metrifair.checks import check_known, seed_of
+from metrifair.checks import check_known, check_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
-from metrifair.methods.alignment import SeedPart, objective_of, part_of
-from metrifair.methods.inputs import Integers, Rows, check_cells, check_number, classification_rows
-from metrifair.methods.networks import NetworkClassifier, check_diverged, fitted_copy, network_of, own_rows, subset
-from metrifair.methods.transport import Divergence, Sinkhorn, warn_not_converged
-from metrifair.problem.tables import Table
+from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of
+from metrifair.methods.training_data import CONDITIONED_ON, TrainingData
+from metrifair.methods.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
+from metrifair.problem.tasks import BINARY
 from metrifair.training import Predictor
 from metrifair.training.models import Network, member, stacked
+from metrifair.training.scaling import Scaling, scaling_of
 
-_LABELS: dict[str, tuple[int, ...]] = {"statistical_parity": (), "equal_opportunity": (1,)}
 _DTYPES = {"double": torch.float64, "single": torch.float32}
 _STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all wait for the last one to converge
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SinkhornClassifier(NetworkClassifier):
     """A network whose hidden representation is distributed alike in two groups.
 
@@ -35,24 +36,57 @@ class SinkhornClassifier(NetworkClassifier):
 
     Parameters
     ----------
-    strength : weight of the divergence; 0 is plain gradient descent.
-    criterion : ``statistical_parity``, or ``equal_opportunity`` (among the positive).
-    level : penalise the last ``"hidden"`` layer, or the ``"output"`` (the probability).
-    epsilon : entropic smoothing of the transport, whose cost is the distance, not squared.
-    tolerance, max_iterations : of each transport problem, solved anew at every step from the last solution.
-    model, hidden : ``"mlp"`` with these layers, or ``"linear"``, which has no hidden level.
-    epochs : steps, each on all rows.
-    learning_rate, learning_rate_decay : of the descent; the decay acts after each step.
-    block : rows of a cost matrix that are in memory at once; None keeps all, which is much faster.
-    memory_limit : bytes that the transport may take; more is a MemoryError before anything is allocated. Equal rows of
-        a group count as one point.
-    precision : ``"double"``, or ``"single"``, where the tolerance is at least 1e-5.
-    variant : ``"reference"`` reports in ``divergence_`` the plain cost of the plans, as the published code did, instead
-        of the entropic value; training is the same.
-    standardize, device, random_state : as in FairClassifier. The paper does not standardise.
+    strength : float, default=1.0
+        Weight of the divergence; 0 is plain gradient descent.
+    criterion : {"statistical_parity", "equal_opportunity"}, default="statistical_parity"
+        Compare all rows, or those that are positive.
+    level : {"hidden", "output"}, default="hidden"
+        Penalise the last hidden layer, or the output (the probability).
+    epsilon : float, default=0.1
+        Entropic smoothing of the transport, whose cost is the distance, not squared.
+    tolerance : float, default=1e-9
+        Of each transport problem, solved anew at every step from the last solution.
+    max_iterations : int, default=1000
+        Of each transport problem.
+    model : {"mlp", "linear"}, default="mlp"
+        With hidden layers, or without, which then has no hidden level.
+    hidden : sequence of int, default=(16,)
+        Units of the hidden layers.
+    epochs : int, default=500
+        Steps, each on all rows.
+    learning_rate : float, default=0.1
+        Of the descent.
+    learning_rate_decay : float, default=1.0
+        Factor of the learning rate after each step.
+    block : int, default=None
+        Rows of a cost matrix that are in memory at once; None keeps all, which is much faster.
+    memory_limit : float, default=4 * 2**30
+        Bytes that the transport may take; more is a MemoryError before anything is allocated. Equal rows of a group
+        count as one point.
+    precision : {"double", "single"}, default="double"
+        Of all numbers; in single precision the tolerance is at least 1e-5.
+    variant : {"method", "reference"}, default="method"
+        The reference reports in ``divergence_`` the plain cost of the plans, as the published code did, instead of the
+        entropic value; training is the same.
+    standardize : bool, default=True
+        Centre and scale the features inside. The paper does not.
+    device : str, default="auto"
+        ``"auto"`` takes a CUDA device where there is one.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the initial weights.
+
+    Attributes
+    ----------
+    divergence_ : float
+        The divergence at the last step.
+    predictor_ : Predictor
+        The network.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
 
     Examples
     --------
+    >>> import numpy as np
     >>> generator = np.random.default_rng(0)
     >>> a = generator.integers(2, size=100)
     >>> X = generator.normal(size=(100, 2)) + a[:, None]
@@ -65,162 +99,155 @@ class SinkhornClassifier(NetworkClassifier):
     0.0
     """
 
-    def __init__(
-        self,
-        strength: float = 1.0,
-        *,
-        criterion: str = "statistical_parity",
-        level: Literal["hidden", "output"] = "hidden",
-        epsilon: float = 0.1,
-        tolerance: float = 1e-9,
-        max_iterations: int = 1000,
-        model: Literal["mlp", "linear"] = "mlp",
-        hidden: Sequence[int] = (16,),
-        epochs: int = 500,
-        learning_rate: float = 0.1,
-        learning_rate_decay: float = 1.0,
-        block: int | None = None,
-        memory_limit: float = 4 * 2**30,
-        precision: Literal["double", "single"] = "double",
-        variant: Literal["method", "reference"] = "method",
-        standardize: bool = True,
-        device: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.strength = strength
-        self.criterion = criterion
-        self.level = level
-        self.epsilon = epsilon
-        self.tolerance = tolerance
-        self.max_iterations = max_iterations
-        self.model = model
-        self.hidden = hidden
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.block = block
-        self.memory_limit = memory_limit
-        self.precision = precision
-        self.variant = variant
-        self.standardize = standardize
-        self.device = device
-        self.random_state = random_state
+    _two_groups = True
 
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train from scratch; ``sensitive_features`` is one column of two groups, without missing values."""
-        self.__dict__.pop("predictor_", None)
-        rows = classification_rows(self, X, y, sensitive_features)
-        ((fitted,),) = _fitted(self, rows, [self.strength], [seed_of(self.random_state)], [np.arange(len(rows))])
-        self.predictor_, self.divergence_ = check_diverged(fitted.predictor, self.learning_rate), fitted.divergence
-        return self
+    strength: float = field(default=1.0, kw_only=False)
+    criterion: str = "statistical_parity"
+    level: Literal["hidden", "output"] = "hidden"
+    epsilon: float = 0.1
+    tolerance: float = 1e-9
+    max_iterations: int = 1000
+    epochs: int = 500
+    learning_rate: float = 0.1
+    block: int | None = None
+    memory_limit: float = 4 * 2**30
+    precision: Literal["double", "single"] = "double"
+    variant: Literal["method", "reference"] = "method"
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        """As many are trained at once as ``memory_limit`` holds: all strengths of some seeds, or some of one seed.
+
+        On the CPU, those of one seed at a time.
+        """
+        seeds, rows, strengths = grid
+        solver = self._check(strengths)
+        penalised = any(strengths)
+        parts = [self._part(data.take(own), seed, penalised=penalised) for seed, own in zip(seeds, rows, strict=True)]
+        together = self._models_at_once(solver, parts) if penalised and parts else len(seeds) * len(strengths)
+        few = max(1, min(together, len(strengths)))
+        many = max(1, together // few) if device_of(self.device).type in _STACKS_SEEDS else 1
+        found: list[list[Fitted]] = []
+        for first in range(0, len(parts), many):
+            some = parts[first : first + many]
+            stacks = [_descended(self, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
+            found += [[one for stack in stacks for one in stack[at]] for at in range(len(some))]
+        return found
+
+    def _check(self, strengths: Sequence[float]) -> Sinkhorn:
+        self._network()
+        check_known("variant", self.variant, ("method", "reference"))
+        check_known("criterion", self.criterion, ("statistical_parity", "equal_opportunity"))
+        check_known("level", self.level, ("hidden", "output"))
+        check_known("precision", self.precision, _DTYPES)
+        check_known("model", self.model, ("mlp", "linear"))
+        check_number("memory_limit", self.memory_limit, low=0)
+        check_number("epochs", self.epochs, low=1)
+        for strength in strengths:
+            check_number("strength", strength, low=0)
+        if self.level == "hidden" and (self.model == "linear" or not len(self.hidden)):
+            raise DataError(
+                "level='hidden' needs a hidden layer; use model='mlp', or level='output' for a linear model"
+            )
+        return Sinkhorn(self.epsilon, self.tolerance, self.max_iterations, self.block)
+
+    def _part(self, data: TrainingData, seed: int, *, penalised: bool) -> SeedPart:
+        labels = CONDITIONED_ON[self.criterion]
+        data.check_cells(labels)
+        scaling = scaling_of(samples_of(data), None) if self.standardize else Scaling.none(data.x.shape[1])
+        among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
+        sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalised)
+        return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
+
+    def _models_at_once(self, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:
+        n, m = (max(len(part.sides[code].rows) for part in parts) for code in (0, 1))
+        needed = solver.memory(n, m, _DTYPES[self.precision].itemsize)
+        if needed > self.memory_limit:
+            raise MemoryError(
+                f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} GiB, memory_limit "
+                f"allows {self.memory_limit / 2**30:.1f}; pass block=1024 to keep so many rows in memory at once, "
+                "raise memory_limit, use precision='single', or train on fewer rows"
+            )
+        return int(self.memory_limit // needed)
 
 
-def fit_stack(
+class SeedPart(NamedTuple):
+    """What the networks of one seed learn from: measures, on the rows that differ."""
+
+    seed: int
+    scaling: Scaling
+    everyone: Points  # the features, and the label in the last column
+    sides: tuple[Points, ...]  # the features of either group that are compared; none where nothing is
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentObjective:
+    """Cross-entropy and penalty of a stack of networks; ``x`` holds everyone's points, then those of each side."""
+
+    network: Network
+    solver: Sinkhorn
+    level: str
+    x: Tensor  # (seeds, n, features)
+    y: Tensor  # (seeds, 1, of everyone)
+    weights: tuple[Tensor, ...]  # (seeds, 1, of everyone), and of each side where it is compared
+    strength: Tensor  # (strengths,)
+
+    def __call__(
+        self, parameters: dict[str, Tensor], before: Divergence | None, *, sharp: bool
+    ) -> tuple[Tensor, Divergence | None]:
+        """What each network lowers, and the divergence in it, found from where the one ``before`` was."""
+        everyone, *sides = self.weights
+        sizes = [weight.shape[-1] for weight in self.weights]
+        hidden, output = forward(self.network, parameters, self.x)
+        loss = (everyone * BINARY.loss(output[..., : sizes[0]], self.y)).sum(-1)
+        if not sides:
+            return loss, None
+        compared = hidden if self.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
+        _, u, v = compared.split(sizes, -2)
+        found = self.solver.divergence(u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp)
+        return loss + self.strength * found.value, found
+
+
+def _objective(
     estimator: SinkhornClassifier,
-    X: Table,
-    y: Table,
-    sensitive_features: Table,
-    *,
+    solver: Sinkhorn,
+    parts: Sequence[SeedPart],
     strengths: Sequence[float],
-    seeds: Sequence[int],
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[SinkhornClassifier | None]:
-    """Fitted copies for every seed and, within it, every strength; None where training diverged.
-
-    As many are trained at once as ``memory_limit`` holds: all strengths of some seeds, or some strengths of one; on the
-    CPU, of one seed at a time. They equal ``fit`` with that strength and ``random_state`` up to the tolerance. ``rows``
-    are the training rows of each seed.
-    """
-    template = clone(estimator)
-    table = classification_rows(template, X, y, sensitive_features)
-    trained = _fitted(template, table, strengths, seeds, own_rows(len(table), seeds, rows))
-    return [
-        None
-        if fitted.predictor is None
-        else fitted_copy(
-            template,
-            {"strength": strength, "random_state": seed},
-            {"predictor_": fitted.predictor, "divergence_": fitted.divergence},
-        )
-        for seed, own in zip(seeds, trained, strict=True)
-        for strength, fitted in zip(strengths, own, strict=True)
-    ]
+    network: Network,
+) -> AlignmentObjective:
+    """All seeds' and strengths' networks in one stack: the measures of the seeds are brought to one size."""
+    compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
+    (table, weight), *sides = map(stacked_points, ([part.everyone for part in parts], *compared))
+    scaling = Scaling(*map(torch.cat, zip(*(part.scaling for part in parts), strict=True)))
+    x, y = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1)), table[..., -1].unsqueeze(1)
+    weights = [part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides))]
+    arrays = (x, y, torch.tensor(strengths, dtype=torch.float64), *weights)
+    x, y, strength, *weights = (array.to(device_of(estimator.device), _DTYPES[estimator.precision]) for array in arrays)
+    return AlignmentObjective(network, solver, estimator.level, x, y, tuple(weights), strength)
 
 
-class Fitted(NamedTuple):
-    """A trained network, None where training diverged, and its last divergence."""
-
-    predictor: Predictor | None
-    divergence: float
-
-
-def _fitted(
-    estimator: SinkhornClassifier,
-    rows: Rows,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    own: Sequence[Integers],
-) -> list[list[Fitted]]:
-    solver = _checked(estimator, strengths)
-    penalised = any(strengths)
-    labels = _LABELS[estimator.criterion]
-    parts = []
-    for seed, mine in zip(seeds, own, strict=True):
-        compared = subset(rows, mine)
-        check_cells(compared, labels)
-        parts.append(part_of(compared, seed, labels, standardize=estimator.standardize, penalised=penalised))
-    together = _models_at_once(estimator, solver, parts) if penalised and parts else len(seeds) * len(strengths)
-    few = max(1, min(together, len(strengths)))
-    many = max(1, together // few) if device_of(estimator.device).type in _STACKS_SEEDS else 1
-    found = []
-    for first in range(0, len(parts), many):
-        some = parts[first : first + many]
-        stacks = [_descend(estimator, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
-        found += [[one for stack in stacks for one in stack[at]] for at in range(len(some))]
-    return found
+def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    """The last hidden layer (seeds, strengths, n, units), which is x where there is none, and the outputs."""
+    last = len(network.hidden)
+    hidden = x.unsqueeze(1)
+    if last:
+        before = Network(network.features, network.hidden[:-1], network.hidden[-1])
+        hidden = before(parameters, x).relu()
+        hidden = hidden.unsqueeze(-1) if network.hidden[-1] == 1 else hidden
+    return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(-1)
 
 
-def _checked(estimator: SinkhornClassifier, strengths: Sequence[float]) -> Sinkhorn:
-    network_of(estimator)
-    check_known("variant", estimator.variant, ("method", "reference"))
-    check_known("criterion", estimator.criterion, _LABELS)
-    check_known("level", estimator.level, ("hidden", "output"))
-    check_known("precision", estimator.precision, _DTYPES)
-    check_known("model", estimator.model, ("mlp", "linear"))
-    check_number("memory_limit", estimator.memory_limit, low=0)
-    check_number("epochs", estimator.epochs, low=1)
-    for strength in strengths:
-        check_number("strength", strength, low=0)
-    if estimator.level == "hidden" and (estimator.model == "linear" or not len(estimator.hidden)):
-        raise DataError("level='hidden' needs a hidden layer; use model='mlp', or level='output' for a linear model")
-    return Sinkhorn(estimator.epsilon, estimator.tolerance, estimator.max_iterations, estimator.block)
-
-
-def _models_at_once(estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:
-    n, m = (max(map(len, clouds)) for clouds in zip(*(part.sides for part in parts), strict=True))
-    needed = solver.memory(n, m, _DTYPES[estimator.precision].itemsize)
-    if needed > estimator.memory_limit:
-        raise MemoryError(
-            f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} GiB, memory_limit allows "
-            f"{estimator.memory_limit / 2**30:.1f}; pass block=1024 to keep so many rows in memory at once, raise "
-            "memory_limit, use precision='single', or train on fewer rows"
-        )
-    return int(estimator.memory_limit // needed)
-
-
-def _descend(
+def _descended(
     estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
 ) -> list[list[Fitted]]:
     """Gradient descent of some seeds' networks, one for each strength, all at once."""
-    device, dtype = device_of(estimator.device), _DTYPES[estimator.precision]
     network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
-    objective = objective_of(parts, strengths, network, solver, level=estimator.level).to(device, dtype)
+    objective = _objective(estimator, solver, parts, strengths, network)
     start = stacked([network.initial(part.seed) for part in parts], len(strengths))
-    parameters = {name: value.to(device, dtype).requires_grad_() for name, value in start.items()}
+    parameters = {name: value.to(objective.x).requires_grad_() for name, value in start.items()}
     rate = estimator.learning_rate
     found: Divergence | None = None
     before: Divergence | None = None
-    lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=device)
+    lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=objective.x.device)
     short = lost.clone()  # networks one of whose transport problems was not solved
     for step in range(estimator.epochs):
         loss, found = objective(parameters, before, sharp=step == estimator.epochs - 1)
@@ -236,19 +263,25 @@ def _descend(
             before = None  # the potentials may be lost, too
         rate *= estimator.learning_rate_decay
     if bool((short & ~lost).any()):
-        warn_not_converged(estimator.max_iterations)
+        warnings.warn(
+            f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, tolerance or epsilon",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
     values = torch.zeros(lost.shape)
     if found is not None:
         values = found.sharp if estimator.variant == "reference" else found.value.detach()
-    divergences = values.tolist()
     final = {name: value.detach().double().cpu() for name, value in parameters.items()}
-    return [
-        [
-            Fitted(None if gone else Predictor(network, member(final, s, k), part.scaling), divergences[s][k])
-            for k, gone in enumerate(lost[s].tolist())
-        ]
-        for s, part in enumerate(parts)
-    ]
+    fits: list[list[Fitted]] = []
+    for s, (part, gone, divergences) in enumerate(zip(parts, lost.tolist(), values.tolist(), strict=True)):
+        predictors = [Predictor(network, member(final, s, k), part.scaling) for k in range(len(strengths))]
+        fits.append(
+            [
+                None if diverged else {"predictor_": predictor, "divergence_": divergence}
+                for diverged, predictor, divergence in zip(gone, predictors, divergences, strict=True)
+            ]
+        )
+    return fits
 
 
 @torch.no_grad()

@@ -1,27 +1,30 @@
-"""Post-processing of class probabilities to equal rates in all groups (Xian et al. 2023)."""
+"""Post-processing of class probabilities to (nearly) equal rates in all groups, at least cost (Xian et al. 2023)."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from math import inf
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
+from numpy.typing import NDArray
+from scipy.optimize import linprog, nnls
+from scipy.sparse import coo_array, hstack, kron, vstack
+from scipy.sparse import eye_array as identity
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
-from metrifair.checks import check_switches
+from metrifair.checks import check_number, check_switches
 from metrifair.errors import DataError
-from metrifair.estimators import FairClassifier
-from metrifair.methods.inputs import Floats, Integers, check_number
-from metrifair.methods.parity import Assignment, assignment, binary_assignment, offsets, threshold
-from metrifair.methods.wrapping import asked, checked_groups, fitted_base, with_base_tags
+from metrifair.methods.meta_estimator import Postprocessor, asked
+from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.tables import Table
 
+_TIE = 1e-9  # probability below which a linear program's assignment counts as none
 
-class XianPostprocessor(ClassifierMixin, BaseEstimator):
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class XianPostprocessor(ClassifierMixin, Postprocessor):
     """Decisions with rates that differ by at most alpha between groups, at the least expected error.
 
     The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
@@ -29,22 +32,38 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : a classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
-    alpha : largest difference of the rates; infinity leaves the estimator's decisions as they are.
-    randomized : draw the label of a row on the margin, so that rates are met exactly where scores are tied. Each call
-        of ``predict`` draws on, whether it is given one row or all: a row may get another label the next time.
-    prefit : the estimator is fitted already; ``fit`` then needs no labels.
-    holdout : share of the rows that the estimator does not see and the post-processor is fitted on; 0: both see all.
-    random_state : seed of the default network, of the rows held out and of the labels drawn since ``fit``.
+    estimator : classifier, default=None
+        A classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
+    alpha : float, default=0.0
+        Largest difference of the rates; infinity leaves the estimator's decisions as they are.
+    randomized : bool, default=False
+        Draw the label of a row on the margin, so that rates are met exactly where scores are tied. Each call of
+        ``predict`` draws on, whether it is given one row or all: a row may get another label the next time.
+    prefit : bool, default=False
+        The estimator is fitted already; ``fit`` then needs no labels.
+    holdout : float, default=0.0
+        Share of the rows that the estimator does not see and the post-processor is fitted on; 0: both see all.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the rows held out and of the labels drawn since ``fit``.
 
     Attributes
     ----------
-    thresholds_ : two classes: the score of the later class above which each group is accepted.
-    offsets_ : more classes: what is added to twice the probabilities, by group, before the largest is taken.
-    rates_ : rate of each class by group, on the rows fitted on; cost_ : expected error there.
+    base_ : classifier
+        The fitted estimator.
+    thresholds_ : ndarray of shape (n_groups,)
+        Two classes: the score of the later class above which each group is accepted.
+    offsets_ : ndarray of shape (n_groups, n_classes)
+        More classes: what is added to twice the probabilities, by group, before the largest is taken.
+    rates_ : ndarray of shape (n_groups, n_classes)
+        Rate of each class by group, on the rows fitted on.
+    cost_ : float
+        Expected error there.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y, sex = np.arange(8.0)[:, None], [0, 0, 1, 0, 1, 1, 1, 1], list("ffffmmmm")
     >>> [XianPostprocessor(LogisticRegression(), alpha=alpha).fit(X, y, sensitive_features=sex)
@@ -52,32 +71,18 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
     [[0, 0, 0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1, 1, 1]]
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        alpha: float = 0.0,
-        randomized: bool = False,
-        prefit: bool = False,
-        holdout: float = 0.0,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.alpha = alpha
-        self.randomized = randomized
-        self.prefit = prefit
-        self.holdout = holdout
-        self.random_state = random_state
+    alpha: float = 0.0
+    randomized: bool = False
+
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
         """Fit the estimator, unless it is fitted already, and then what its probabilities need."""
         if self.alpha != inf:
             check_number("alpha", self.alpha, low=0)
         check_switches(randomized=self.randomized)
-        default = partial(FairClassifier, 0.0, random_state=self.random_state)
-        base, rows, their_features, group = fitted_base(self, default, X, y, sensitive_features)
-        scores = probabilities(asked(base.predict_proba, rows, their_features))
-        self._calibrate(scores, group)
+        base, rows, their_features, group = self._calibration(X, y, sensitive_features)
+        self._calibrate(probabilities(asked(base.predict_proba, rows, their_features)), group)
         self.base_, self.classes_ = base, base.classes_
         self.generator_ = check_random_state(self.random_state)
         return self
@@ -86,7 +91,8 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
         """Decide how groups are to be treated, from the scores of rows of known groups."""
         codes = range(len(self.groups_))
         two = scores.shape[1] == 2
-        free = _favourites(scores)
+        # One for the class each row would get without any constraint: of two, the later where it has more than half.
+        free = np.eye(scores.shape[1])[(scores[:, 1] > 0.5).astype(int) if two else scores.argmax(1)]
         self.rates_ = np.stack([free[group == code].mean(0) for code in codes])
         self.offsets_ = np.zeros(self.rates_.shape)
         self.thresholds_ = np.full(len(codes), 0.5)
@@ -94,9 +100,7 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
         self.drawn_: dict[tuple[int, ...], Floats] = {}
         if np.ptp(self.rates_, axis=0).max() <= self.alpha:
             return
-        found: Assignment = (
-            binary_assignment(scores[:, 1], group, self.alpha) if two else assignment(scores, group, self.alpha)
-        )
+        found = binary_assignment(scores[:, 1], group, self.alpha) if two else assignment(scores, group, self.alpha)
         _, self.rates_, self.cost_ = found
         for code in codes:
             own, chance = scores[group == code], found.probability[group == code]
@@ -109,41 +113,24 @@ class XianPostprocessor(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
         """The class of each row, which depends on its group; with ``randomized``, drawn anew at the margin."""
-        group = checked_groups(self, X, sensitive_features)
+        group = self._groups(X, sensitive_features)
         scores = probabilities(asked(self.base_.predict_proba, X, sensitive_features))
         if scores.shape[1] == 2:
             chosen = (scores[:, 1] > self.thresholds_[group]).astype(int)
         else:
             chosen = (2 * scores + self.offsets_[group]).argmax(1)
         if self.randomized and self.drawn_:
-            chosen = self._redrawn(chosen, scores, group)
+            for row, (code, score) in enumerate(zip(group.tolist(), scores, strict=True)):
+                chance = self.drawn_.get(_key(code, score))
+                if chance is not None:  # on the margin
+                    chosen[row] = self.generator_.choice(len(chance), p=chance)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
 
-    def score(
-        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Accuracy of the predictions, for which the groups are needed.
-
-        A search by cross-validation hands them on where metadata routing is enabled and
-        ``set_score_request(sensitive_features=True)`` has asked for them.
-        """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
     def __sklearn_tags__(self) -> Any:
-        tags = with_base_tags(super().__sklearn_tags__(), self.estimator)
+        tags = super().__sklearn_tags__()
         tags.non_deterministic = bool(self.randomized)
         return tags
-
-    def _redrawn(self, chosen: NDArray[Any], scores: Floats, group: Integers) -> NDArray[Any]:
-        """Labels with those of rows on the margin replaced by a draw."""
-        drawn = chosen.copy()
-        for row, (code, score) in enumerate(zip(group.tolist(), scores, strict=True)):
-            chance = self.drawn_.get(_key(code, score))
-            if chance is not None:
-                drawn[row] = self.generator_.choice(len(chance), p=chance)
-        return drawn
 
 
 def probabilities(found: NDArray[Any]) -> Floats:
@@ -163,8 +150,117 @@ def _key(code: int, score: Floats) -> tuple[int, ...]:
     return (code, *(score * 1e9).round().astype(int).tolist())
 
 
-def _favourites(scores: Floats) -> Floats:
-    """One for the class each row would get without any constraint: of two, the later where it has more than half."""
-    chosen = (scores[:, 1] > 0.5).astype(int) if scores.shape[1] == 2 else scores.argmax(1)
-    favourites: Floats = np.eye(scores.shape[1])[chosen]
-    return favourites
+class Assignment(NamedTuple):
+    """Who gets which class with what probability, the rates this leads to, and its expected error."""
+
+    probability: Floats  # (n, classes)
+    rates: Floats  # (groups, classes)
+    cost: float
+
+
+def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
+    """Each group's rate of acceptance: the cheapest that differ by at most alpha.
+
+    What it costs to accept a share of one group, the best first, is a convex, piecewise linear curve.
+
+    >>> score, group = np.array([0.9, 0.6, 0.3, 0.1, 0.8, 0.7, 0.55, 0.2]), np.repeat([0, 1], 4)
+    >>> binary_rates(score, group, 0.1)
+    array([0.5, 0.6])
+    """
+    members = [score[group == code] for code in range(group.max() + 1)]
+    favoured = np.array([float((own > 0.5).mean()) for own in members])  # the cheapest shares
+    if np.ptp(favoured) <= alpha:
+        return favoured
+    rates = [np.arange(len(own) + 1) / len(own) for own in members]  # share accepted when the first k rows are
+    costs = [(own.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(own)[::-1]))) / len(own) for own in members]
+    starts = np.concatenate([shifted for shares in rates for shifted in (shares, shares - alpha)])
+    starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - alpha)], [0.0, 1 - alpha]))
+    total = sum(
+        (group == code).mean() * np.interp(np.clip(favoured[code], starts, starts + alpha), rates[code], costs[code])
+        for code in range(len(members))
+    )
+    start = starts[np.argmin(total)]
+    chosen: Floats = np.clip(favoured, start, start + alpha)
+    return chosen
+
+
+def accepted(score: Floats, rate: float) -> Floats:
+    """Probability of acceptance when the best ``rate`` of the rows are: equal scores share what is left for them."""
+    _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
+    before = np.cumsum(counts) - counts
+    share = (rate * len(score) - before) / counts
+    near = np.abs(share - share.round()) < 1e-9  # a rate of k / n accepts k rows whole
+    share = np.where(near, share.round(), share)
+    found: Floats = share.clip(0, 1)[place]
+    return found
+
+
+def threshold(score: Floats, probability: Floats) -> float:
+    """Midpoint of the largest score rejected and the smallest accepted; one that is both is the threshold."""
+    inside, outside = score[probability > 0], score[probability < 1]
+    if not len(outside):
+        return -np.inf
+    return float((inside.min() + outside.max()) / 2) if len(inside) else np.inf
+
+
+def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignment:
+    """The optimal randomised decisions for two classes, in O(n log n)."""
+    rates = binary_rates(score, group, alpha)
+    probability = np.empty(len(score))
+    for code, rate in enumerate(rates):
+        own = group == code
+        probability[own] = accepted(score[own], rate)
+    both = np.stack([1 - probability, probability], axis=1)
+    return Assignment(both, np.stack([1 - rates, rates], axis=1), _cost(np.stack([1 - score, score], axis=1), both))
+
+
+def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
+    """The optimal randomised decisions for any number of classes, by a linear program over the distinct rows."""
+    (n, classes), groups = scores.shape, int(group.max()) + 1
+    atoms, place, counts = np.unique(np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True)
+    place, own, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)
+    mass = counts / np.bincount(group)[own]
+    mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
+    rates = kron(mean_by_group, identity(classes))
+    centre = kron(np.ones((groups, 1)), identity(classes))
+    free = coo_array((m, classes))
+    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+        np.append((counts[:, None] * (1 - atoms[:, 1:])).ravel() / n, np.zeros(classes)),
+        A_eq=hstack([kron(identity(m), np.ones((1, classes))), free]),
+        b_eq=np.ones(m),
+        A_ub=vstack([hstack([rates, -centre]), hstack([-rates, centre])]),
+        b_ub=np.full(2 * groups * classes, alpha / 2),
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended with: {found.message}")
+    solved = found.x[: m * classes].reshape(m, classes)
+    solved = np.where(solved > _TIE, solved, 0.0)
+    solved /= solved.sum(1, keepdims=True)
+    probability = solved[place]
+    return Assignment(probability, mean_by_group @ solved, _cost(scores, probability))
+
+
+def offsets(scores: Floats, probability: Floats) -> Floats:
+    """Offsets of the classes such that the largest 2 x score + offset is the class assigned; -inf for unused classes.
+
+    Each row asks that the class it got beat the others; among all offsets that do, those of least squared slack.
+    """
+    used = np.flatnonzero((probability > 0).any(0))
+    pairs = [(i, j) for i in used for j in used if i != j]
+    found = np.full(scores.shape[1], -np.inf)
+    found[used] = 0.0
+    if not pairs:
+        return found
+    bounds = np.array([(scores[:, j] - scores[:, i])[probability[:, i] > 0].max() for i, j in pairs])
+    differences = np.array([(used == j).astype(float) - (used == i).astype(float) for i, j in pairs])
+    beyond = np.eye(len(pairs)) - differences @ np.linalg.pinv(differences)
+    # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of them.
+    slack, _ = nnls(np.vstack([beyond, 1e-6 * np.eye(len(pairs))]), np.append(-beyond @ bounds, np.zeros(len(pairs))))
+    levels = np.linalg.lstsq(differences, bounds + slack)[0]
+    found[used] = 2 * (levels[0] - levels)
+    return found
+
+
+def _cost(scores: Floats, probability: Floats) -> float:
+    return float((probability * (1 - scores)).sum() / len(scores))

@@ -6,14 +6,16 @@ gaps between consecutive scores, every distance here is a sum or a maximum over 
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, closes_tie, running_sums
-from metrifair.metrics.scores import Pair, Values, paired, result
+from metrifair.metrics.scores import Bound, Floats, Pair, Utility, Values, paired, result
 
 
 class Merged(NamedTuple):
@@ -82,7 +84,8 @@ def atoms_variation(both: Merged) -> Tensor:
     place = torch.arange(1, difference.shape[-1] + 1, device=difference.device)
     # Where the previous distinct score closed: 0 stands for "before all scores".
     previous = torch.nn.functional.pad((place * closes).cummax(-1).values, (1, 0))[..., :-1]
-    before = torch.nn.functional.pad(difference, (1, 0)).gather(-1, previous)
+    # One row of points may serve many rows of differences.
+    before = torch.nn.functional.pad(difference, (1, 0)).gather(-1, previous.expand(difference.shape))
     return ((difference - before).abs() * closes).sum(-1) / 2
 
 
@@ -141,6 +144,62 @@ def total_variation_between(pair: Pair, bins: int | None = None) -> Tensor:
     jumps = torch.nn.functional.pad(at_edges, (1, 1)).diff(dim=-1).sign()  # one per bin
     signs = (jumps[..., :-1] - jumps[..., 1:]) / 2
     return smoothed(binned_variation(both, bins), pair, both.points.detach().gather(-1, place), signs)
+
+
+def step_utility(both: Merged) -> Utility:
+    """1 up to the score at which the distribution functions differ most, 0 above it."""
+    points, difference = _distinct(both)
+    threshold = points[np.abs(difference).argmax()]
+    return lambda score: (score <= threshold).astype(np.float64)
+
+
+def atoms_utility(both: Merged) -> Utility:
+    """1/2 at scores that the left sample has more of, -1/2 at those of the right one, 0 at all others."""
+    points, difference = _distinct(both)
+    heights = np.sign(np.diff(difference, prepend=0.0)) / 2
+
+    def utility(score: Floats) -> Floats:
+        place = np.minimum(np.searchsorted(points, score), len(points) - 1)
+        return np.where(points[place] == score, heights[place], 0.0)
+
+    return utility
+
+
+def slope_utility(both: Merged, p: float = 2.0, scale: float = 1.0) -> Utility:
+    """Linear between scores, its slope of norm ``scale`` in L^q, 1/p + 1/q = 1.
+
+    It falls where F0 > F1: then the left sample, which lies lower, expects more of it.
+    """
+    points, difference = _distinct(both)
+    if len(points) == 1:
+        return np.zeros_like
+    norm, slopes = float(lp(both, p)), np.zeros(len(points) - 1)
+    if norm > 0:
+        slopes = -scale * np.sign(difference[:-1]) * (np.abs(difference[:-1]) / norm) ** (p - 1)
+    heights = np.append(0.0, np.cumsum(slopes * np.diff(points)))
+    return lambda score: np.interp(score, points, heights)
+
+
+def _distinct(both: Merged) -> tuple[Floats, Floats]:
+    """The distinct scores and F0 - F1 at each."""
+    last = closes_tie(both.points).numpy()
+    return both.points.numpy()[last], both.difference.numpy()[last]
+
+
+def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:
+    """How ``factor`` times the L^p norm of F0 - F1, to the ``power``, is bounded above.
+
+    The norm exceeds the one found by at most that of the constant radius on the interval that holds all scores; of the
+    largest difference (p = infinity) that is the radius itself, whatever the interval.
+    """
+
+    def bound(value: float, radius: float, width: float | None) -> float | None:
+        if width is None and p < inf:
+            return None
+        most = factor if width is None or p == inf else factor * float(width) ** (power / p)
+        return min(most, float((max(0.0, value) ** (1 / power) + radius * most ** (1 / power)) ** power))
+
+    return bound
 
 
 def kolmogorov_distance(

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
+from metrifair.metrics.cdf import Merged
 from metrifair.metrics.counting import energy_coefficients
 from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, running_sums, weight_below_twice
-from metrifair.metrics.scores import Pair, Values, paired, result
+from metrifair.metrics.scores import Floats, Pair, Utility, Values, paired, result
 
 _BLOCK = 2**22  # pairs held in memory at once
 
@@ -199,6 +200,42 @@ def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vec
 def _with_gradient(value: Tensor, gradient: Tensor, z: Tensor, *, vector: bool = False) -> Tensor:
     """``value``, known as a constant, with ``gradient`` as its derivative by ``z``."""
     return value + (gradient * (z - z.detach())).sum((-2, -1) if vector else -1)
+
+
+def mean_kernel(points: Tensor, signed: Tensor) -> Tensor:
+    """Sum of s_i s_j K(z_i, z_j) over points (k,) with masses (..., k), in blocks; K is the default of mmd_squared."""
+    kernel = kernel_function("gaussian", 1.0, points)
+    width = max(1, _BLOCK // len(points))
+    blocks = (slice(start, start + width) for start in range(0, len(points), width))
+    parts = [((signed @ kernel(points.unsqueeze(-1), points[own])) * signed[..., own]).sum(-1) for own in blocks]
+    return torch.stack(parts).sum(0)
+
+
+def kernel_spread(points: Floats, shares: Floats) -> float:
+    """1 less the mean kernel of two independent scores of one sample, of which ``shares`` lie at ``points``."""
+    return 1.0 - float(mean_kernel(torch.from_numpy(points), torch.from_numpy(shares)))
+
+
+def energy_spread(points: Floats, shares: Floats) -> float:
+    """Mean distance between two independent scores of one sample."""
+    below = np.cumsum(shares)[:-1]
+    return float(2 * (below * (1 - below) * np.diff(points)).sum())
+
+
+def kernel_utility(
+    both: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
+) -> Utility:
+    """Difference of the mean kernels of two samples, over its norm."""
+    function = kernel_function(kernel, bandwidth, both.points)
+    signed = both.difference.diff(prepend=both.difference.new_zeros(1))
+    rows = max(1, _BLOCK // len(both.points))
+
+    def difference(score: Floats) -> Floats:
+        blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
+        return np.concatenate([(function(block.unsqueeze(-1), both.points) @ signed).numpy() for block in blocks])
+
+    norm = np.sqrt(max(float(difference(both.points.numpy()) @ signed.numpy()), 0.0))
+    return lambda score: difference(score) / norm if norm > 0 else np.zeros_like(score)
 
 
 def energy_distance(

@@ -1,68 +1,230 @@
-"""The metrics by name, with the facts that training, auditing and the tests need of each."""
+"""The metrics by name, each with all its facts in one row: adding a metric is one function and one row here.
+
+Training, audits, files of any size, certificates, reports and tests look nothing up by a metric's name but its row.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from math import inf, nan, sqrt
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from metrifair.checks import check_known
 from metrifair.metrics import cdf
-from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
-from metrifair.metrics.scores import Metric, Pair, Values, paired, result
+from metrifair.metrics.quadratic import (
+    energy_between,
+    energy_spread,
+    kernel_spread,
+    kernel_utility,
+    mean_kernel,
+    mmd_between,
+    vector_energy_between,
+)
+from metrifair.metrics.scores import Bound, Floats, Metric, Pair, Utility, Values, paired, result
 from metrifair.metrics.sliced import random_directions, sliced_energy_between
 
 TRAINING_BINS = 10
+USUAL = ("kolmogorov", "wasserstein", "energy")
+"""The metrics that are measured where none is named."""
+
+Convex: TypeAlias = Callable[[Floats], Floats]
+"""An even, convex function of the difference of two distribution functions."""
+
+
+@dataclass(frozen=True)
+class Integral:
+    """A distance that is (factor x integral of convex(F0 - F1)) ** power, 0 < power <= 1."""
+
+    convex: Convex
+    factor: float = 1.0
+    power: float = 1.0
 
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """One metric: how to compute it, and what holds of it."""
+    """One metric: how to compute it, what holds of it, and what is said of it.
 
-    plug_in: Metric  # of the two empirical distributions
-    unbiased: Metric | None = None  # whose mean over samples is the distance of the populations
-    of_vectors: Metric | None = None  # plug-in for scores in R^d
-    of_merged: Callable[[cdf.Merged], Tensor] | None = None  # from a sort shared with others
-    trained: Metric | None = None  # what training uses where the plug-in has no useful gradient
-    squared: bool = False  # the square of an integral probability metric, not one itself
-    degree: float = 0.0  # distance of (a u, a v) = a^degree x distance of (u, v); nan: no such law
-    most: float = float("inf")
+    What a row leaves out has one consequence each, stated beside the field.
+    """
+
+    # Of the two empirical distributions; differentiable.
+    plug_in: Metric
+    # What it is called at the beginning of a sentence.
+    title: str
+    # What it is, for the glossary of a report. "": it is left out there.
+    about: str = ""
+
+    # --- computed from other things than a pair of samples of numbers
+    # From a sort that is shared with other metrics. None: it sorts for itself.
+    of_merged: Callable[[cdf.Merged], Tensor] | None = None
+    # From distinct scores (k,), and the left sample's shares at them less the right one's (..., k), which need be no
+    # such difference. None, and no of_merged either: no bootstrap interval.
+    of_shares: Callable[[Tensor, Tensor], Tensor] | None = None
+    # (pair, unbiased=...) of scores in R^d. None: one coordinate at a time.
+    of_vectors: Callable[..., Tensor] | None = None
+    # (pair, directions, unbiased=...): projections, drawn anew at each step, are trained on. None: the vectors are.
+    of_slices: Callable[..., Tensor] | None = None
+
+    # --- training
+    # Whether the gradient is that of the value itself, or of a smoothed version and a poor guide.
+    gradient: Literal["exact", "smoothed"] = "exact"
+    # What is trained on in place of the plug-in. None: the plug-in.
+    trained: Metric | None = None
+    # The estimate whose mean over samples is the distance of the populations. None: training is on the plug-in, biased.
+    unbiased: Metric | None = None
+
+    # --- what holds of it
+    # The square of an integral probability metric, not one itself.
+    squared: bool = False
+    # Distance of (a u, a v) = a^degree x distance of (u, v). nan: no such law.
+    degree: float = 0.0
+    most: float = inf
+    # A maximum over scores, or sets of them: resamples show too little of its bias.
+    is_maximum: bool = False
+    # Whether scores that are close may be taken together. False: where they have to be, no interval and no p-value.
+    survives_bins: bool = True
+    # Of one sample, from its distinct scores (k,) and its shares at them: the unbiased value is the plug-in less
+    # spread / (n - 1) of either sample. None: an audit shows no unbiased value.
+    spread: Callable[[Floats, Floats], float] | None = None
+    # What counts in bins prove bounds of: an integral, the largest gap, or the sum of the differences at distinct
+    # scores. None: an audit of a file too large to hold refuses the metric.
+    bracket: Integral | Literal["largest gap", "atoms"] | None = None
+    # None: held-out samples certify nothing.
+    certificate: Bound | None = None
+
+    # --- how it is shown and told
+    # The best utility, from cdf.Merged and the options below. None: no curve, and no bootstrap interval.
+    witness: Callable[..., Utility] | None = None
+    # Those parameters of metrifair.witness that are its own.
+    witness_options: tuple[str, ...] = ()
+    # A share of people, told in percentage points.
+    is_share: bool = False
+    # Whether the groups' mean scores are told with it.
+    compares_means: bool = False
+    # What a value says: {first} and {second} are the groups, {value}, {half}, {root} and {points} (percentage points)
+    # the number, {score} where the gap is largest. "": nothing is said.
+    meaning: str = ""
 
 
 def _of_merged(function: Callable[[cdf.Merged], Tensor]) -> Metric:
     return lambda pair: function(cdf.merged(pair))
 
 
+_APART = (
+    "Take two people at random: if one is of {{first}} and one of {{second}}, their scores lie {{{0}}} further apart, "
+    "on average, than if both are of one group (the mean over the two groups)."
+)
+
 METRICS: dict[str, MetricFacts] = {
     "energy": MetricFacts(
         energy_between,
-        unbiased=partial(energy_between, unbiased=True),
-        of_vectors=vector_energy_between,
+        "Energy distance",
+        "Twice the squared difference between the shares below a score, added up over all scores; in units of the "
+        "score. It sees differences everywhere, not only where they are largest.",
         of_merged=lambda both: 2 * cdf.cramer(both),
+        of_vectors=vector_energy_between,
+        of_slices=sliced_energy_between,
+        unbiased=partial(energy_between, unbiased=True),
         squared=True,
         degree=1.0,
+        spread=energy_spread,
+        bracket=Integral(np.square, factor=2.0),
+        certificate=cdf.norm_bound(2, factor=2.0, power=2),
+        witness=partial(cdf.slope_utility, scale=sqrt(2.0)),
+        meaning=_APART.format("half"),
     ),
-    "kolmogorov": MetricFacts(cdf.kolmogorov_between, of_merged=cdf.kolmogorov, most=1.0),
-    "wasserstein": MetricFacts(_of_merged(cdf.wasserstein), of_merged=cdf.wasserstein, degree=1.0),
-    "cramer": MetricFacts(_of_merged(cdf.cramer), of_merged=cdf.cramer, squared=True, degree=1.0),
-    "lp": MetricFacts(_of_merged(cdf.lp), of_merged=cdf.lp, degree=0.5),
+    "kolmogorov": MetricFacts(
+        cdf.kolmogorov_between,
+        "Kolmogorov distance",
+        "The largest difference between the two groups' shares below any one score. "
+        "0 means equal distributions, 1 that the groups do not overlap at all.",
+        of_merged=cdf.kolmogorov,
+        gradient="smoothed",
+        most=1.0,
+        is_maximum=True,
+        bracket="largest gap",
+        certificate=cdf.norm_bound(inf),
+        witness=cdf.step_utility,
+        is_share=True,
+        meaning="However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
+        "{points}; at {score} they do.",
+    ),
+    "wasserstein": MetricFacts(
+        _of_merged(cdf.wasserstein),
+        "Wasserstein distance",
+        "How far the scores of one group would have to move, on average, to be distributed like the other's; "
+        "in units of the score.",
+        of_merged=cdf.wasserstein,
+        degree=1.0,
+        bracket=Integral(np.abs),
+        certificate=cdf.norm_bound(1),
+        witness=partial(cdf.slope_utility, p=1.0),
+        compares_means=True,
+        meaning="To give {first} and {second} the same distribution, scores would have to move by {value} on average.",
+    ),
+    "cramer": MetricFacts(
+        _of_merged(cdf.cramer),
+        "Cramér distance",
+        "The squared difference between the shares below a score, added up over all scores: half the energy distance.",
+        of_merged=cdf.cramer,
+        squared=True,
+        degree=1.0,
+        bracket=Integral(np.square),
+        certificate=cdf.norm_bound(2, power=2),
+        witness=cdf.slope_utility,
+        meaning=_APART.format("value"),
+    ),
+    "lp": MetricFacts(
+        _of_merged(cdf.lp),
+        "L^p distance",
+        "The difference between the shares below a score, as a norm over all scores.",
+        of_merged=cdf.lp,
+        degree=0.5,
+        bracket=Integral(np.square, power=0.5),
+        certificate=cdf.norm_bound(2),
+        witness=cdf.slope_utility,
+        witness_options=("p",),
+        meaning="The gap between the shares of {first} and {second} below a score, over all scores: the root of its "
+        "summed square is {value}.",
+    ),
     "mmd": MetricFacts(
         mmd_between,
-        unbiased=partial(mmd_between, unbiased=True),
+        "Kernel distance (MMD)",
+        "How different the two groups' averages of a smooth, bell-shaped utility are, squared.",
+        of_shares=mean_kernel,
         of_vectors=partial(mmd_between, vector=True),
+        unbiased=partial(mmd_between, unbiased=True),
         squared=True,
-        degree=float("nan"),
+        degree=nan,
         most=2.0,
+        spread=kernel_spread,
+        witness=kernel_utility,
+        witness_options=("kernel", "bandwidth"),
+        meaning="The mean of some smooth utility of the score differs by {root} between {first} and {second}, of no "
+        "smooth utility of norm 1 by more.",
     ),
     "total_variation": MetricFacts(
         cdf.total_variation_between,
+        "Total variation distance",
+        "The share of one group whose scores have no counterpart in the other group. Where scores hardly repeat it "
+        "is near 1 for any two samples.",
         of_merged=cdf.atoms_variation,
+        gradient="smoothed",
         trained=partial(cdf.total_variation_between, bins=TRAINING_BINS),
         most=1.0,
+        is_maximum=True,
+        survives_bins=False,
+        bracket="atoms",
+        witness=cdf.atoms_utility,
+        is_share=True,
+        meaning="However a set of scores is chosen, the shares of {first} and {second} in it differ by at most "
+        "{points}.",
     ),
 }
 
@@ -74,6 +236,11 @@ def facts(name: str) -> MetricFacts:
     """The row of the table, or an error that lists the names."""
     check_known("metric", name, METRICS, otherwise="a function")
     return METRICS[name]
+
+
+def is_largest_gap(name: str) -> bool:
+    """True for the metric that is the largest gap: seen at one score, bounded by the radius alone, the headline."""
+    return name in METRICS and METRICS[name].bracket == "largest gap"
 
 
 def measured(metric: MetricLike, *, vector: bool = False) -> Metric:
@@ -97,16 +264,18 @@ def trained_on_vectors(metric: MetricLike, *, unbiased: bool, slices: int, gener
 
     Energy is sliced, with directions drawn anew at each call; MMD goes by pairs.
     """
-    if metric == "energy":
+    row = None if callable(metric) else facts(metric)
+    if row is None or row.of_vectors is None:
+        return None
+    if row.of_slices is None:
+        return partial(row.of_vectors, unbiased=unbiased)
+    on_slices = row.of_slices
 
-        def sliced(pair: Pair) -> Tensor:
-            directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
-            return sliced_energy_between(pair, directions, unbiased=unbiased)
+    def sliced(pair: Pair) -> Tensor:
+        directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+        return on_slices(pair, directions, unbiased=unbiased)
 
-        return sliced
-    if metric == "mmd":
-        return partial(mmd_between, unbiased=unbiased, vector=True)
-    return None
+    return sliced
 
 
 def acts_on_vectors(metric: MetricLike) -> bool:
@@ -128,7 +297,7 @@ def _calling(function: Callable[..., Tensor]) -> Metric:
 def distances(
     u: Values,
     v: Values,
-    metrics: Sequence[str] = ("kolmogorov", "wasserstein", "energy"),
+    metrics: Sequence[str] = USUAL,
     *,
     u_weights: Values | None = None,
     v_weights: Values | None = None,

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
+from metrifair.problem.tables import array_of
 
 Values: TypeAlias = "Tensor | ArrayLike"
 """Scores as a caller may hold them: a tensor, an array, a list, a column of any data frame."""
@@ -41,6 +41,15 @@ class Pair:
 
 Metric: TypeAlias = Callable[[Pair], Tensor]
 """How far apart two samples of scores are: a tensor of the leading (model) axes."""
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Utility: TypeAlias = Callable[[Floats], Floats]
+"""What a score is worth: a function of an array of scores."""
+
+Bound: TypeAlias = "Callable[[float, float, float | None], float | None]"
+"""An upper bound of a distance, from its value, from the radius within which both distribution functions together are
+known, and from the length of the interval that holds all scores, None where that is not known; None: no bound."""
 
 
 def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
@@ -75,25 +84,6 @@ def joined(u: Tensor, v: Tensor, *, axis: int = -1) -> Tensor:
 def result(value: Tensor, *inputs: Values | None) -> Any:
     """The value as the caller expects it: a tensor where tensors came in, else a float."""
     return value if any(isinstance(given, Tensor) for given in inputs) else value.item()
-
-
-def array_of(name: str, values: Values) -> np.ndarray[Any, np.dtype[Any]]:
-    """A NumPy array of what the caller holds: a list, an array, or a column of any data frame."""
-    column = nw.from_native(values, series_only=True, pass_through=True)
-    try:
-        array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)
-    except ValueError:
-        raise DataError(f"{name} must hold numbers, or rows of one length, got {values!r}") from None
-    if array.dtype.kind not in "biuf":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise DataError(f"{name} must hold numbers, got {array.dtype} values such as {_first(array)}") from None
-    return array
-
-
-def _first(array: np.ndarray[Any, np.dtype[Any]]) -> str:
-    return repr(array.flat[0]) if array.size else "nothing"
 
 
 def _scores(name: str, values: Values, vector: bool) -> Tensor:

@@ -35,11 +35,12 @@ class Strata(NamedTuple):
 
     member: Booleans  # (strata, sets)
     names: tuple[str, ...]
+    values: tuple[object, ...] | None = None  # what a sample of each stratum shows; None: its membership of the sets
 
 
-def separate_strata(names: Sequence[str]) -> Strata:
+def separate_strata(names: Sequence[str], values: Sequence[object] | None = None) -> Strata:
     """Strata that are themselves the sets."""
-    return Strata(np.eye(len(names), dtype=np.bool_), tuple(names))
+    return Strata(np.eye(len(names), dtype=np.bool_), tuple(names), None if values is None else tuple(values))
 
 
 def overlapping_strata(names: Sequence[str]) -> Strata:
@@ -72,6 +73,8 @@ def _sets(criterion: Criterion, classes: Sequence[object], positive: int) -> Str
         every = separate_strata([f"y = {label}" for label in classes])
     if criterion.labels == "every":
         return every
+    if criterion.bins is not None:
+        positive = len(criterion.bins)  # the highest values
     chosen = np.arange(len(every.names)) == positive
     if criterion.labels == "positive":
         return Strata(chosen[:, None], (every.names[positive],))

@@ -1,118 +1,354 @@
-"""From a table, labels and groups to what training takes."""
+"""The one way in: labels, groups, strata and weights, as users hand them over, become one checked record.
+
+Every entry point asks here which label is positive, how values match, what is missing, and which rows count; what
+columns of predictions stand for is decided next door, in predictions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from math import isfinite
+from numbers import Real
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from metrifair.errors import DataError
-from metrifair.problem.cells import Attribute, Cells, Strata, compiled
+from metrifair.checks import check_switches, is_number
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.cells import Attribute, Cells, Contrast, Integers, Strata, compiled
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.samples import Comparison, Samples
-from metrifair.problem.tables import Table, columns, group_codes, same_length, stratum_codes
-from metrifair.problem.tasks import Task
+from metrifair.problem.samples import Comparison, Sides, sides_of
+from metrifair.problem.tables import (
+    Column,
+    Table,
+    array_of,
+    codes,
+    columns,
+    group_codes,
+    is_missing,
+    levels,
+    one_column,
+    same_rows,
+    stratum_codes,
+)
 
+Floats: TypeAlias = NDArray[np.float64]
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
+TargetKind: TypeAlias = Literal["labels", "numbers", "either"]
+
+MOST_CLASSES = 20  # integers with more values than this are measurements, not classes
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Checked arrays, and what the targets mean."""
+class Given:
+    """What a user handed over, as it came.
 
-    x: NDArray[np.float64]
-    labels: NDArray[Any]  # codes of classes, or regression targets as the user gave them
-    targets: NDArray[Any]  # what the loss is computed with
-    weight: NDArray[np.float64]
-    task: Task
+    ``rows`` are further tables whose rows belong to these (features, predictions), by the names of their arguments;
+    ``label`` and ``prefix`` are for messages: what the outcome's argument is called, and what begins the others' names.
+    """
+
+    y: Table | None = None
     sensitive_features: Table | None = None
     control_features: Table | None = None
-    classes: tuple[object, ...] = ()
-    positive: int = 1
+    sample_weight: Table | None = None
+    rows: Mapping[str, Table | None] = field(default_factory=dict)
+    label: str = "y"
+    prefix: str = ""
 
-    @property
-    def outputs(self) -> int:
-        """Numbers a model returns for each sample."""
-        return len(self.classes) if self.task.vector else 1
-
-    def counted(self) -> Problem:
-        """The rows that have weight; the others are as if they had never been there, and so are their groups."""
-        kept = self.weight > 0
-        if kept.all():
-            return self
-        if not kept.any():
-            raise DataError("sample_weight is zero for every sample; at least one must count")
-        changed: dict[str, Any] = {name: getattr(self, name)[kept] for name in ("x", "labels", "targets", "weight")}
-        for name in ("sensitive_features", "control_features"):
-            table = getattr(self, name)
-            if table is not None:
-                parts = columns(name, table)
-                same_length(X=self.x, **{name: next(iter(parts.values()))})
-                changed[name] = {key: column[kept] for key, column in parts.items()}
-        return replace(self, **changed)
+    def length(self) -> int:
+        """How many rows there are; a DataError unless all tables have as many, and the same row labels."""
+        weight = None if is_number(self.sample_weight) else self.sample_weight
+        named = {
+            **self.rows,
+            self.label: self.rows.get(self.label, self.y),
+            f"{self.prefix}sensitive_features": self.sensitive_features,
+            f"{self.prefix}control_features": self.control_features,
+            f"{self.prefix}sample_weight": weight,
+        }
+        return same_rows(**named)
 
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
-    """What groups and strata stand for: fixed at the first fit and kept for all later samples."""
+    """What values stand for: fixed by the first rows and kept for all later ones."""
 
     criterion: Criterion
+    classes: tuple[object, ...] = ()  # of the outcome, ascending; none where it is a number
+    positive: int = -1  # the class that is the good outcome, by its place
     attributes: tuple[Attribute, ...] = ()
     intersectional: bool = False
     strata: Strata | None = None
-    cells: Cells | None = None  # None: nothing is compared
+    contrast: Contrast = "pairs"
+
+    @cached_property
+    def cells(self) -> Cells | None:
+        """Who is in which cell; None where nothing is compared."""
+        if not self.attributes:
+            return None
+        return compiled(
+            self.criterion,
+            self.attributes,
+            classes=self.classes,
+            positive=self.positive,
+            strata=self.strata,
+            contrast=self.contrast,
+        )
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """What is compared."""
         return self.cells.comparisons if self.cells else ()
 
-    def samples(self, problem: Problem) -> Samples:
-        """Samples with their cells."""
-        arrays = problem.x, problem.targets, self._cell(problem), problem.weight
-        return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
-    def _cell(self, problem: Problem) -> NDArray[np.int64]:
-        if self.cells is None:
-            return np.zeros(len(problem.x), dtype=np.int64)
-        if problem.sensitive_features is None:
-            raise DataError("sensitive_features is missing, although the first fit had it; pass one value per sample")
-        groups = group_codes(problem.sensitive_features, intersectional=self.intersectional, attributes=self.attributes)
-        strata = None
-        if self.strata is not None:
-            strata = stratum_codes(problem.control_features, self.strata)[0]
-        same_length(X=problem.x, sensitive_features=groups.codes, control_features=strata)
-        return self.cells.of(groups.codes, labels=problem.labels, strata=strata)
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Checked rows, and what their values stand for. Rows without weight are gone, as if they had never been there."""
 
+    scheme: Scheme
+    labels: NDArray[Any] | None  # (n,): codes of the classes, or numbers; None: no outcome was given
+    groups: Integers  # (n, attributes): codes, -1 where the group is not known
+    strata: Integers | None = None  # (n,): -1 where a row belongs to none
+    weight: Floats | None = None  # None: every row counts once
+    kept: NDArray[np.bool_] | None = None  # which of the rows that were handed over are here; None: all
 
-def scheme_for(settings: Any, problem: Problem, *, penalised: bool, groups: Declared | None = None) -> Scheme:
-    """The scheme of a first fit; ``groups`` declares groups that its samples may not all show."""
-    criterion = criterion_named(settings.criterion)
-    if not penalised and problem.sensitive_features is None:
-        return Scheme(criterion)
-    if problem.sensitive_features is None:
-        raise DataError(
-            f"strength={settings.strength} asks for fairness between groups; pass sensitive_features, one value per "
-            "sample, or set strength=0"
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """What is compared."""
+        return self.scheme.comparisons
+
+    @property
+    def is_positive(self) -> NDArray[np.bool_] | None:
+        """True where the outcome is the positive class; None where there are no classes."""
+        if self.labels is None or not self.scheme.classes:
+            return None
+        found: NDArray[np.bool_] = self.labels == self.scheme.positive
+        return found
+
+    @property
+    def values(self) -> NDArray[Any] | None:
+        """The outcomes as the user knows them: labels themselves, not their codes."""
+        if self.labels is None or not self.scheme.classes:
+            return self.labels
+        found: NDArray[Any] = np.asarray(self.scheme.classes)[self.labels]
+        return found
+
+    @cached_property
+    def cell(self) -> Integers:
+        """The cell of each row; 0 where nothing is compared."""
+        if self.scheme.cells is None:
+            return np.zeros(len(self), dtype=np.int64)
+        cut = self.scheme.criterion.bins is not None or self.scheme.criterion.sets is not None
+        return self.scheme.cells.of(self.groups, labels=self.values if cut else self.labels, strata=self.strata)
+
+    def take(self, rows: NDArray[Any]) -> Problem:
+        """These of the rows, by number or by a mask."""
+        labels, strata, weight = (
+            None if part is None else part[rows] for part in (self.labels, self.strata, self.weight)
         )
-    attributes = group_codes(problem.sensitive_features, intersectional=settings.intersectional).attributes
-    if groups is not None:
-        attributes = _declared(groups, attributes)
-    strata = None if problem.control_features is None else stratum_codes(problem.control_features)[1]
-    cells = compiled(
-        criterion,
+        return Problem(self.scheme, labels, self.groups[rows], strata, weight)
+
+    def of_kept(self, table: NDArray[Any]) -> NDArray[Any]:
+        """The rows of a table that goes with what was handed over, without those that were left out here."""
+        return table if self.kept is None else table[self.kept]
+
+    def sides(self) -> tuple[Sides, ...]:
+        """The rows of every comparison; a side without any is an error."""
+        weight = None if self.weight is None else torch.as_tensor(self.weight)
+        found = sides_of(self.comparisons, torch.as_tensor(self.cell), weight)
+        for comparison, side in zip(self.comparisons, found, strict=True):
+            for group, count in zip(comparison.groups, side.counts, strict=True):
+                if count == 0:
+                    raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
+        return found
+
+    def targets(self) -> Tensor:
+        """Outcomes as losses and scores take them: 1 at the positive of two classes, codes of more, or numbers."""
+        if self.labels is None:
+            return torch.zeros(len(self), dtype=torch.float64)
+        positive = self.is_positive
+        two = positive is not None and len(self.scheme.classes) <= 2
+        return torch.as_tensor(np.asarray(positive, dtype=np.float64) if two else self.labels)
+
+
+def problem_of(
+    given: Given,
+    *,
+    criterion: str | Criterion = "statistical_parity",
+    contrast: Contrast = "pairs",
+    intersectional: bool = False,
+    pos_label: object = None,
+    target: TargetKind = "either",
+    classes: Sequence[object] | None = None,
+    groups: Declared | None = None,
+    compared: bool = True,
+) -> Problem:
+    """The record of the first rows.
+
+    ``target`` says what the outcome holds: labels, numbers, or whichever it looks like. ``classes`` and ``groups``
+    declare labels and groups that these rows may not all show. Unless groups must be ``compared``, they may be missing.
+
+    >>> given = Given(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
+    >>> problem = problem_of(given, criterion="equal_opportunity")
+    >>> problem.scheme.classes, problem.is_positive, problem.groups.ravel()
+    (('no', 'yes'), array([False,  True,  True]), array([ 0,  1, -1]))
+    """
+    check_switches(intersectional=intersectional)
+    kind = criterion_named(criterion)
+    if given.sensitive_features is None and compared:
+        raise DataError(f"{given.prefix}sensitive_features is missing; pass the group of each sample")
+    if given.y is None and given.sensitive_features is not None and kind.needs_labels:
+        raise DataError(f"{kind.name} looks at the true labels; pass {given.label}, got None")
+    rows = _Rows(given)
+    labels, known = None, tuple(classes or ())
+    if given.y is not None:
+        labels, known = _target(given.label, rows.column(given.label, given.y), target, known)
+    attributes: tuple[Attribute, ...] = ()
+    crossing = rows.columns("sensitive_features", given.sensitive_features)
+    if crossing is not None:
+        attributes = group_codes(crossing, intersectional=intersectional).attributes
+        if groups is not None:
+            attributes = _declared(groups, attributes)
+    controls = rows.columns("control_features", given.control_features)
+    scheme = Scheme(
+        kind,
+        known,
+        positive_of(known, pos_label),
         attributes,
-        classes=problem.classes,
-        positive=problem.positive,
-        strata=strata,
-        contrast=settings.contrast,
+        intersectional,
+        None if controls is None else stratum_codes(controls)[1],
+        contrast,
     )
-    return Scheme(criterion, attributes, settings.intersectional, strata, cells)
+    _ = scheme.cells  # what cannot be compared is said before anything else is done
+    return rows.problem(scheme, labels, crossing, controls)
+
+
+def later_problem(given: Given, scheme: Scheme) -> Problem:
+    """The record of later rows, whose values stand for what those of the first ones did."""
+    rows = _Rows(given)
+    labels = None
+    if given.y is not None:
+        kind: TargetKind = "labels" if scheme.classes else "numbers"
+        labels, _ = _target(given.label, rows.column(given.label, given.y), kind, scheme.classes)
+    wanted = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
+    for name, needed in wanted.items():
+        if needed and getattr(given, name) is None:
+            raise DataError(f"{given.prefix}{name} is missing, although the first rows had it; pass one value per row")
+    crossing = rows.columns("sensitive_features", given.sensitive_features) if scheme.attributes else None
+    controls = None if scheme.strata is None else rows.columns("control_features", given.control_features)
+    return rows.problem(scheme, labels, crossing, controls)
+
+
+class _Rows:
+    """The rows that count of what was handed over."""
+
+    def __init__(self, given: Given) -> None:
+        self.length = given.length()
+        self.weight = weights_of(f"{given.prefix}sample_weight", given.sample_weight, self.length)
+        self.kept: NDArray[np.bool_] | None = None
+        if self.weight is not None and not self.weight.all():
+            self.kept = self.weight > 0
+            self.weight = self.weight[self.kept]
+
+    def column(self, name: str, table: Table) -> Column:
+        column = one_column(name, table)
+        return column if self.kept is None else column[self.kept]
+
+    def columns(self, name: str, table: Table | None) -> dict[str, Column] | None:
+        if table is None:
+            return None
+        found = columns(name, table)
+        return found if self.kept is None else {key: column[self.kept] for key, column in found.items()}
+
+    def problem(
+        self, scheme: Scheme, labels: NDArray[Any] | None, crossing: Table | None, controls: Table | None
+    ) -> Problem:
+        count = self.length if self.kept is None else int(self.kept.sum())
+        groups = np.zeros((count, 0), dtype=np.int64)
+        if crossing is not None:
+            groups = group_codes(crossing, intersectional=scheme.intersectional, attributes=scheme.attributes).codes
+        strata = None if controls is None else stratum_codes(controls, scheme.strata)[0]
+        return Problem(scheme, labels, groups, strata, self.weight, self.kept)
+
+
+def positive_of(classes: Sequence[object], pos_label: object) -> int:
+    """The place of the positive class: the last one unless told.
+
+    >>> positive_of(("no", "yes"), None), positive_of((0, 1), False)
+    (1, 0)
+    """
+    if pos_label is None:
+        return len(classes) - 1
+    if not classes:
+        raise DataError(f"pos_label names a class, and there are none here, got {pos_label!r}; leave it out")
+    if pos_label not in classes:
+        raise DataError(f"pos_label must be one of the classes {list(classes)}, got {pos_label!r}")
+    return list(classes).index(pos_label)
+
+
+def weights_of(name: str, sample_weight: Table | None, count: int) -> Floats | None:
+    """Weights (n,), finite, not negative and not all zero; a number is the weight of every row."""
+    if sample_weight is None:
+        return None
+    if is_number(sample_weight):
+        weight = np.full(count, float(sample_weight))
+    else:
+        weight = np.array(array_of(name, one_column(name, sample_weight)), dtype=np.float64)
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        raise DataError(f"{name} must be finite and not negative")
+    if count and not weight.any():
+        raise DataError(f"{name} is zero for every sample; at least one must count")
+    return weight
+
+
+def _target(
+    name: str, column: Column, kind: TargetKind, known: tuple[object, ...]
+) -> tuple[NDArray[Any], tuple[object, ...]]:
+    """Codes and classes of labels; or numbers, and no classes."""
+    missing = int(is_missing(column).sum())
+    if missing:
+        raise DataError(f"{name} misses {missing} of {len(column)} values; leave those samples out")
+    if kind == "labels":
+        known = known or levels(name, column)
+    elif kind == "either":
+        known = _classes(name, levels(name, column))
+    if known:
+        return codes(name, column, known), known
+    numbers = array_of(name, column).astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise DataError(f"{name} holds infinite values; leave those samples out")
+    return numbers, ()
+
+
+def _classes(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
+    """The values themselves where they are labels; none where they are measurements."""
+    numbers = [level for level in found if isinstance(level, Real | Decimal)]
+    if len(numbers) == len(found):
+        if not all(map(isfinite, numbers)):
+            raise DataError(f"{name} holds infinite values; leave those samples out")
+        integers = len(found) <= MOST_CLASSES and all(float(number).is_integer() for number in numbers)
+        return found if len(found) <= 2 or integers else ()
+    other = next((level for level in found if not isinstance(level, str)), None)
+    if other is not None:
+        raise DataError(
+            f"{name} must hold labels (text, integers) or a numeric target, got {type(other).__name__} values "
+            f"such as {other}; turn them into numbers or text"
+        )
+    if len(found) > MOST_CLASSES:
+        raise DataError(
+            f"{name} holds {len(found):,} labels, at most {MOST_CLASSES} can be compared; merge labels, pass a "
+            f"target as numbers, or leave {name} out"
+        )
+    return found
 
 
 def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, ...]:

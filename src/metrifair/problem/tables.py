@@ -51,7 +51,7 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     if isinstance(native, nw.Series):
         return {str(native.name) if native.name not in (None, "") else name: _values(native)}
     if isinstance(table, Mapping):
-        return {str(key): _one_column(str(key), values) for key, values in table.items()}
+        return {str(key): one_column(str(key), values) for key, values in table.items()}
     array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=_safe_dtype(table))
     if array.ndim == 1:
         return {name: array}
@@ -74,7 +74,8 @@ def wrapped(name: str, table: Table) -> Any:
     return native
 
 
-def _one_column(name: str, table: Table) -> Column:
+def one_column(name: str, table: Table) -> Column:
+    """The only column of a table."""
     found = list(columns(name, table).values())
     if len(found) != 1:
         raise DataError(f"{name} must be one column, got {len(found)}")
@@ -88,6 +89,25 @@ def _safe_dtype(table: Table) -> type | None:
 
 def _values(series: nw.Series[Any]) -> Column:
     return series.to_numpy() if series.dtype.is_numeric() else np.array(series.to_list(), dtype=object)
+
+
+def array_of(name: str, values: Any) -> Column:
+    """A NumPy array of what the caller holds: a list, an array, or a column of any data frame."""
+    column = nw.from_native(values, series_only=True, pass_through=True)
+    try:
+        array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name} must hold numbers, or rows of one length, got {values!r}") from None
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} must hold numbers, got {array.dtype} values such as {_first(array)}") from None
+    return array
+
+
+def _first(array: Column) -> str:
+    return repr(array.flat[0]) if array.size else "nothing"
 
 
 def is_missing(column: Column) -> Booleans:
@@ -181,12 +201,13 @@ def _crossed(parts: Sequence[Column]) -> Column:
 
 
 def _part(value: object) -> str:
-    """The name of a value within a joint one: in quotes where it would look like two, so that joint names differ.
+    """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
 
-    >>> " x ".join(map(_part, ["a x b", "c"])), " x ".join(map(_part, ["a", "b x c"]))
-    ('"a x b" x c', 'a x "b x c"')
+    >>> " x ".join(map(_part, ["a x b", 1])), " x ".join(map(_part, ["a", "b x c", 1.0]))
+    ('"a x b" x 1', 'a x "b x c" x 1')
     """
-    text = str(value)
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    text = str(int(value)) if whole else str(value)  # type: ignore[call-overload]
     ambiguous = text.startswith('"') or (text != "x" and " x " in f" {text} ")
     return json.dumps(text, ensure_ascii=False) if ambiguous else text
 
@@ -194,11 +215,17 @@ def _part(value: object) -> str:
 def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:
     """Strata of each sample. A boolean mask is one set; several are sets that may overlap; values are sets each.
 
-    >>> stratum_codes(["north", "south", "north"])[1].names
-    ('control_features = north', 'control_features = south')
+    ``strata`` are those of earlier samples: values are matched as those of groups are.
+
+    >>> first, strata = stratum_codes([1, 2, 1])
+    >>> strata.names, stratum_codes([2.0, None], strata)[0]
+    (('control_features = 1', 'control_features = 2'), array([ 1, -1]))
     """
     given = columns("control_features", control_features)
-    if all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values()):
+    masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values())
+    if masks if strata is None else strata.values is None:
+        if not masks:
+            raise DataError("control_features must be boolean masks, as those of the first rows were")
         membership = np.stack([column.astype(np.bool_) for column in given.values()], axis=1)
         return stratum_of(membership), strata or overlapping_strata(list(given))
     name = " and ".join(given)
@@ -207,10 +234,8 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
         found = levels(name, column)
         if not found:
             raise DataError(f"{name} holds missing values only; leave it out")
-        strata = separate_strata([f"{name} = {level}" for level in found])
-    known = {label.removeprefix(f"{name} = "): code for code, label in enumerate(strata.names)}
-    text = np.array([None if gone else str(v) for gone, v in zip(is_missing(column), column.tolist(), strict=True)])
-    return codes(name, text.astype(object), list(known)), strata
+        strata = separate_strata([f"{name} = {level}" for level in found], found)
+    return codes(name, column, strata.values or ()), strata
 
 
 def _all_booleans(column: Column) -> bool:
@@ -230,14 +255,15 @@ def same_length(**named: Any) -> int:
     return next(iter(lengths.values()))
 
 
-def same_rows(**named: Table | None) -> None:
-    """Raise a DataError unless all tables that are not None have one length and, where labelled, the same row labels.
+def same_rows(**named: Table | None) -> int:
+    """How many rows all tables that are not None have; a DataError unless all have one length.
 
-    Labels are those of a pandas index. Rows numbered from 0 upwards are taken by position, like those of an array,
-    unless the other table has the same numbers in another order.
+    Where rows are labelled, by a pandas index, labels must agree too. Rows numbered from 0 upwards are taken by
+    position, like those of an array, unless the other table has the same numbers in another order.
 
     >>> import pandas as pd
     >>> same_rows(X=pd.DataFrame({"age": [30, 40]}, index=["a", "b"]), y=pd.Series([0, 1]))
+    2
     >>> same_rows(X=pd.DataFrame({"age": [30, 40]}), y=pd.Series([0, 1], index=[1, 0]))
     Traceback (most recent call last):
     metrifair.errors.DataError: X and y have the same row labels in another order; pass y.reindex(X.index), or \
@@ -248,11 +274,11 @@ y.to_numpy() if their rows belong together as they stand
     for name, table in given.items():
         if isinstance(table, list | tuple) and table and len(table) < max(map(len, rows.values())) == _rows(table[0]):
             raise DataError(f"{name} is a list of {len(table)} columns; pass a table, or a dict of columns by name")
-    if rows:
-        same_length(**rows)
+    count = same_length(**rows) if rows else 0
     labelled = [(name, index) for name, table in given.items() for index in _indexes(table)]
     for (one, index), (other, its_index) in combinations(labelled, 2):
         _check_labels(one, index, other, its_index)
+    return count
 
 
 def _rows(table: Table) -> int | None:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.errors import DataError
+from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.auditglossary import metric_words
 from metrifair.report.charts import (
     Gap,
@@ -48,7 +49,7 @@ def distribution_json(found: Distribution, findings: Sequence[Finding], number: 
     gaps = {
         f"{number(found.attribute, finding.groups[0])},{number(found.attribute, finding.groups[1])}": gap
         for finding in findings
-        if finding.metric == "kolmogorov" and set(finding.groups) <= set(members)
+        if is_largest_gap(finding.metric) and set(finding.groups) <= set(members)
         if (gap := pair_gap(found.curves, finding)) is not None
     }
     return {
@@ -107,7 +108,7 @@ def is_of(finding: Finding, curves: Curves) -> bool:
     """
     if finding.criterion in OTHER_SCORES:
         return False
-    gap = pair_gap(curves, finding) if finding.metric == "kolmogorov" else None
+    gap = pair_gap(curves, finding) if is_largest_gap(finding.metric) else None
     if gap is None:
         return True
     right = bisect_right(curves.grid, gap.score)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from metrifair.metrics.registry import METRICS
 from metrifair.results import AuditRecord, Finding
 
 
@@ -21,49 +22,11 @@ class MetricWords:
     def short(self) -> str:
         """The name where it is clear that distances are meant.
 
-        >>> METRIC_WORDS["energy"].short
+        >>> metric_words("energy").short
         'Energy'
         """
         return self.name.removesuffix(" distance")
 
-
-METRIC_WORDS = {
-    "kolmogorov": MetricWords(
-        "Kolmogorov distance",
-        "The largest difference between the two groups' shares below any one score. "
-        "0 means equal distributions, 1 that the groups do not overlap at all.",
-        most=1.0,
-    ),
-    "wasserstein": MetricWords(
-        "Wasserstein distance",
-        "How far the scores of one group would have to move, on average, to be distributed like the other's; "
-        "in units of the score.",
-    ),
-    "energy": MetricWords(
-        "Energy distance",
-        "Twice the squared difference between the shares below a score, added up over all scores; in units of the "
-        "score. It sees differences everywhere, not only where they are largest.",
-        squared=True,
-    ),
-    "cramer": MetricWords(
-        "Cramér distance",
-        "The squared difference between the shares below a score, added up over all scores: half the energy distance.",
-        squared=True,
-    ),
-    "lp": MetricWords("L^p distance", "The difference between the shares below a score, as a norm over all scores."),
-    "mmd": MetricWords(
-        "Kernel distance (MMD)",
-        "How different the two groups' averages of a smooth, bell-shaped utility are, squared.",
-        squared=True,
-        most=2.0,
-    ),
-    "total_variation": MetricWords(
-        "Total variation distance",
-        "The share of one group whose scores have no counterpart in the other group. Where scores hardly repeat it "
-        "is near 1 for any two samples.",
-        most=1.0,
-    ),
-}
 
 _CRITERIA = {
     "statistical_parity": "Scores should be distributed alike in all groups.",
@@ -81,7 +44,8 @@ def metric_words(metric: str) -> MetricWords:
     >>> metric_words("kolmogorov").name, metric_words("my_metric").name
     ('Kolmogorov distance', 'my_metric')
     """
-    return METRIC_WORDS.get(metric) or MetricWords(metric, "")
+    row = METRICS.get(metric)
+    return MetricWords(metric, "") if row is None else MetricWords(row.title, row.about, row.squared, row.most)
 
 
 def criterion_name(criterion: str) -> str:
@@ -117,7 +81,7 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
         ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
         *((criterion_name(name), _CRITERIA[name]) for name in criteria if name in _CRITERIA),
-        *((METRIC_WORDS[name].name, METRIC_WORDS[name].meaning) for name in metrics if name in METRIC_WORDS),
+        *((words.name, words.meaning) for words in map(metric_words, metrics) if words.meaning),
         *(pair for known, pair in _evidence_words(record.findings, confidence) if known),
         *(_DECISION_WORDS.items() if record.decisions else ()),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from metrifair.certificates import dkw_radius
+from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.auditdecisions import FOUR_FIFTHS, is_below, is_open
 from metrifair.report.auditglossary import confidence_text, metric_words
 from metrifair.report.numbers import number_text, percent_text, strength_texts
@@ -83,7 +84,7 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 
 def _largest(record: AuditRecord) -> AuditHighlight | None:
     worst = worst_first(record.findings)[:1]
-    main = [finding for finding in record.findings if finding.metric == "kolmogorov"] or list(worst)
+    main = [finding for finding in record.findings if is_largest_gap(finding.metric)] or list(worst)
     if not main:
         return None
     largest = max(main, key=lambda finding: finding.value)
@@ -118,7 +119,7 @@ def joint_bounds(finding: Finding, functions: int, confidence: float) -> Interva
     >>> joint_bounds(one, functions_in([one]), 0.95)  # doctest: +ELLIPSIS
     Interval(low=0.20131..., high=0.4)
     """
-    if finding.metric != "kolmogorov" or finding.certified_jointly is None:
+    if not is_largest_gap(finding.metric) or finding.certified_jointly is None:
         return None
     radius = sum(dkw_radius(size, confidence=confidence, cdfs=max(2, functions)) for size in finding.sizes)
     least = finding.value if finding.bracket is None else finding.bracket.low
@@ -136,7 +137,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     bounded = [
         (finding.certified_jointly, finding)
         for finding in record.findings
-        if finding.metric == "kolmogorov" and finding.certified_jointly is not None
+        if is_largest_gap(finding.metric) and finding.certified_jointly is not None
     ]
     if not bounded:
         return None

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.cells import Attribute, Contrast, Strata, compiled, overlapping_strata, separate_strata
+from metrifair.problem.cells import Attribute, Contrast, Strata, overlapping_strata, separate_strata
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Scheme
 from metrifair.saving.modelfile import Json
-from metrifair.saving.plain import LARGEST_WHOLE, Fields, plain, scalar_of, value_of
+from metrifair.saving.plain import Fields, plain, scalar_of, value_of
 
 _LABEL_TYPES = re.compile(r"bool|object|u?int(8|16|32|64)|float(16|32|64)|U[1-9][0-9]{0,3}")
 _MOST_LETTERS = 2**22  # of all class labels together
@@ -58,7 +58,7 @@ def classes_of(meta: Fields) -> NDArray[Any]:
     return classes
 
 
-def scheme_meta(scheme: Scheme, *, contrast: str, positive: int) -> Json:
+def scheme_meta(scheme: Scheme) -> Json:
     """A scheme, as the facts that it is compiled from."""
     attributes: list[Json] = [
         {"name": attribute.name, "groups": [plain(attribute.name, group) for group in attribute.groups]}
@@ -67,15 +67,20 @@ def scheme_meta(scheme: Scheme, *, contrast: str, positive: int) -> Json:
     strata: Json = None
     if scheme.strata is not None:
         names = list(scheme.strata.names)
-        strata = {"names": [*names], "overlapping": len(scheme.strata.member) == 2 ** len(names)}
+        values = scheme.strata.values
+        strata = {
+            "names": [*names],
+            "overlapping": values is None,
+            "values": None if values is None else [plain("control_features", value) for value in values],
+        }
     return {
         "criterion": plain("criterion", scheme.criterion),
         "attributes": attributes,
         "intersectional": bool(scheme.intersectional),
         "strata": strata,
         "compared": scheme.cells is not None,
-        "contrast": contrast,
-        "positive": positive,
+        "contrast": scheme.contrast,
+        "positive": scheme.positive,
     }
 
 
@@ -89,16 +94,17 @@ def scheme_of(meta: Fields, classes: NDArray[Any] | None) -> Scheme:
     strata = None if meta.get("strata") is None else _strata(meta.inner("strata"))
     crossed, contrast = meta.flag("intersectional"), meta.text("contrast")
     check_known("contrast", contrast, ("pairs", "rest"))
-    if not meta.flag("compared"):
-        return Scheme(criterion, attributes, crossed, strata)
     labels = () if classes is None else tuple(classes.tolist())
-    _check_size(meta.where, criterion, attributes, len(labels), strata)
-    places = _patterns(criterion, len(labels)) if criterion.labels in ("positive", "negative") else LARGEST_WHOLE
-    positive = meta.whole("positive", most=places - 1)
-    cells = compiled(
-        criterion, attributes, classes=labels, positive=positive, strata=strata, contrast=_contrast(contrast)
-    )
-    return Scheme(criterion, attributes, crossed, strata, cells)
+    positive = meta.whole("positive", least=-1, most=len(labels) - 1)
+    if labels and positive < 0:
+        raise ModelFileError(f"{meta.where}.positive must be the place of a class, got {positive}")
+    if meta.flag("compared"):
+        _check_size(meta.where, criterion, attributes, len(labels), strata)
+    elif attributes:
+        raise ModelFileError(f"{meta.where} has attributes that are not compared")
+    found = Scheme(criterion, labels, positive, attributes, crossed, strata, _contrast(contrast))
+    _ = found.cells
+    return found
 
 
 def _contrast(name: str) -> Contrast:
@@ -114,11 +120,14 @@ def _attribute(meta: Fields) -> Attribute:
 
 
 def _strata(meta: Fields) -> Strata:
-    meta.only("names", "overlapping")
+    meta.only("names", "overlapping", "values")
     names, overlapping = meta.texts("names"), meta.flag("overlapping")
     if not names or len(names) ** 2 > _MOST_WORK:
         raise ModelFileError(f"{meta.where} must be between 1 and {math.isqrt(_MOST_WORK)} strata, got {len(names)}")
-    return overlapping_strata(names) if overlapping else separate_strata(names)
+    values = None if overlapping else [scalar_of(meta.where, value) for value in meta.items("values")]
+    if values is not None and len(values) != len(names):
+        raise ModelFileError(f"{meta.where} must have a value for each name, got {len(values)} for {len(names)}")
+    return overlapping_strata(names) if overlapping else separate_strata(names, values)
 
 
 def _patterns(criterion: Criterion, classes: int) -> int:

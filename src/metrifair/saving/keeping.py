@@ -18,13 +18,12 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators.settings import check_settings
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.problem import Scheme
 from metrifair.problem.tasks import REGRESSION_LOSSES
 from metrifair.saving.codebook import classes_meta, classes_of, scheme_meta, scheme_of
 from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, under, write
 from metrifair.saving.plain import Arrays, Fields, plain, value_of
 from metrifair.saving.requests import requests_meta, restore_requests
-from metrifair.saving.streamstate import Setting, learner_parts, restored_learner
+from metrifair.saving.streamstate import Setting, learner_parts, restored_learner, restored_moments
 from metrifair.saving.weights import given, predictor_parts, restored_predictor
 
 _FIELDS = (
@@ -34,7 +33,7 @@ _FIELDS = (
     "classes",
     "target_scaling",
     "iterations",
-    "weight_seen",
+    "moments",
     "scheme",
     "model",
     "learner",
@@ -78,29 +77,19 @@ def to_parts(estimator: BaseEstimator) -> Parts:
     if module is None and isinstance(estimator.model, torch.nn.Module):
         module = estimator.model
     try:
-        again = rebuilt(kind, *parts, module=module)  # what could not be read again is not written
+        rebuilt(kind, *parts, module=module)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
-    _check_same(estimator.scheme_, again.scheme_)
     return parts
-
-
-def _check_same(scheme: Scheme, again: Scheme) -> None:
-    if scheme.cells is None or again.cells is None:
-        return
-    same_cells = np.array_equal(scheme.cells.table, again.cells.table)
-    if not same_cells or scheme.comparisons != again.comparisons:
-        raise DataError("contrast or pos_label was changed after fitting; set it back, or fit again, before saving")
 
 
 def _taken_apart(estimator: BaseEstimator) -> Parts:
     fitted, predictor = vars(estimator), estimator.predictor_
     classes, names = fitted.get("classes_"), fitted.get("feature_names_in_")
-    positive = 1
-    if classes is not None:
-        known = classes.tolist()
-        positive = known.index(estimator.pos_label) if estimator.pos_label in known else len(known) - 1
     model, arrays = predictor_parts(predictor)
+    moments = fitted.get("moments_")
+    if moments is not None:
+        arrays |= {f"moments/{name}": np.asarray(part) for name, part in moments._asdict().items()}
     learner: Json = None
     if "learner_" in fitted:
         learner, state = learner_parts(estimator.learner_)
@@ -115,8 +104,8 @@ def _taken_apart(estimator: BaseEstimator) -> Parts:
         "classes": None if classes is None else classes_meta(classes),
         "target_scaling": plain("y", [float(part) for part in fitted["target_scaling_"]]) if classes is None else None,
         "iterations": plain("epochs", fitted.get("n_iter_")),
-        "weight_seen": plain("sample_weight", fitted.get("weight_seen_")),
-        "scheme": scheme_meta(estimator.scheme_, contrast=estimator.contrast, positive=positive),
+        "moments": moments is not None,
+        "scheme": scheme_meta(estimator.scheme_),
         "model": model,
         "learner": learner,
     }
@@ -177,8 +166,8 @@ def _put_together(
     )
     if meta.get("iterations") is not None:
         estimator.n_iter_ = meta.whole("iterations", least=1)
-    if meta.get("weight_seen") is not None:
-        estimator.weight_seen_ = meta.number("weight_seen")
+    if meta.get("iterations") is not None:
+        estimator.moments_ = restored_moments(own, count) if meta.flag("moments") else None
     if meta.get("learner") is not None:
         cells = 1 if scheme.cells is None else scheme.cells.count
         labels = 0 if classes is None else len(classes)

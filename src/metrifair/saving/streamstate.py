@@ -82,7 +82,7 @@ def restored_learner(meta: Fields, arrays: Arrays, setting: Setting) -> Learner:
     now = learner.adam.snapshot()
     learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
     if meta.flag("moments"):
-        learner.moments = _moments(arrays, setting.features)
+        learner.moments = restored_moments(arrays, setting.features)
     if meta.flag("waiting"):
         learner.waiting = _waiting(arrays, setting, objective.task)
     return learner
@@ -126,7 +126,8 @@ def _generator(state: Tensor) -> torch.Generator:
         raise ModelFileError("array 'generator' is not the state of a random number generator") from error
 
 
-def _moments(arrays: Arrays, features: int) -> Moments:
+def restored_moments(arrays: Arrays, features: int) -> Moments:
+    """The running moments that arrays hold, checked."""
     shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
     found = Moments(*(arrays.take(f"moments/{name}", shape) for name, shape in shapes.items()))
     if bool(found.weight < 0) or bool((found.squares < 0).any()):

@@ -19,20 +19,21 @@ from sklearn.base import is_regressor
 from metrifair.checks import check_known, is_whole
 from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
-from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table
-from metrifair.report.frontier.words import floor_note
-from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
-from metrifair.tradeoff.choosing import Frontier
-from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of
-from metrifair.tradeoff.holdout import DataSet, Parts, data_set
+from metrifair.report.frontier.words import WEIGHTED, floor_note, split_note
+from metrifair.tradeoff.evaluate import curves_of, point_of
 from metrifair.tradeoff.ledger import Ledger, fingerprint
-from metrifair.tradeoff.sweep import Job, Material, Outcome, sweep
+from metrifair.tradeoff.noise import small_groups, unfairness_by_chance
+from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.split import DataSet, HeldOut, Split, data_set
+from metrifair.tradeoff.sweep import Job, Outcome, TrainingData, sweep
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
 _BENDS = 8  # strengths that a refinement adds
+_JUDGING = "judged weighted, by the positive class"  # figures in older ledgers were not
 
 
 def frontier(
@@ -58,12 +59,62 @@ def frontier(
     """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
 
     One split into training, validation and test rows serves all models; seeds change initial weights and batches
-    only. FairClassifier and FairRegressor train all at once; any other scikit-learn estimator whose ``parameter``
-    trades accuracy for fairness is fitted value by value (``n_jobs`` processes); a list of fitted models is only
-    judged. ``strengths=None`` is 0 and 24 values from 0.001 to 100, ``"auto"`` adds some where the curve bends.
-    ``criterion`` is what unfairness is measured by: the estimator's own, or statistical parity; ``contrast`` is for
-    estimators that have none of their own. ``ledger`` names a file in which finished work is kept, so that a run which
-    was stopped goes on.
+    only. FairClassifier and FairRegressor train all at once; any other scikit-learn estimator is fitted value by
+    value; fitted models are only judged.
+
+    Parameters
+    ----------
+    estimator : estimator or list of fitted models
+        What to train, with a parameter that trades accuracy for fairness; or models to judge as they are.
+    X : table of shape (n, features)
+        Features: an array, a data frame, or whatever the estimator takes.
+    y : array of shape (n,)
+        Labels, or numbers for a regressor.
+    sensitive_features : array of shape (n,), table or dict of columns
+        The group of each row; several columns are several attributes. Missing: unknown, counts for accuracy only.
+    control_features : array of shape (n,) or table, default=None
+        Groups are compared within each of its values.
+    sample_weight : array of shape (n,), default=None
+        What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
+        samples, and are then left out. Rows of weight 0 are as if they were not there.
+    parameter : str, default="strength"
+        The parameter of the estimator that is varied.
+    strengths : list of float, "auto" or None, default=None
+        Its values. None: 0 and 24 from 0.001 to 100; "auto" adds some where the curve bends.
+    seeds : int or list of int, default=1
+        How many models of each value, or their seeds.
+    validation : float, default=0.25
+        Share of the rows that ``select`` looks at.
+    test : float, default=0.25
+        Share of the rows behind the figures of ``points``.
+    on : {"scores", "decisions"}, default="scores"
+        Whose distributions unfairness compares.
+    criterion : str or Criterion, default=None
+        What unfairness is measured by. None: the estimator's own, or statistical parity.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Which groups are compared, for estimators that have no ``contrast`` of their own.
+    ledger : str or Path, default=None
+        File in which finished work is kept, so that a run that was stopped goes on.
+    n_jobs : int, default=None
+        Processes that fit other estimators than ours; None: as joblib is set up.
+    random_state : int, default=0
+        Seed of the split.
+
+    Returns
+    -------
+    Frontier
+        Models and what they reach; the positive class of its figures is the estimator's ``pos_label``, or the last.
+
+    Raises
+    ------
+    DataError
+        If an argument cannot be used, or an estimator lacks the parameter.
+    TooFewSamples
+        If a group has no row to be judged on; nothing has been trained then.
+
+    See Also
+    --------
+    Frontier.select : The model that suits best.
 
     Examples
     --------
@@ -91,30 +142,53 @@ def frontier(
         sensitive_features,
         control_features,
         regression=is_regressor(first),
-        criterion=criterion_named(
-            getattr(first, "criterion", "statistical_parity") if criterion is None else criterion
-        ),
+        criterion=getattr(first, "criterion", "statistical_parity") if criterion is None else criterion,
         contrast=getattr(first, "contrast", contrast),
         pos_label=getattr(first, "pos_label", None),
         intersectional=getattr(first, "intersectional", False),
         sample_weight=sample_weight,
     )
-    parts = data.split(validation, test, random_state, train=not given)
-    judge = _Judge(data.held_out(parts.validation), data.held_out(parts.test), shown=own_seeds[0])
+    split = data.split(validation, test, random_state, train=not given)
+    judge = _Judge(data.held_out(split.validation), data.held_out(split.test), shown=own_seeds[0])
+    # Before training: they refuse rows that lack a group.
+    few, few_chosen = (
+        small_groups(judge.judging, "the rows for these figures"),
+        small_groups(judge.choosing, "the rows for choosing"),
+    )
     if given:
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
     else:
-        material = Material(X, y, sensitive_features, control_features, sample_weight, parts.train)
-        run = None if ledger is None else Ledger(ledger, _run_name(estimator, material, parameter, data, parts))
+        rows = TrainingData(X, y, sensitive_features, control_features, sample_weight, split.train)
+        run = None if ledger is None else Ledger(ledger, _run_name(estimator, rows, parameter, data, split))
 
         def trained(values: Sequence[float]) -> list[Outcome]:
             jobs = [Job(float(value), seed) for seed in own_seeds for value in values]
-            return sweep(estimator, material, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
+            return sweep(estimator, rows, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
 
         outcomes = trained(_values(strengths, parameter))
         if isinstance(strengths, str):
-            outcomes = _in_order(outcomes + trained(_bends(outcomes, on)))
-    return _frontier_of(outcomes, data, parts, judge, on=on, parameter=parameter)
+            outcomes += trained(_bends(outcomes, on))
+            outcomes.sort(key=lambda one: (one.job.seed, one.job.value))
+    floor, scheme = unfairness_by_chance(judge.judging, on), data.problem.scheme
+    notes = (
+        split_note(*map(len, split)),
+        "" if data.problem.weight is None else WEIGHTED,
+        few,
+        floor_note(floor, len(scheme.comparisons), on=on),
+    )
+    sizes = {name: int(member.sum()) for groups in judge.judging.members.values() for name, member in groups.items()}
+    return Frontier(
+        outcomes,
+        on,
+        "accuracy" if scheme.classes else "R2",
+        tuple(sizes),
+        sizes,
+        tuple(note for note in notes if note),
+        comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        parameter=parameter,
+        floor=floor,
+        small=few_chosen,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,38 +205,6 @@ class _Judge:
         )
         curves = curves_of(model, self.judging) if job.seed == self.shown and not judged.failed else None
         return Outcome(job, chosen, judged, curves, model)
-
-
-def _frontier_of(
-    outcomes: Sequence[Outcome],
-    data: DataSet,
-    parts: Parts,
-    judge: _Judge,
-    *,
-    on: Literal["scores", "decisions"],
-    parameter: str,
-) -> Frontier:
-    judging = judge.judging
-    sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
-    comparisons = len(data.cells.comparisons)
-    floor = unfairness_by_chance(judging, on)
-    notes = (str(parts), small_groups(judging, "the rows for these figures"), floor_note(floor, comparisons, on=on))
-    return Frontier(
-        outcomes,
-        on,
-        "R2" if judging.regression else "accuracy",
-        tuple(sizes),
-        sizes,
-        tuple(note for note in notes if note),
-        comparisons=comparisons * (len(data.classes) if len(data.classes) > 2 else 1),
-        parameter=parameter,
-        floor=floor,
-        small=small_groups(judge.choosing, "the rows for choosing"),
-    )
-
-
-def _in_order(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return sorted(outcomes, key=lambda one: (one.job.seed, one.job.value))
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -188,11 +230,11 @@ def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence
     return values
 
 
-def _run_name(estimator: Any, material: Material, parameter: str, data: DataSet, parts: Parts) -> str:
+def _run_name(estimator: Any, rows: TrainingData, parameter: str, data: DataSet, split: Split) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
-    named: list[str] = [type(estimator).__qualname__, parameter, repr(data.cells.criterion)]
-    named += [str(comparison) for comparison in data.cells.comparisons]
-    arrays: list[NDArray[Any]] = [parts.validation, parts.test]
+    named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING]
+    named += [str(comparison) for comparison in data.problem.comparisons]
+    arrays: list[NDArray[Any]] = [split.validation, split.test]
     for name, value in sorted(estimator.get_params().items()):
         if name in (parameter, "random_state", "verbose"):
             continue
@@ -202,7 +244,7 @@ def _run_name(estimator: Any, material: Material, parameter: str, data: DataSet,
             arrays.append(value)
         else:
             named.append(f"{name}={value!r}")
-    return fingerprint([material.fingerprint(*named), *arrays])
+    return fingerprint([rows.fingerprint(*named), *arrays])
 
 
 def _bends(outcomes: Sequence[Outcome], on: str) -> list[float]:

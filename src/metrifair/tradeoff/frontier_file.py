@@ -17,7 +17,7 @@ from metrifair.tradeoff.ledger import Figures
 from metrifair.tradeoff.sweep import Job, Outcome, model_of, parts_of
 
 if TYPE_CHECKING:
-    from metrifair.tradeoff.choosing import Frontier
+    from metrifair.tradeoff.result import Frontier
 
 FRONTIER = "frontier"  # the kind of the file
 

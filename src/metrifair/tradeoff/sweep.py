@@ -23,8 +23,8 @@ from metrifair.problem.tables import Table, columns, renumbered
 from metrifair.results import Curves, Point
 from metrifair.saving.keeping import KIND, rebuilt, to_parts
 from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
-from metrifair.tradeoff.holdout import rows_of
 from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
+from metrifair.tradeoff.split import rows_of
 
 
 class Job(NamedTuple):
@@ -51,8 +51,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
-    """What a sweep trains on: a table, its targets and groups, and the rows that may be used."""
+class TrainingData:
+    """What a sweep trains on: a table, its outcomes and groups, and the rows that may be used."""
 
     X: Table
     y: Table
@@ -80,7 +80,7 @@ class Material:
 
 def sweep(
     estimator: Any,
-    material: Material,
+    data: TrainingData,
     jobs: Sequence[Job],
     judge: Callable[[Any, Job], Outcome],
     *,
@@ -98,9 +98,9 @@ def sweep(
     outcomes = {job: _recalled(known[job.name], job, module) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
-        batches = _stacks(estimator, material, missing, judge, split=ledger is not None)
+        batches = _stacks(estimator, data, missing, judge, split=ledger is not None)
     else:
-        batches = _one_by_one(estimator, material, missing, judge, parameter=parameter, n_jobs=n_jobs)
+        batches = _one_by_one(estimator, data, missing, judge, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
         if ledger is not None:
             ledger.add({outcome.job.name: _entry(outcome) for outcome in batch})
@@ -109,7 +109,7 @@ def sweep(
 
 
 def _stacks(
-    estimator: Any, material: Material, jobs: Sequence[Job], judge: Callable[[Any, Job], Outcome], *, split: bool
+    estimator: Any, data: TrainingData, jobs: Sequence[Job], judge: Callable[[Any, Job], Outcome], *, split: bool
 ) -> Iterator[list[Outcome]]:
     """Jobs grouped so that a group is all strengths x all its seeds."""
     by_seed: dict[int, list[float]] = {}
@@ -118,7 +118,7 @@ def _stacks(
     groups: dict[tuple[float, ...], list[int]] = {}
     for seed, own in by_seed.items():
         groups.setdefault(tuple(own), []).append(seed)
-    arguments = material.arguments()
+    arguments = data.arguments()
     for values, seeds in groups.items():
         for together in [[seed] for seed in seeds] if split else [seeds]:
             models = fit_stack(estimator, strengths=values, seeds=together, **arguments)
@@ -128,7 +128,7 @@ def _stacks(
 
 def _one_by_one(
     estimator: Any,
-    material: Material,
+    data: TrainingData,
     jobs: Sequence[Job],
     judge: Callable[[Any, Job], Outcome],
     *,
@@ -140,7 +140,7 @@ def _one_by_one(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
             "fairness with parameter=..."
         )
-    arguments = material.arguments()
+    arguments = data.arguments()
     _check_taken(estimator, arguments)
 
     def fit(job: Job) -> Outcome:

@@ -89,7 +89,7 @@ class StackedModule:
             if getattr(part, "track_running_stats", False):
                 raise DataError(
                     f"layer {name or 'itself'} ({type(part).__name__}) keeps running statistics, which a stack of "
-                    "models cannot share; use LayerNorm or GroupNorm, or track_running_stats=False"
+                    "models cannot share; use LayerNorm or GroupNorm"
                 )
 
     def initial(self, seed: int) -> dict[str, Tensor]:

@@ -15,6 +15,7 @@ from metrifair.training import Predictor, Scaling, spread_or_one
 from metrifair.training.adam import Adam
 from metrifair.training.models import Model, stacked
 from metrifair.training.objective import Objective
+from metrifair.training.scaling import mean_and_deviation
 
 
 class Moments(NamedTuple):
@@ -25,10 +26,11 @@ class Moments(NamedTuple):
     squares: Tensor  # (features,)
 
     @classmethod
-    def of(cls, scaling: Scaling, weight: float) -> Moments:
-        """Moments of samples of this total weight that have this centre and spread."""
-        mean, scale = scaling.mean[0], scaling.scale[0]
-        return cls(torch.tensor(weight, dtype=torch.float64), mean, scale.square() * weight)
+    def of_samples(cls, samples: Samples) -> Moments:
+        """Those of samples that were trained on; a constant feature has no spread, whatever it is scaled by."""
+        total = samples.weight.double().sum()
+        mean, deviation = mean_and_deviation(samples.x, samples.weight)
+        return cls(total, mean, deviation.square() * total)
 
     def with_samples(self, x: Tensor, weight: Tensor) -> Moments:
         """After more samples; the order of the additions is that of the batches."""

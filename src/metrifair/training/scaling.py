@@ -70,6 +70,12 @@ def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     >>> weighted_moments(torch.tensor([[1e9, 5.0], [1e9 + 2, 5.0]]).double(), torch.ones(2))
     (tensor([1.0000e+09, 5.0000e+00], dtype=torch.float64), tensor([1., 1.], dtype=torch.float64))
     """
+    mean, deviation = mean_and_deviation(x, weight)
+    return mean, spread_or_one(mean, deviation)
+
+
+def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column, a piece of the rows after the other."""
     share = weight.double() / weight.double().sum()
 
     def mean_of(change: Callable[[Tensor], Tensor]) -> Tensor:
@@ -78,8 +84,7 @@ def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         return torch.stack(sums).sum(0)
 
     mean = mean_of(lambda piece: piece)
-    deviation = mean_of(lambda piece: (piece - mean).square()).sqrt()
-    return mean, spread_or_one(mean, deviation)
+    return mean, mean_of(lambda piece: (piece - mean).square()).sqrt()
 
 
 def spread_or_one(mean: Tensor, deviation: Tensor) -> Tensor:

@@ -21,19 +21,18 @@ held in memory: steps prove one value, not two. Bounds hold up to rounding, abou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from metrifair.auditing.large.counting import Bins
 from metrifair.auditing.large.grids import Floats, Integers, Scale
 from metrifair.auditing.large.steps import Steps
+from metrifair.metrics.registry import Convex
 
-Convex: TypeAlias = Callable[[Floats], Floats]
-INTEGRALS: dict[str, Convex] = {"wasserstein": np.abs, "cramer": np.square}
-SUMS = (*INTEGRALS, "total_variation")
-"""Distances that are sums over bins; the others are the maximum, and functions of these."""
+Sum: TypeAlias = "Convex | Literal['atoms']"
+"""What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
 
 
 class Sides(NamedTuple):
@@ -50,8 +49,8 @@ class Bounds(NamedTuple):
     score: Floats  # the end of the bin
     upto: tuple[Floats, Floats]
     reachable: Floats
-    low: dict[str, Floats]
-    high: dict[str, Floats]
+    low: dict[Sum, Floats]
+    high: dict[Sum, Floats]
 
     @property
     def attained(self) -> Floats:
@@ -68,35 +67,35 @@ class _Course(NamedTuple):
     length: Floats
 
 
-def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Sequence[str] = SUMS) -> Bounds:
+def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Collection[Sum]) -> Bounds:
     """What every bin proves; sums are on the scale of the positions."""
     share, upto, course = _course(bins, sides, scale)
     after = upto[0] - upto[1]
     plain = bins.single | (share[0] == 0) | (share[1] == 0)
-    low, high = {}, {}
-    for name in sums:
-        if name == "total_variation":
-            low[name] = np.abs(share[0] - share[1]) / 2
-            high[name] = np.where(bins.single, low[name], (share[0] + share[1]) / 2)
+    low: dict[Sum, Floats] = {}
+    high: dict[Sum, Floats] = {}
+    for one in sums:
+        if one == "atoms":
+            low[one] = np.abs(share[0] - share[1]) / 2
+            high[one] = np.where(bins.single, low[one], (share[0] + share[1]) / 2)
             continue
-        convex = INTEGRALS[name]
-        between = convex(after) * bins.gap
-        low[name] = course.length * convex(course.mean) + between
-        high[name] = np.maximum(course.length * _chord(convex, course) + between, low[name])
+        between = one(after) * bins.gap
+        low[one] = course.length * one(course.mean) + between
+        high[one] = np.maximum(course.length * _chord(one, course) + between, low[one])
     reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
     return Bounds(bins.high, upto, reachable, low, high)
 
 
-def exact(steps: Steps, sides: Sides, sums: Sequence[str] = SUMS) -> Bounds:
+def exact(steps: Steps, sides: Sides, sums: Collection[Sum]) -> Bounds:
     """What rows held in memory prove: both bounds are the value."""
     counts = [steps.counts(cells) for cells in sides[:2]]
     left, right = (
         steps.upto(cells, own) / total for cells, own, total in zip(sides[:2], counts, sides.totals, strict=True)
     )
     after = left - right
-    values = {name: INTEGRALS[name](after) * steps.gap for name in sums if name in INTEGRALS}
-    if "total_variation" in sums:
-        values["total_variation"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
+    values: dict[Sum, Floats] = {one: one(after) * steps.gap for one in sums if one != "atoms"}
+    if "atoms" in sums:
+        values["atoms"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
     return Bounds(steps.score, (left, right), np.abs(after), values, values)
 
 

@@ -7,31 +7,22 @@ the Kolmogorov distance is exact), and those that contribute most to a bracket w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from metrifair.auditing.atoms import Gap
-from metrifair.auditing.large.brackets import SUMS, Bounds, Sides, bounds, exact
+from metrifair.auditing.large.brackets import Bounds, Sides, Sum, bounds, exact
 from metrifair.auditing.large.counting import Bins, Booleans, Pass, counted, held, joined, recounted
 from metrifair.auditing.large.grids import Floats, Scale, grid_of
 from metrifair.auditing.large.steps import Steps
 from metrifair.checks import check_known
+from metrifair.metrics.registry import METRICS, Integral, facts
 from metrifair.results import Interval
-
-METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
-"""Metrics that counts in bins bound; MMD needs all pairs of scores."""
-
-_SUM_OF = {
-    "wasserstein": "wasserstein",
-    "energy": "cramer",
-    "cramer": "cramer",
-    "lp": "cramer",
-    "total_variation": "total_variation",
-}
 
 _MOST_COUNTS = 2**21  # bins x cells
 _MOST_BINS, _FEWEST_BINS = 2**16, 64
@@ -84,8 +75,8 @@ class Measured:
     sides: Sides
     gap: Gap = field(default=Gap(0.0, (0.0, 0.0)))
     reachable: float = 0.0
-    low: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0.0))
-    high: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SUMS, 0.0))
+    low: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
+    high: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
 
     @property
     def attained(self) -> float:
@@ -94,14 +85,13 @@ class Measured:
 
     def bracket(self, metric: str, scale: Scale) -> Interval:
         """Bounds between which the distance of the two empirical distributions lies."""
-        if metric == "kolmogorov":
-            return Interval(self.attained, max(self.attained, self.reachable))
-        if metric == "total_variation":
-            return Interval(self.low[metric], self.high[metric])
-        base = _SUM_OF[metric]
-        factor = 2.0 if metric == "energy" else 1.0
-        ends = (factor * side[base] / scale.inverse for side in (self.low, self.high))
-        return Interval(*(sqrt(end) if metric == "lp" else end for end in ends))
+        known = facts(metric).bracket
+        if isinstance(known, Integral):
+            sums = (side[known.convex] / scale.inverse for side in (self.low, self.high))
+            return Interval(*((known.factor * integral) ** known.power for integral in sums))
+        if known == "atoms":
+            return Interval(self.low[known], self.high[known])
+        return Interval(self.attained, max(self.attained, self.reachable))
 
     def look(self, found: Bounds) -> None:
         """Remember the largest gap."""
@@ -118,7 +108,7 @@ class Measured:
             self.low[name] += float(found.low[name].sum())
             self.high[name] += float(found.high[name].sum())
 
-    def urgency(self, found: Bounds, tolerances: dict[str, float]) -> Floats:
+    def urgency(self, found: Bounds, tolerances: Mapping[Sum, float]) -> Floats:
         """How much every bin matters; 0 for bins that need not be cut."""
         excess = found.reachable - self.attained
         urgent = np.where(excess > _ROUNDING, excess, 0.0)
@@ -141,6 +131,13 @@ class Result(NamedTuple):
     complete: bool
 
 
+def check_brackets(argument: str, metrics: Sequence[str]) -> None:
+    """Raise a DataError for a metric of which counts in bins prove nothing, as MMD, which needs all pairs of scores."""
+    known = [name for name, row in METRICS.items() if row.bracket is not None]
+    for metric in metrics:
+        check_known(argument, metric, known, otherwise="a smaller file")
+
+
 def measured(
     read: Pass,
     survey: Survey,
@@ -154,8 +151,7 @@ def measured(
     exact_rows: int | None = None,
 ) -> Result:
     """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores."""
-    for metric in metrics:
-        check_known("metric", metric, METRICS)
+    check_brackets("metric", metrics)
     most = most_bins or max(_FEWEST_BINS, min(_MOST_BINS, _MOST_COUNTS // cells))
     grid = grid_of(survey.sample, survey.low, survey.high, most)
     most_held = min(_EXACT_ROWS, _MOST_STEPS // max(1, len(sides))) if exact_rows is None else exact_rows
@@ -192,7 +188,7 @@ def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Go
     for one in found:
         proven = bounds(bins, one.sides, scale, goal.sums)
         one.look(proven)
-        lowest = one.low["cramer"] + float(proven.low["cramer"].sum()) if "cramer" in proven.low else 0.0
+        lowest = {name: one.low[name] + float(low.sum()) for name, low in proven.low.items()}
         np.maximum(urgent, one.urgency(proven, goal.widths(lowest)), out=urgent)
     _settle(bins[urgent == 0], found, scale, goal)
     return bins[urgent > 0], urgent[urgent > 0]
@@ -217,20 +213,24 @@ class _Goal(NamedTuple):
     length: float  # of the range of the scores, on the scale
 
     @property
-    def sums(self) -> tuple[str, ...]:
+    def sums(self) -> tuple[Sum, ...]:
         """The sums that the metrics are functions of."""
-        return tuple(dict.fromkeys(_SUM_OF[metric] for metric in self.metrics if metric in _SUM_OF))
+        known = [facts(metric).bracket for metric in self.metrics]
+        sums: list[Sum] = [one.convex for one in known if isinstance(one, Integral)]
+        return tuple(dict.fromkeys([*sums, "atoms"] if "atoms" in known else sums))
 
-    def widths(self, cramer: float) -> dict[str, float]:
-        """By sum; the root of a sum is within t where the sum is within t x (root + t)."""
-        root = self.tolerance * sqrt(self.length)
-        wanted = {
-            "wasserstein": self.tolerance * self.length,
-            "energy": self.tolerance * self.length / 2,
-            "cramer": self.tolerance * self.length,
-            "lp": root * max(root, sqrt(cramer)),
-        }
-        widest: dict[str, float] = {}
-        for metric in wanted.keys() & set(self.metrics):
-            widest[_SUM_OF[metric]] = min(widest.get(_SUM_OF[metric], inf), wanted[metric])
+    def widths(self, lowest: Mapping[Sum, float]) -> dict[Sum, float]:
+        """By integral, how wide its bounds may be; ``lowest`` are lower bounds of the integrals.
+
+        With f the factor and x a lower bound, (f (x + w))^power exceeds (f x)^power by at most t, the tolerance of the
+        metric, where w is t^(1/power) / f, and also, the power being concave, where w is t / (slope at x).
+        """
+        widest: dict[Sum, float] = {}
+        for metric in self.metrics:
+            one = facts(metric).bracket
+            if isinstance(one, Integral):
+                tolerance = self.tolerance * self.length**one.power
+                steepest = (one.factor * lowest[one.convex]) ** (1 - one.power) / one.power
+                width = max(tolerance ** (1 / one.power), tolerance * steepest) / one.factor
+                widest[one.convex] = min(widest.get(one.convex, inf), width)
         return widest

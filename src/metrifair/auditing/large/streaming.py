@@ -29,11 +29,10 @@ from metrifair.auditing.large.cellwise import (
     threshold_of,
 )
 from metrifair.auditing.large.counting import Bins
-from metrifair.auditing.large.passes import METRICS, Measured, Result, Survey, measured
+from metrifair.auditing.large.passes import Measured, Result, Survey, check_brackets, measured
 from metrifair.auditing.large.rows import Rows
 from metrifair.auditing.remarks import summary_of
 from metrifair.certificates import certified_distance
-from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
 from metrifair.report.auditwords import REST
@@ -52,8 +51,7 @@ class Pairing(NamedTuple):
 
 def check_metrics(metrics: Sequence[str]) -> None:
     """Raise a DataError for metrics of which counts of scores prove nothing."""
-    for metric in metrics:
-        check_known("metrics", metric, METRICS, otherwise="a smaller file")
+    check_brackets("metrics", metrics)
 
 
 def _check_criteria(request: Request) -> None:

@@ -246,12 +246,23 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     """
     shown = {row.strength: row.text for row in view.rows}
     strength = shown.get(point.strength) or strength_texts([point.strength])[0]
-    lines = [(view.label("strength"), strength), (view.label("seed"), str(point.seed))]
+    figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
+    return (view.label("strength"), strength), (view.label("seed"), str(point.seed)), *figures
+
+
+def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
+    """A point's figures as text by their keys, each with its interval where it has one.
+
+    >>> point = Point(0.5, 3, 0.9, 0.4, intervals={"accuracy": Interval(0.85, 0.95)})
+    >>> figure_texts(FrontierView([point]), point)
+    {'accuracy': '0.900 (0.850 to 0.950)', 'unfairness': '0.400'}
+    """
+    found = {}
     for key in view.keys:
         text, bounds = figure_text(figure_of(point, key)), point.intervals.get(key)
         between = "" if bounds is None or text == MISSING else Figure(None, bounds).bounds_text
-        lines.append((view.label(key), f"{text} ({between})" if between else text))
-    return tuple(lines)
+        found[key] = f"{text} ({between})" if between else text
+    return found
 
 
 def _drawable(point: Point, on: str) -> bool:

@@ -1,15 +1,22 @@
-"""The report in plain words: what was found, what the chosen model costs, what is noise, what the words mean."""
+"""All sentences about a frontier: what was found, what the choice costs, what is noise, what the words mean.
+
+Pages, terminals and the record itself only place them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.numbers import figure_text, percent_text
-from metrifair.results import Point
+from metrifair.results import Point, few_text
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
+WEIGHTED = (
+    "Rows count by their weights. There are no intervals: those that are proven do not hold for weighted samples."
+)
+_KOLMOGOROV = "the Kolmogorov distance, the largest difference between the groups' shares below any score"
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,77 @@ these figures it misses this limit.'
         return f"No model has {asked}."
     verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
     return f"The chosen one is the most accurate with {asked}; on those for these figures it {verdict} this limit."
+
+
+def choice_sentences(view: FrontierView) -> tuple[str, ...]:
+    """Which model was chosen by a limit, what it reaches on test rows, and whether it keeps the limit there.
+
+    >>> chosen = Point(1, 0, 0.8, 0.12)
+    >>> for sentence in choice_sentences(FrontierView([chosen], chosen=chosen, limit=0.1)):
+    ...     print(sentence)
+    Chosen: strength 1, the most accurate with an unfairness of at most 0.1 on the rows for choosing.
+    On test rows it has accuracy 0.800, unfairness 0.120.
+    It misses the limit on test rows (0.120 is above 0.1): to keep it more surely, choose with a lower limit, or hold \
+more rows out.
+    """
+    point, limit = view.choice, view.limit
+    if point is None or limit is None:
+        return ()
+    gap, value = _noun(view.label(view.gap_key)), point.gap(view.on)
+    shown = {key: text for key, text in figure_texts(view, point).items() if key in ("accuracy", view.gap_key)}
+    reached = ", ".join(f"{_noun(view.label(key))} {text}" for key, text in shown.items())
+    intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
+    named = f"{_noun(view.label('strength'))} {_strength(view, point)}"
+    sentences = [
+        f"Chosen: {named}, the most accurate with an {gap} of at most {limit:g} on the rows for choosing.",
+        f"On test rows it has {reached}{intervals}.",
+    ]
+    if value > limit:
+        sentences.append(
+            f"It misses the limit on test rows ({figure_text(value)} is above {limit:g}): to keep it more surely, "
+            "choose with a lower limit, or hold more rows out."
+        )
+    return tuple(sentences)
+
+
+def shown_note(view: FrontierView, shown: int) -> str:
+    """How much of a frontier a short table shows, and what its unfairness is.
+
+    >>> shown_note(FrontierView([Point(0, 0, 0.9, 0.4), Point(0, 1, 0.8, 0.1)]), 1)
+    "Shown: 1 of 1 strengths, means of 2 seeds. Unfairness is the Kolmogorov distance, the largest difference between \
+the groups' shares below any score."
+    """
+    seeds = len({point.seed for point in view.points})
+    means = f", means of {seeds} seeds" if seeds > 1 else ""
+    return f"Shown: {shown} of {len(view.rows)} strengths{means}. Unfairness is {_KOLMOGOROV}."
+
+
+def interval_note(view: FrontierView, point: Point) -> str:
+    """What the unfairness of one model is, and what its intervals are worth."""
+    meaning = f"Unfairness is {_KOLMOGOROV}."
+    if "unfairness" not in point.intervals:
+        return f"{meaning} {WEIGHTED}"
+    kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
+    return (
+        f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
+        f"{_noun(view.label('accuracy'))} is {kind}."
+    )
+
+
+def split_note(train: int, validation: int, test: int) -> str:
+    """How many rows serve what.
+
+    >>> split_note(1000, 500, 500)
+    '1,000 rows for training, 500 for choosing, 500 for these figures.'
+    """
+    counts = f"{train:,} rows for training, " if train else "Fitted models were given: "
+    return f"{counts}{validation:,} for choosing, {test:,} for these figures."
+
+
+def small_groups_note(groups: Iterable[tuple[str, str, str, int]]) -> str:
+    """Which of these (group, attribute, set, samples) are so small that a figure may be chance; empty if none."""
+    found = few_text(groups)
+    return f"{found} Merge small groups, mark them as missing, or hold more rows out." if found else ""
 
 
 def floor_note(floor: float, comparisons: int = 1, *, on: str = "scores") -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import criterion_named
-from metrifair.tradeoff.holdout import DataSet, Parts, data_set
+from metrifair.tradeoff.split import DataSet, data_set
 
 
 def made(
@@ -57,7 +57,9 @@ def test_parts_are_apart_and_cover_every_row(n: int, validation: float, test: fl
 @pytest.mark.parametrize("seed", range(3))
 def test_parts_have_the_same_mix_of_groups_and_labels(regression: bool, seed: int) -> None:
     data = made(600, regression=regression, seed=seed)
-    kind = pd.Series(list(zip(data.groups.codes[:, 0], data.labels if not regression else [0] * 600, strict=True)))
+    kind = pd.Series(
+        list(zip(data.problem.groups[:, 0], data.problem.labels if not regression else [0] * 600, strict=True))
+    )
     for rows, share in zip(data.split(0.2, 0.3, seed), (0.5, 0.2, 0.3), strict=True):
         counts = kind[rows].value_counts().reindex(kind.unique(), fill_value=0)
         assert (counts - share * kind.value_counts()).abs().max() <= 2
@@ -83,6 +85,17 @@ def test_a_group_too_small_to_spread_does_not_stop_the_split() -> None:
     assert sorted(np.concatenate(data.split(0.25, 0.25, 0)).tolist()) == list(range(60))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_one_crossing_with_a_single_row_does_not_spoil_the_mix_of_all_others(seed: int) -> None:
+    """Two attributes, of whose crossing one cell has one row: each group of either is still in every part."""
+    place = np.arange(400)
+    sex, tribe = np.where(place % 2, "f", "m"), np.where((place % 2 == 1) & (place < 16), "few", "many")
+    tribe[0] = "few"
+    data = made(400, sensitive_features={"sex": sex, "tribe": tribe}, y=place // 2 % 2)
+    for rows in data.split(0.25, 0.25, seed):
+        assert min(count for side in data.held_out(rows).sides for count in side.counts) > 0
+
+
 @pytest.mark.parametrize(
     ("validation", "test", "train"),
     [(0.0, 0.2, True), (0.2, 0.0, True), (0.5, 0.5, True), (-0.1, 0.2, True), (0.2, 1.0, False)],
@@ -100,12 +113,6 @@ def test_halves_of_everything_suit_models_that_are_fitted() -> None:
     assert [len(part) for part in parts] == [0, 120, 120]
 
 
-def test_parts_tell_their_sizes() -> None:
-    rows = np.arange(12_000)
-    assert str(Parts(rows, rows[:5], rows[:7])) == "12,000 rows for training, 5 for choosing, 7 for these figures."
-    assert str(Parts(rows[:0], rows[:5], rows[:7])) == "Fitted models were given: 5 for choosing, 7 for these figures."
-
-
 def test_held_out_rows_stay_together() -> None:
     frame = pd.DataFrame({"x": np.arange(40.0), "z": np.arange(40.0) * 2}, index=np.arange(100, 140))
     groups = pd.DataFrame({"sex": ["f", "m"] * 20, "age": [1, 1, 2, 2] * 10})
@@ -113,8 +120,8 @@ def test_held_out_rows_stay_together() -> None:
     rows = np.array([3, 5, 6, 30, 36])
     part = made(X=frame, y=y, sensitive_features=groups).held_out(rows)
     assert part.X["x"].tolist() == rows.tolist()
-    assert part.y.tolist() == y[rows].tolist()
-    assert [part.classes[code] for code in part.labels] == part.y.tolist()
+    assert part.problem.values.tolist() == y[rows].tolist()
+    assert [part.problem.scheme.classes[code] for code in part.labels] == y[rows].tolist()
     for name, member in part.members["sex"].items():
         assert (member == (groups["sex"][rows] == name.removeprefix("sex: "))).all()
     assert part.sensitive_features.equals(groups.iloc[rows])
@@ -127,11 +134,11 @@ def test_held_out_rows_stay_together() -> None:
         ({"y": np.zeros((240, 2))}, "y must be one column, got 2"),
         (
             {"sensitive_features": np.arange(100) % 2},
-            "arguments must have one length, got y 240, X 240, sensitive_features 100",
+            "arguments must have one length, got X 240, y 240, sensitive_features 100",
         ),
         (
             {"criterion": "conditional_statistical_parity", "control_features": np.arange(90) % 2},
-            "arguments must have one length, got y 240, X 240, sensitive_features 240, control_features 90",
+            "arguments must have one length, got X 240, y 240, sensitive_features 240, control_features 90",
         ),
     ],
 )

@@ -24,7 +24,7 @@ from metrifair.errors import DataError
 from metrifair.results import Interval, Point
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.sweep import Job, Material, Outcome, table_of
+from metrifair.tradeoff.sweep import Job, Outcome, TrainingData, table_of
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)
@@ -403,7 +403,7 @@ def test_what_cannot_change_a_job_is_no_other_run(
     assert len(trainings) == 2
 
 
-def _materials() -> Iterator[Material]:
+def _materials() -> Iterator[TrainingData]:
     parts = {
         "X": X,
         "y": Y,
@@ -412,7 +412,7 @@ def _materials() -> Iterator[Material]:
         "sample_weight": None,
         "rows": np.arange(100),
     }
-    yield Material(**parts)
+    yield TrainingData(**parts)
     for name, value in (
         ("X", _moved(X)),
         ("y", _moved(Y)),
@@ -422,7 +422,7 @@ def _materials() -> Iterator[Material]:
         ("rows", np.arange(99)),
         ("rows", np.arange(1, 101)),
     ):
-        yield Material(**(parts | {name: value}))
+        yield TrainingData(**(parts | {name: value}))
 
 
 def test_every_input_is_in_the_name_of_the_material() -> None:
@@ -432,7 +432,7 @@ def test_every_input_is_in_the_name_of_the_material() -> None:
 
 def test_fit_gets_the_rows_of_the_material_and_only_what_is_given() -> None:
     rows = np.array([4, 9, 17])
-    found = Material(FRAME, Y, A, None, None, rows).arguments()
+    found = TrainingData(FRAME, Y, A, None, None, rows).arguments()
     assert list(found) == ["X", "y", "sensitive_features"]
     assert found["X"].equals(FRAME.iloc[rows].reset_index(drop=True))  # rows that belong together have equal labels
     assert found["y"].tolist() == Y[rows].tolist()

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier.words import choice_sentences, interval_note, shown_note
+from metrifair.results import Point
+
+if TYPE_CHECKING:
+    from metrifair.tradeoff.frontier import Frontier
+
 _WIDTH = 120  # where no terminal says how wide it is
+_SHOWN = 8  # strengths in a table, about
 
 
 class _Console(Console):
-    """Leaves a closed pipe to `cli.group`, where rich would exit with 1, which reads as "unfair"."""
+    """Leaves a closed pipe to `cli.app`, where rich would exit with 1, which reads as "unfair"."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -63,3 +71,38 @@ def decimals(value: float | None, digits: int = 3) -> str:
     ('0.123', '-')
     """
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def show_frontier(out: Console, front: Frontier) -> None:
+    """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
+    view = front.view()
+    for note in view.notes:
+        out.print(printable(note), soft_wrap=True)
+    out.print(str(front), soft_wrap=True)
+    chosen = None if view.chosen is None else view.chosen.strength
+    step = max(1, len(view.rows) // _SHOWN)
+    shown = [row for place, row in enumerate(view.rows) if place % step == 0 or row.strength == chosen]
+    keys = [key for key in ("accuracy", "unfairness", "decision_unfairness", "four_fifths") if key in view.keys]
+    show_table(
+        out,
+        [front.parameter, *(view.label(key) for key in keys)],
+        [
+            [f"{row.text} (chosen)" if row.strength == chosen else row.text, *(row.figures[key].text for key in keys)]
+            for row in shown
+        ],
+    )
+    for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
+        out.print(printable(sentence), soft_wrap=True)
+
+
+def show_point(out: Console, point: Point, accuracy_name: str) -> None:
+    """What one model reaches on rows that it was not trained on, with intervals."""
+    view = FrontierView([point], accuracy_name=accuracy_name)
+    (row,) = view.rows
+    figures = {view.label(key): row.figures[key] for key in view.keys}
+    show_table(
+        out,
+        ["on held-out rows", "value", "95 % interval"],
+        [[label, figure.text, figure.bounds_text] for label, figure in figures.items()],
+    )
+    out.print(interval_note(view, point), soft_wrap=True)

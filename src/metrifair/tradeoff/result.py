@@ -20,17 +20,38 @@ from metrifair.report.html import write_html
 from metrifair.results import Curves, Point, area, pareto
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.frontier_file import write_frontier
-from metrifair.tradeoff.sweep import Outcome
+from metrifair.tradeoff.sweep import Job, Outcome  # noqa: F401  # Job: for the examples
 
 
 @dataclass(eq=False)
 class Frontier:
     """Trained models and what they reach: points on data that were used neither for training nor for choosing.
 
-    ``points`` are on test data, ``validation_points`` on those that ``select`` looks at, in the same order as
-    ``models``. ``chosen`` is the test point of the last selection, ``limit`` the unfairness that it asked for.
-    ``floor`` is the unfairness that chance alone would show on these rows.
+    Made by :func:`metrifair.frontier`, or read by :func:`metrifair.load`.
 
+    Attributes
+    ----------
+    points : tuple of Point
+        What each model reaches on test data.
+    validation_points : tuple of Point
+        The same on the rows that ``select`` looks at.
+    models : tuple
+        The fitted models, in the same order; None where training failed.
+    pareto : tuple of Point
+        The test points that no other beats.
+    area : float
+        Share of the unit box that the test points dominate.
+    chosen : Point or None
+        The test point of the last selection.
+    limit : float or None
+        The unfairness that it asked for.
+    floor : float or None
+        The unfairness that chance alone would show on these rows.
+    notes : tuple of str
+        What to know of the figures, in sentences.
+
+    Examples
+    --------
     >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
     >>> outcomes = [Outcome(Job(point.strength, 0), point, point, model=f"model {point.strength}") for point in points]
     >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
@@ -88,10 +109,39 @@ class Frontier:
     ) -> Any:
         """The fitted model that suits best, judged on validation data.
 
-        Give one of: ``max_unfairness`` (best accuracy among models at most so unfair; with ``certified``, whose proven
-        upper bound is at most that, jointly for all models), ``min_accuracy`` (least unfair among models at least so
-        accurate), ``rule="donini"`` (least unfair among those with 97 % of the best accuracy). ``chosen`` is then the
-        model's point on test data.
+        Give exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
+        test data.
+
+        Parameters
+        ----------
+        max_unfairness : float, default=None
+            The most accurate among the models that are at most so unfair.
+        min_accuracy : float, default=None
+            The least unfair among the models that are at least so accurate.
+        rule : {"donini"}, default=None
+            The least unfair among the models with 97 % of the best accuracy.
+        certified : bool, default=False
+            With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
+            models.
+
+        Returns
+        -------
+        estimator
+            One of ``models``.
+
+        Raises
+        ------
+        DataError
+            If no model suits; if the limit is not a number; or if bounds are asked for that weighted samples do not
+            have.
+
+        Examples
+        --------
+        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
+        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+        >>> front.select(max_unfairness=0.2), front.select(min_accuracy=0.85)
+        ('model 1.0', 'model 0.0')
         """
         _check_asked(max_unfairness, min_accuracy, rule, certified=certified)
         self.chosen, self.limit = None, max_unfairness
@@ -143,6 +193,11 @@ class Frontier:
     def _bound(self, point: Point, models: int) -> float:
         """Upper bound of the unfairness that holds for all models at once, so also for the one that is chosen."""
         name = "unfairness" if self.on == "scores" or point.decision_unfairness is None else "decision_unfairness"
+        if name not in point.intervals:
+            raise DataError(
+                "no bound is certified, as what is proven does not hold for weighted samples; select without "
+                "certified, or make the frontier without sample_weight"
+            )
         gap, interval = point.gap(self.on), point.intervals[name]
         if interval.high >= 1:  # cut off there: the sample proves nothing
             return 1.0
@@ -151,7 +206,18 @@ class Frontier:
         return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
 
     def view(self, title: str = "Accuracy and fairness") -> FrontierView:
-        """What the pictures and the page show: one seed's distributions for each strength."""
+        """What the pictures and the page show: one seed's distributions for each strength.
+
+        Parameters
+        ----------
+        title : str, default="Accuracy and fairness"
+            Headline of the report.
+
+        Returns
+        -------
+        FrontierView
+            Numbers and texts, ready to be drawn.
+        """
         curves: dict[float, Curves] = {}
         for outcome in self.outcomes:
             if outcome.curves is not None:
@@ -170,8 +236,20 @@ class Frontier:
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """The test points as a data frame, one row each: polars where it is installed, else pandas, or as told.
+        """The test points as a data frame, one row each.
 
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}, default=None
+            The library of the frame. None: polars where it is installed, else pandas.
+
+        Returns
+        -------
+        data frame
+            Strength, seed, figures with the ends of their intervals, and which point is chosen.
+
+        Examples
+        --------
         >>> point = Point(0.5, 0, 0.9, 0.4)
         >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
         >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
@@ -184,19 +262,69 @@ class Frontier:
         return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend)
 
     def plot(self) -> Any:
-        """An altair chart: points, Pareto line, chosen model."""
+        """An altair chart: points, Pareto line, chosen model.
+
+        Returns
+        -------
+        altair.LayerChart
+            To be shown in a notebook, or changed further.
+
+        Raises
+        ------
+        MissingExtra
+            If altair is not installed.
+        DataError
+            If every model failed.
+        """
         return frontier_chart(self.view())
 
     def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
-        """Write a self-contained page with a slider over the strengths."""
+        """Write a self-contained page with a slider over the strengths.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write, in one step.
+        title : str, default="Accuracy and fairness"
+            Headline of the page.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+        """
         write_html(path, frontier_html(self.view(title)))
 
     def to_picture(self, path: str | Path) -> None:
-        """Write the chart as .png or .svg."""
+        """Write the chart as a picture.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; it ends in .png or .svg.
+
+        Raises
+        ------
+        MissingExtra
+            If altair or vl-convert-python is not installed.
+        DataError
+            If the path ends otherwise, cannot be written, or every model failed.
+        """
         save_picture(self.plot(), path)
 
     def save(self, path: PathLike) -> None:
-        """Write figures and models to one file, which ``metrifair.load`` reads without running any code."""
+        """Write figures and models to one file, which ``metrifair.load`` reads without running any code.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write, in one step.
+
+        Raises
+        ------
+        DataError
+            If a model cannot be kept, or the file cannot be written.
+        """
         write_frontier(path, self)
 
     def __repr__(self) -> str:

@@ -15,8 +15,8 @@ from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_sc
 from metrifair.errors import TooFewSamples
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.results import Interval
-from metrifair.tradeoff.evaluation import HeldOut, curves_of, point_of, predictions
-from metrifair.tradeoff.holdout import data_set
+from metrifair.tradeoff.evaluate import curves_of, point_of, predictions
+from metrifair.tradeoff.split import HeldOut, data_set
 
 N = 240
 
@@ -93,7 +93,7 @@ def judged(model: Any, data: HeldOut) -> Any:
 
 
 def codes_of(data: HeldOut) -> np.ndarray:
-    return data.groups.codes[:, 0]
+    return data.problem.groups[:, 0]
 
 
 def worst(values: np.ndarray, data: HeldOut, among: np.ndarray | None = None) -> float:
@@ -108,13 +108,13 @@ def test_a_classifiers_figures_are_those_of_the_libraries(seed: int) -> None:
     point, score = judged(Scorer(), data), data.X[:, 0]
     decision = score > 0.5
     assert (point.strength, point.seed, point.failed) == (0.5, 3, False)
-    assert point.accuracy == pytest.approx(accuracy_score(data.y, decision))
-    assert point.more["auc"] == pytest.approx(roc_auc_score(data.y, score))
-    assert point.more["log_loss"] == pytest.approx(log_loss(data.y, score))
+    assert point.accuracy == pytest.approx(accuracy_score(data.problem.values, decision))
+    assert point.more["auc"] == pytest.approx(roc_auc_score(data.problem.values, score))
+    assert point.more["log_loss"] == pytest.approx(log_loss(data.problem.values, score))
     assert point.unfairness == pytest.approx(ks_2samp(score[codes_of(data) == 0], score[codes_of(data) == 1]).statistic)
     known = {"y_pred": decision, "sensitive_features": codes_of(data)}
-    assert point.decision_unfairness == pytest.approx(demographic_parity_difference(data.y, **known))
-    assert point.more["four_fifths"] == pytest.approx(demographic_parity_ratio(data.y, **known))
+    assert point.decision_unfairness == pytest.approx(demographic_parity_difference(data.problem.values, **known))
+    assert point.more["four_fifths"] == pytest.approx(demographic_parity_ratio(data.problem.values, **known))
 
 
 @pytest.mark.parametrize("groups", [3, 4])
@@ -123,8 +123,8 @@ def test_of_several_groups_the_worst_pair_counts(groups: int) -> None:
     point, decision = judged(Scorer(), data), data.X[:, 0] > 0.5
     known = {"y_pred": decision, "sensitive_features": codes_of(data)}
     assert point.unfairness == pytest.approx(worst(data.X[:, 0], data))
-    assert point.decision_unfairness == pytest.approx(demographic_parity_difference(data.y, **known))
-    assert point.more["four_fifths"] == pytest.approx(demographic_parity_ratio(data.y, **known))
+    assert point.decision_unfairness == pytest.approx(demographic_parity_difference(data.problem.values, **known))
+    assert point.more["four_fifths"] == pytest.approx(demographic_parity_ratio(data.problem.values, **known))
 
 
 def test_each_group_can_be_compared_with_the_rest() -> None:
@@ -140,25 +140,27 @@ def test_each_group_can_be_compared_with_the_rest() -> None:
 def test_criteria_compare_within_their_labels(criterion: str, labels: list[int]) -> None:
     data = part(criterion=criterion)
     point, score = judged(Scorer(), data), data.X[:, 0]
-    assert point.unfairness == pytest.approx(max(worst(score, data, data.y == label) for label in labels))
+    assert point.unfairness == pytest.approx(max(worst(score, data, data.problem.values == label) for label in labels))
     decided = (score > 0.5).astype(float)
-    assert point.decision_unfairness == pytest.approx(max(worst(decided, data, data.y == label) for label in labels))
+    assert point.decision_unfairness == pytest.approx(
+        max(worst(decided, data, data.problem.values == label) for label in labels)
+    )
 
 
 def test_risk_parity_compares_losses_and_errors() -> None:
     data = part(criterion="risk_parity", digits=9)
     score = data.X[:, 0]
-    loss = -np.log(np.where(data.y == 1, score, 1 - score).clip(1e-12))
+    loss = -np.log(np.where(data.problem.values == 1, score, 1 - score).clip(1e-12))
     point = judged(Scorer(), data)
     assert point.unfairness == pytest.approx(worst(loss, data))
-    assert point.decision_unfairness == pytest.approx(worst(((score > 0.5) != data.y).astype(float), data))
+    assert point.decision_unfairness == pytest.approx(worst(((score > 0.5) != data.problem.values).astype(float), data))
 
 
 def test_risk_parity_of_margins_compares_the_losses_of_margins() -> None:
     """A margin is an output, not a probability: its loss is softplus(-margin) or softplus(margin)."""
     data = part(criterion="risk_parity", digits=9)
     margin = 6 * data.X[:, 0] - 3
-    loss = np.logaddexp(0, np.where(data.y == 1, -margin, margin))
+    loss = np.logaddexp(0, np.where(data.problem.values == 1, -margin, margin))
     assert judged(Margin(), data).unfairness == pytest.approx(worst(loss, data))
 
 
@@ -172,9 +174,9 @@ def test_control_features_are_strata_of_the_comparison() -> None:
 def test_several_classes_are_compared_one_by_one() -> None:
     data = part(classes=3, groups=3)
     point, decision = judged(Scorer(), data), data.X.argmax(1)
-    assert point.accuracy == pytest.approx(accuracy_score(data.y, decision))
-    assert point.more["auc"] == pytest.approx(roc_auc_score(data.y, data.X, multi_class="ovr"))
-    assert point.more["log_loss"] == pytest.approx(log_loss(data.y, data.X))
+    assert point.accuracy == pytest.approx(accuracy_score(data.problem.values, decision))
+    assert point.more["auc"] == pytest.approx(roc_auc_score(data.problem.values, data.X, multi_class="ovr"))
+    assert point.more["log_loss"] == pytest.approx(log_loss(data.problem.values, data.X))
     assert point.unfairness == pytest.approx(max(worst(data.X[:, k], data) for k in range(3)))
     assert point.decision_unfairness == pytest.approx(max(worst((decision == k) * 1.0, data) for k in range(3)))
     assert "four_fifths" not in point.more
@@ -184,8 +186,8 @@ def test_several_classes_are_compared_one_by_one() -> None:
 def test_a_regressors_figures_are_those_of_the_libraries(seed: int) -> None:
     data = part(regression=True, seed=seed)
     point = judged(Line(), data)
-    assert point.accuracy == pytest.approx(r2_score(data.y, data.X[:, 0]))
-    assert point.more == {"mean_absolute_error": pytest.approx(mean_absolute_error(data.y, data.X[:, 0]))}
+    assert point.accuracy == pytest.approx(r2_score(data.problem.values, data.X[:, 0]))
+    assert point.more == {"mean_absolute_error": pytest.approx(mean_absolute_error(data.problem.values, data.X[:, 0]))}
     assert point.unfairness == pytest.approx(worst(data.X[:, 0], data))
     assert point.decision_unfairness is None
 
@@ -198,7 +200,7 @@ def test_a_bad_regressor_has_a_negative_r2() -> None:
             return -X[:, 0]
 
     found = judged(Away(), data).accuracy
-    assert found == pytest.approx(r2_score(data.y, -data.X[:, 0]))
+    assert found == pytest.approx(r2_score(data.problem.values, -data.X[:, 0]))
     assert found < 0
 
 
@@ -206,9 +208,9 @@ def test_margins_and_bare_decisions_serve_as_scores() -> None:
     data = part()
     margin, decision = 6 * data.X[:, 0] - 3, data.X[:, 0] > 0.5
     assert judged(Margin(), data).more == {
-        "auc": pytest.approx(roc_auc_score(data.y, margin)),
+        "auc": pytest.approx(roc_auc_score(data.problem.values, margin)),
         "four_fifths": pytest.approx(
-            demographic_parity_ratio(data.y, y_pred=decision, sensitive_features=codes_of(data))
+            demographic_parity_ratio(data.problem.values, y_pred=decision, sensitive_features=codes_of(data))
         ),
     }
     assert judged(Margin(), data).unfairness == pytest.approx(worst(margin, data))
@@ -238,7 +240,7 @@ class Decider3:
 )
 def test_several_classes_need_no_probabilities(model: Any) -> None:
     data = part(classes=3)
-    assert judged(model, data).accuracy == pytest.approx(accuracy_score(data.y, model.predict(data.X)))
+    assert judged(model, data).accuracy == pytest.approx(accuracy_score(data.problem.values, model.predict(data.X)))
 
 
 @pytest.mark.parametrize("most", [1, 2])
@@ -266,7 +268,7 @@ def test_decisions_are_matched_with_classes_of_any_kind(kind: str) -> None:
         criterion=criterion_named("statistical_parity"),
         contrast="pairs",
     ).held_out(np.arange(80))
-    _, decided = predictions(Named(), data)
+    decided = predictions(Named(), data).decision
     assert decided.tolist() == (X[:, 0] > 0.5).astype(int).tolist()
     assert judged(Named(), data).accuracy == pytest.approx(np.mean((X[:, 0] > 0.5) == truth))
 
@@ -294,7 +296,7 @@ def test_samples_of_unknown_group_count_for_accuracy_only() -> None:
     group[::7] = np.nan
     data = part(sensitive_features=group)
     point, score = judged(Scorer(), data), data.X[:, 0]
-    assert point.accuracy == pytest.approx(np.mean((score > 0.5) == data.y))
+    assert point.accuracy == pytest.approx(np.mean((score > 0.5) == data.problem.values))
     assert point.unfairness == pytest.approx(ks_2samp(score[group == 0], score[group == 1]).statistic)
 
 
@@ -381,7 +383,7 @@ def test_a_group_without_held_out_samples_is_refused() -> None:
     with pytest.raises(TooFewSamples) as refusal:
         judged(Scorer(), data.held_out(np.arange(20)))
     assert str(refusal.value) == (
-        f"comparing {data.cells.comparisons[0]}: the held-out data have 20 and 0 samples; "
+        f"comparing {data.problem.comparisons[0]}: the held-out data have 20 and 0 samples; "
         "hold more data out, merge small groups, or mark them as missing"
     )
 

@@ -1,0 +1,308 @@
+"""What options may hold, checked before any work is done and before anything heavy is imported."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from glob import has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from metrifair.auditing.reading import matching
+from metrifair.checks import check_known
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+STANDARD_OUTPUT = Path("-")
+TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
+# The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, known here without importing them.
+METRICS = ("energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation")
+CRITERIA = (
+    "statistical_parity",
+    "equal_opportunity",
+    "predictive_equality",
+    "equalized_odds",
+    "risk_parity",
+    "conditional_statistical_parity",
+)
+METRICS_HELP = f"{', '.join(METRICS[:-1])} or {METRICS[-1]}"
+CRITERIA_HELP = f"{', '.join(CRITERIA[:-1])} or {CRITERIA[-1]} (with --control)"
+RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
+
+_SPOKEN = {
+    "pass separator=": "use --separator ",
+    "pass format": "use --format",
+    "pass most_groups=": "use --most-groups ",
+    "Pass threshold=...": "Use --threshold",
+    "y_true holds": "--label holds",
+    "leave y_true out": "leave --label out",
+    "pos_label must be": "--positive must be",
+    "pass pos_label= to": "use --positive to",
+    "separator must be": "--separator must be",
+    "say which: loss=": "say which: --loss ",
+}
+
+
+def as_options(text: str) -> str:
+    """The advice of a function to its caller, as advice to whoever types a command.
+
+    >>> as_options("are the columns separated by ';'? pass separator=';'")
+    "are the columns separated by ';'? use --separator ';'"
+    """
+    for argument, option in _SPOKEN.items():
+        text = text.replace(argument, option)
+    return text
+
+
+def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
+    """Raise an error where a command would write over a file that it reads, or one twice, or an input is not there."""
+    read = {str(given): matching(str(given)) for given in inputs}
+    uses = {Path(name).resolve(): "read" for found in read.values() for name in found}
+    for path in outputs:
+        if path is not None and path != STANDARD_OUTPUT:
+            if path.resolve() in uses:
+                raise click.UsageError(
+                    f"{str(path)!r} cannot be written, as it is {uses[path.resolve()]} too; name another file"
+                )
+            uses[path.resolve()] = "written"
+    for given, found in read.items():
+        if not found and given != "-" and not (Path(given).exists() or has_magic(given)):  # others have their own words
+            raise DataError(f"there is no file {given}")
+
+
+def known(names: Sequence[str]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that refuses what is not among these names."""
+
+    def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
+        for one in (value,) if isinstance(value, str) else value or ():
+            check_known(param.opts[0], one, names)
+        return value
+
+    return check
+
+
+class Number(click.FloatRange):
+    """A finite number from ``least`` on, at most ``most``; ``between`` leaves both ends out."""
+
+    name = "number"
+
+    def __init__(self, least: float | None = None, most: float | None = None, *, between: bool = False) -> None:
+        super().__init__(least, most, min_open=between, max_open=between)
+
+    def _describe_range(self) -> str:
+        return "any number" if self.min is None and self.max is None else super()._describe_range()
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, or a usage error; click itself lets nan through."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
+class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """A file to write: its folder exists, nothing but a plain file is in the way, its ending is a known one."""
+
+    name = "file"
+
+    def __init__(self, *endings: str, stdout: bool = False) -> None:
+        self.endings = endings
+        self.stdout = stdout
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path, or a usage error."""
+        path = Path(value).expanduser()
+        if path == STANDARD_OUTPUT:
+            if self.stdout:
+                return path
+            self.fail("standard output is not possible here; name a file", param, ctx)
+        if self.endings and path.suffix.lower() not in self.endings:
+            self.fail(f"{str(path)!r} must end in {', '.join(self.endings)}", param, ctx)
+        problem = _problem(path)
+        if problem:
+            self.fail(f"cannot write {str(path)!r}: {problem}", param, ctx)
+        return path
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
+        """Names of files."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Limit(NamedTuple):
+    """The largest value of a metric that passes."""
+
+    metric: str
+    value: float
+
+
+class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Parses METRIC=VALUE; whether the metric exists is asked later, without slowing --help down."""
+
+    name = "metric=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Limit:
+        """The limit, or a usage error."""
+        if isinstance(value, Limit):
+            return value
+        metric, sign, number = str(value).partition("=")
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = math.nan
+        if not sign or not metric or not (0 <= limit < math.inf):
+            self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as kolmogorov=0.1", param, ctx)
+        return Limit(metric.strip(), limit)
+
+
+class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Numbers from 0 upwards, separated by commas, or ``auto``."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers in ascending order, or a usage error."""
+        if not isinstance(value, str) or value == "auto":
+            return value
+        try:
+            numbers = sorted({float(part) for part in value.split(",")})
+        except ValueError:
+            numbers = [-1.0]
+        if not all(0 <= number < float("inf") for number in numbers):
+            self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
+        return numbers
+
+
+def _problem(path: Path) -> str:
+    """Why no file can be put there, as far as one can tell without trying."""
+    try:
+        if not path.parent.is_dir():
+            return f"the folder {str(path.parent)!r} does not exist"
+        if path.exists() and not path.is_file():
+            return "it is not a plain file"  # a device that is replaced by a file is lost for the whole machine
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            return f"no permission to write in the folder {str(path.parent)!r}"
+    except (OSError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+_FILE_OPTIONS = (
+    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+    click.option(
+        "--format",
+        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson"]),
+        help="What FILE is, where its name does not say it.",
+    ),
+)
+
+_TRAINING_OPTIONS = (
+    click.argument("file"),
+    click.option("--label", required=True, metavar="COLUMN", help="What is to be predicted."),
+    click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several."),
+    click.option("--control", multiple=True, metavar="COLUMN", help="Be fair within each of its values. Repeatable."),
+    click.option("--weight", metavar="COLUMN", help="How often each row counts."),
+    click.option(
+        "--criterion",
+        default="statistical_parity",
+        show_default=True,
+        callback=known(CRITERIA),
+        help=f"What is compared: {CRITERIA_HELP}.",
+    ),
+    click.option(
+        "--metric",
+        default="energy",
+        show_default=True,
+        callback=known(METRICS),
+        help=f"How it is compared: {METRICS_HELP}.",
+    ),
+    click.option(
+        "--model",
+        type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
+        default="mlp",
+        show_default=True,
+        help="What is trained; mlp is a network.",
+    ),
+    click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
+    click.option(
+        "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
+    ),
+    click.option("--use-group", is_flag=True, help="Take the columns with the groups as features too."),
+    click.option(
+        "--classification/--regression",
+        "classification",
+        default=None,
+        help="Whether the label is a class or a number.  [default: a number, if it takes more than 10 values]",
+    ),
+    click.option("--positive", metavar="CLASS", help="The class that counts as a yes.  [default: the last]"),
+    *_FILE_OPTIONS,
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of split, weights and batches."),
+)
+
+
+def training_options(function: Function) -> Function:
+    """The file and the options of TrainingOptions."""
+    for option in reversed(_TRAINING_OPTIONS):
+        function = option(function)
+    return function
+
+
+def file_options(function: Function) -> Function:
+    """How FILE is read."""
+    for option in reversed(_FILE_OPTIONS):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What the user asked to learn; the fields are the options of ``train`` and ``frontier``."""
+
+    file: str
+    label: str
+    group: tuple[str, ...]
+    control: tuple[str, ...]
+    weight: str | None
+    criterion: str
+    metric: str
+    model: str
+    ignore: tuple[str, ...]
+    ids: tuple[str, ...]
+    use_group: bool
+    classification: bool | None
+    positive: str | None
+    separator: str | None
+    format: str | None
+    seed: int
+
+    def table(self) -> pl.DataFrame:
+        """The file's columns; one that is not there is an error before anything heavier than polars is imported."""
+        from metrifair.cli.tables import read
+
+        for option, names in (("--group", self.group), ("--weight", (self.weight,))):
+            if self.label in names:
+                raise DataError(f"--label and {option} both name {self.label!r}; they must be two columns")
+        weight = () if self.weight is None else (self.weight,)
+        return read(
+            self.file,
+            separator=self.separator,
+            format=self.format,
+            texts=[*self.group, *self.control],
+            roles={
+                "label": [self.label],
+                "group": self.group,
+                "control": self.control,
+                "weight": weight,
+                "ignore": self.ignore,
+                "id": self.ids,
+            },
+        )

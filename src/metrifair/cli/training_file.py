@@ -1,0 +1,249 @@
+"""A file as something to learn from: features, label, groups and the estimator that is to learn it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import metrifair
+from metrifair.checks import check_known
+from metrifair.cli.console import working
+from metrifair.cli.options import TrainingOptions
+from metrifair.cli.tables import without_missing_words
+from metrifair.encoding.encoder import TableEncoder
+from metrifair.encoding.kinds import level_name, strays_in, typed
+from metrifair.encoding.table_model import TableModel
+from metrifair.errors import DataError
+from metrifair.problem.tables import Column, columns, is_missing
+from metrifair.results import Point
+from metrifair.tradeoff.evaluate import point_of
+from metrifair.tradeoff.frontier import Frontier
+from metrifair.tradeoff.noise import small_groups
+from metrifair.tradeoff.split import DataSet, data_set, rows_of
+
+_MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
+_MOST_LEVELS = 50  # more different values are neither groups nor classes
+# LightGBM would write to standard output, where results may go.
+_BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbosity": -1}), "xgboost": ("XGB", {})}
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """A model, what it reaches on rows kept apart, and what to know of them."""
+
+    model: TableModel
+    point: Point
+    rows: dict[str, int]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingFile:
+    """What is learned from a file."""
+
+    options: TrainingOptions
+    features: pl.DataFrame
+    data: DataSet  # X holds the features as they are
+    given: dict[str, Any]  # what ``fit`` takes besides X and y, by the names of its arguments
+    estimator: Any
+    left_out: int  # rows without a label
+    notes: tuple[str, ...] = ()  # what to know of the columns
+
+    @property
+    def accuracy_name(self) -> str:
+        """What the first figure of a point is called."""
+        return "accuracy" if self.data.problem.scheme.classes else "R2"
+
+    def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
+        """An encoder that has seen these rows only."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
+            return TableEncoder().fit(self.features[rows])
+
+    def trained(self, test: float) -> TrainedModel:
+        """The model trained on all rows but a share, and measured on that share."""
+        seed = self.options.seed
+        _, train, held_out = self.data.split(1 - test, test, seed, train=False)
+        part = self.data.held_out(held_out)
+        notes = *self.notes, small_groups(part, "the rows kept apart")  # refuses rows that lack a group
+        encoder = self.encoder(train)
+        own = {name: rows_of(table, train) for name, table in self.given.items()}
+        with _training(self.options.model):
+            self.estimator.fit(encoder.transform(self.features[train]), self.data.y[train], **own)
+        model = self.model(encoder, self.estimator)
+        point = point_of(model, part, strength=self.estimator.strength, seed=seed)
+        rows = {"train": len(train), "test": len(held_out)}
+        return TrainedModel(model, point, rows, tuple(note for note in notes if note))
+
+    def frontier(self, *, strengths: Any, seeds: int) -> tuple[TableEncoder, Frontier]:
+        """Models of all strengths and seeds; the encoder has seen their training rows only."""
+        share, seed = 0.25, self.options.seed
+        encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
+        with _training(self.options.model):
+            front = metrifair.frontier(
+                self.estimator,
+                encoder.transform(self.features),
+                self.data.y,
+                **self.given,
+                strengths=strengths,
+                seeds=seeds,
+                validation=share,
+                test=share,
+                random_state=seed,
+            )
+        return encoder, replace(front, notes=(*front.notes, *self.notes))
+
+    def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
+        """A fitted estimator that takes raw tables."""
+        return TableModel(encoder, estimator, self.options.label, self.options.group, self.options.ids)
+
+    def description(self, encoder: TableEncoder) -> list[str]:
+        """What was found in the file, line by line."""
+        label, scheme = repr(self.options.label), self.data.problem.scheme
+        what = f"{label}: {', '.join(map(str, scheme.classes))}" if scheme.classes else f"the number {label}"
+        groups = "; ".join(
+            f"{attribute.name}: {', '.join(map(str, attribute.groups))}" for attribute in scheme.attributes
+        )
+        lines = [
+            f"Learned {what} (groups: {groups}).",
+            f"Features: {len(encoder.coders_)} columns, as {len(encoder.get_feature_names_out())} numbers.",
+        ]
+        lines += [f"Left out: column {name!r} {reason}." for name, reason in encoder.dropped_.items()]
+        if self.left_out:
+            lines.append(f"Left out: {self.left_out:,} row{'' if self.left_out == 1 else 's'} without a label.")
+        return lines
+
+
+def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: float) -> TrainingFile:
+    """Find out what is to be learned from a table, and how."""
+    known = without_missing_words(table, options.label).drop_nulls(options.label)
+    labels, regression = _labels(options, known)
+    positive = None if regression else _positive(options, labels)
+    given: dict[str, Any] = {
+        "sensitive_features": {name: _groups("--group", known.get_column(name)) for name in options.group}
+    }
+    if options.control:
+        given["control_features"] = {name: _groups("--control", known.get_column(name)) for name in options.control}
+    if options.weight is not None:
+        given["sample_weight"] = _weights(known.get_column(options.weight))
+    groups = () if options.use_group else options.group
+    weight = () if options.weight is None else (options.weight,)
+    features = known.drop({options.label, *groups, *weight, *options.ignore, *options.ids})
+    if not features.columns:
+        raise DataError("no column is left to learn from; ignore fewer of them")
+    data = data_set(
+        features,
+        labels,
+        given["sensitive_features"],
+        given.get("control_features"),
+        regression=regression,
+        criterion=options.criterion,
+        contrast="pairs",
+        pos_label=positive,
+        sample_weight=given.get("sample_weight"),
+    )
+    estimator = _estimator(options, regression=regression, strength=strength, positive=positive)
+    notes = tuple(
+        f"{strays.note(column.name)}, or leave it out with --ignore."
+        for column in features.select(pl.selectors.string())
+        if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
+    )
+    return TrainingFile(options, features, data, given, estimator, len(table) - len(known), notes)
+
+
+def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
+    """The labels, and whether they are numbers."""
+    name, wanted = options.label, options.classification
+    (column,) = columns(name, frame.get_column(name)).values()
+    kind, values = typed(name, column)
+    if kind is None or kind == "date":
+        raise DataError(f"--label {name!r} holds {'dates' if kind else 'no values'}; name classes or numbers")
+    if kind != "number":
+        if wanted is False:
+            strays = strays_in(values)
+            example = values[0] if strays is None else strays.example
+            raise DataError(f"--label {name!r} is not a number, but such as {example!r}; leave --regression out")
+        _check_classes(name, values, wanted)
+        return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
+    different = np.unique(values)
+    whole = bool((different == different.round()).all())
+    if wanted and (not whole or len(different) > _MOST_LEVELS):
+        raise DataError(f"--label {name!r} takes {len(different):,} values, too many for classes; use --regression")
+    if wanted or (wanted is None and whole and len(different) <= _MOST_CLASSES):
+        return values.astype(np.int64), False
+    return values, True
+
+
+def _check_classes(name: str, values: Column, wanted: bool | None) -> None:
+    """Raise a DataError where text cannot be classes: many different values, or numbers with a few other cells."""
+    different, strays = len(set(values.tolist())), strays_in(values)
+    if strays is not None and wanted is None and different > _MOST_CLASSES:
+        raise DataError(
+            f"--label {name!r} holds numbers, but for {strays.cells:,} of its {strays.known:,} values, such as "
+            f"{strays.example!r}; correct or empty these cells, or use --classification"
+        )
+    if different > _MOST_LEVELS:
+        raise DataError(
+            f"--label {name!r} takes {different:,} different texts, too many for classes; name another column, or "
+            "merge them"
+        )
+
+
+def _positive(options: TrainingOptions, labels: Column) -> object:
+    """The class of that name."""
+    if options.positive is None:
+        return None
+    classes = {str(label): label for label in sorted(set(labels.tolist()))}
+    check_known("--positive", options.positive, classes)
+    return classes[options.positive]
+
+
+def _groups(option: str, series: pl.Series) -> Column:
+    """The name of each row's group, None where it is not known."""
+    (column,) = columns(series.name, series).values()
+    missing = is_missing(column)
+    found = np.full(len(column), None, dtype=object)
+    found[~missing] = [level_name(value) for value in column[~missing].tolist()]
+    different = len(set(found[~missing].tolist()))
+    if different > _MOST_LEVELS:
+        raise DataError(
+            f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; cut it into ranges first"
+        )
+    return found
+
+
+def _weights(series: pl.Series) -> NDArray[np.float64]:
+    """How often each row counts."""
+    (column,) = columns(series.name, series).values()
+    kind, values = typed(series.name, column)
+    if kind != "number" or is_missing(column).any() or not (np.isfinite(values) & (values >= 0)).all():
+        raise DataError(f"--weight {series.name!r} must hold a number from 0 upwards in every row")
+    return values.astype(np.float64)
+
+
+def _estimator(options: TrainingOptions, *, regression: bool, strength: float, positive: object) -> Any:
+    asked: dict[str, Any] = {"criterion": options.criterion, "metric": options.metric, "random_state": options.seed}
+    if not regression:
+        asked["pos_label"] = positive
+    family, more = _BOOSTERS.get(options.model, ("", {"model": options.model, "verbose": True}))
+    kind = getattr(metrifair, f"Fair{family}{'Regressor' if regression else 'Classifier'}")
+    return kind(strength, **asked, **more)
+
+
+@contextmanager
+def _training(model: str) -> Iterator[None]:
+    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError."""
+    try:
+        with working("Boosting") if model in _BOOSTERS else nullcontext():
+            yield
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"--model {model} cannot learn this: {error}") from error

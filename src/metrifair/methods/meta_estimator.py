@@ -1,0 +1,260 @@
+"""Methods around another estimator: it is checked, fitted, handed the groups it asks for, and predicts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+
+from metrifair.checks import check_number, check_switches, seed_of
+from metrifair.errors import DataError
+from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.methods.network import StackedEstimator, fit_weighted
+from metrifair.methods.training_data import (
+    Floats,
+    Integers,
+    TrainingData,
+    features_at_predict,
+    groups_at_fit,
+    groups_at_predict,
+)
+from metrifair.problem.tables import Table
+
+
+def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
+    """Raise a DataError unless it is a scikit-learn estimator of that kind, or of none that it tells.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> check_learner(LinearRegression(), "classifier")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: estimator must be a scikit-learn classifier, got LinearRegression(), a regressor
+    """
+    if isinstance(estimator, type):
+        raise DataError(f"{name} must be an instance, got the class {estimator.__name__}; call it first")
+    told = None
+    if all(hasattr(estimator, method) for method in ("get_params", "fit", "__sklearn_tags__")):
+        told = get_tags(estimator).estimator_type  # asked first: some have predict only once they are fitted
+        if told is None and (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+            told = kind
+    if told != kind:
+        but = f", a {told}" if told else ""
+        raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{but}")
+
+
+def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
+    """The groups as an argument of a method that has one for them.
+
+    >>> groups_if_asked(FairClassifier().fit, ["f", "m"])
+    {'sensitive_features': ['f', 'm']}
+    """
+    return {"sensitive_features": groups} if "sensitive_features" in inspect.signature(method).parameters else {}
+
+
+# --- before training: labels or weights are changed, and the base learner is trained on them ------------------------
+
+
+def _fitted_has(name: str) -> Callable[[Any], bool]:
+    """Whether the base learner, fitted or yet to be, has that method; a network does."""
+    return lambda self: hasattr(getattr(self, "estimator_", None) or self.estimator or FairClassifier, name)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Preprocessor(ClassifierMixin, StackedEstimator):
+    """Predictions of the base learner that ``fit`` kept in ``estimator_``, which knows classes by their codes."""
+
+    estimator: Any = field(default=None, kw_only=False)
+    random_state: Any = None
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """The class of each sample."""
+        x = features_at_predict(self, X, "estimator_")
+        predicted: NDArray[Any] = self.classes_[np.asarray(self.estimator_.predict(x), dtype=np.int64)]
+        return predicted
+
+    @available_if(_fitted_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Table) -> Floats:
+        """Probabilities of the classes, (n, classes)."""
+        x = features_at_predict(self, X, "estimator_")
+        probability: Floats = self.estimator_.predict_proba(x)
+        return probability
+
+    @available_if(_fitted_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Table) -> Floats:
+        """What the base learner's decision is made of."""
+        x = features_at_predict(self, X, "estimator_")
+        decision: Floats = self.estimator_.decision_function(x)
+        return decision
+
+
+def fit_learners(
+    estimator: Any,
+    data: TrainingData,
+    *,
+    seeds: Sequence[int],
+    rows: Sequence[Integers],
+    weights: Sequence[Floats],
+    earlier: Sequence[Any] = (),
+    name: str = "estimator",
+) -> list[Any]:
+    """The base learner fitted for each seed on its own rows of the data, with weights.
+
+    None is a network; networks without a penalty are trained all at once. A learner whose ``random_state`` is None
+    gets the seed; one that takes no weights gets rows drawn in proportion to them; one that takes groups gets these,
+    too. ``earlier`` are fitted learners to go on from, for those that can; they stay as they are. ``name`` is the
+    learner's in messages.
+    """
+    base = _checked_base(estimator, name)
+    own = getattr(base, "random_state", None)
+    seeds = list(seeds) if own is None else [seed_of(own)] * len(seeds)
+    if _is_plain_network(base):
+        return fit_weighted(base, data, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
+    fitted = []
+    for place, (seed, part, weight) in enumerate(zip(seeds, rows, weights, strict=True)):
+        learner = deepcopy(earlier[place]).set_params(warm_start=True) if earlier else clone(base)
+        if "random_state" in learner.get_params() and not earlier:
+            learner.set_params(random_state=seed)
+        weighs = has_fit_parameter(learner, "sample_weight")
+        drawn = part
+        if not weighs and np.ptp(weight) > 0:
+            drawn = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
+        named = {"sample_weight": weight} if weighs else {}
+        named |= groups_if_asked(learner.fit, data.group[drawn])
+        fitted.append(learner.fit(data.x[drawn], data.y[drawn], **named))
+    return fitted
+
+
+def check_continues(estimator: Any) -> None:
+    """Raise a DataError unless a fit of the base learner can go on from an earlier one."""
+    base = _checked_base(estimator, "estimator")
+    if not _is_plain_network(base) and "warm_start" not in base.get_params():
+        raise DataError(
+            f"warm_start=True goes on from the round before, which {base!r} cannot; set warm_start=False, or take a "
+            "network or a learner that has warm_start"
+        )
+
+
+def _checked_base(estimator: Any, name: str) -> Any:
+    if estimator is None:
+        return FairClassifier(0.0)
+    check_learner(estimator, "classifier", name=name)
+    return estimator
+
+
+def _is_plain_network(base: Any) -> bool:
+    return isinstance(base, FairClassifier) and base.strength == 0
+
+
+# --- after training: the base's predictions are changed, by the group of each row -----------------------------------
+
+
+class Calibration(NamedTuple):
+    """A fitted base, and the rows that its predictions are changed by."""
+
+    base: Any
+    X: Table
+    sensitive_features: Table
+    group: Integers
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Postprocessor(BaseEstimator):
+    """A fitted base, kept in ``base_``, whose predictions are changed; new rows need their groups."""
+
+    estimator: Any = field(default=None, kw_only=False)
+    prefit: bool = False
+    holdout: float = 0.0
+    random_state: Any = None
+
+    def _calibration(self, X: Table, y: Table, sensitive_features: Table) -> Calibration:
+        """The ``estimator``, a network where it is None, fitted unless ``prefit``.
+
+        It is calibrated on the rows that it learns from, or on the share ``holdout`` of each group and class, which it
+        then does not see.
+        """
+        base, classifies = self.estimator, isinstance(self, ClassifierMixin)
+        if base is not None:
+            check_learner(base, "classifier" if classifies else "regressor")
+        check_switches(prefit=self.prefit)
+        check_number("holdout", self.holdout, low=0, high=0.9)
+        validate_data(self, X, skip_check_array=True)
+        if _num_samples(X) < 2:
+            raise DataError(f"X must hold rows of at least two groups, got {_num_samples(X)} sample(s)")
+        group = groups_at_fit(self, X, y, sensitive_features)
+        if self.prefit:
+            if base is None:
+                raise DataError("prefit=True needs a fitted estimator, got None")
+            check_is_fitted(base)
+        else:
+            if y is None:
+                raise DataError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None; only a prefit estimator "
+                    "needs none"
+                )
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+            network = FairClassifier if classifies else FairRegressor
+            base = network(0.0, random_state=self.random_state) if base is None else clone(base)
+            learnt = (X, y, sensitive_features)
+            if self.holdout:
+                held = self._held_out(group, y)
+                learnt = tuple(_safe_indexing(table, np.flatnonzero(~held)) for table in learnt)
+                X, sensitive_features = (
+                    _safe_indexing(table, np.flatnonzero(held)) for table in (X, sensitive_features)
+                )
+                group = group[held]
+            base.fit(*learnt[:2], **groups_if_asked(base.fit, learnt[2]))
+        if classifies and not hasattr(base, "predict_proba"):  # some have it only once they are fitted
+            raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
+        return Calibration(base, X, sensitive_features, group)
+
+    def _held_out(self, group: Integers, y: NDArray[Any]) -> NDArray[np.bool_]:
+        """A share of each group, for classifiers of each class within it, drawn at random."""
+        held = np.zeros(len(group), dtype=np.bool_)
+        generator = check_random_state(self.random_state)
+        labels = np.unique(y, return_inverse=True)[1] if isinstance(self, ClassifierMixin) else 0
+        cell = group + len(self.groups_) * labels
+        for code in np.unique(cell):
+            own = generator.permutation(np.flatnonzero(cell == code))
+            held[own[: int(self.holdout * len(own))]] = True
+        if len(set(group[held])) < len(self.groups_):
+            raise DataError(f"holdout={self.holdout} leaves a group without rows to calibrate on; raise it, or take 0")
+        return held
+
+    def _groups(self, X: Table, sensitive_features: Table) -> Integers:
+        """Codes of the groups of new rows; the base checks the features."""
+        check_is_fitted(self, "base_")
+        return groups_at_predict(self, X, sensitive_features)
+
+    def score(
+        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Accuracy, or R² of a regressor, of the predictions, for which the groups are needed.
+
+        A search by cross-validation hands them on where metadata routing is enabled and
+        ``set_score_request(sensitive_features=True)`` has asked for them.
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        metric = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
+        return float(metric(y, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """Those of a wrapper that leaves the features to its base; the default network takes no sparse ones."""
+        tags, base = super().__sklearn_tags__(), self.estimator
+        tags.input_tags.sparse = base is not None and get_tags(base).input_tags.sparse
+        tags.input_tags.allow_nan = base is not None and get_tags(base).input_tags.allow_nan
+        return tags
+
+
+def asked(method: Callable[..., Any], X: Table, sensitive_features: Table) -> NDArray[Any]:
+    """What a method of the base returns; groups are handed to those that ask for them."""
+    return np.asarray(method(X, **groups_if_asked(method, sensitive_features)))

@@ -1,0 +1,90 @@
+"""What predictions stand for: one score for each sample, or the probabilities of several classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metrifair.errors import DataError
+from metrifair.problem.criteria import Criterion, scores
+from metrifair.problem.problem import Floats, Problem
+from metrifair.problem.tables import Table, array_of, columns
+from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression, tied
+
+_ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
+
+
+def predictions_of(y_pred: Table, problem: Problem, *, name: str = "y_pred", pos_label: object = None) -> Floats:
+    """Predictions (n,), or probabilities (n, classes) of three classes or more, of the rows of the problem.
+
+    Two columns are the probabilities of two classes: the score is that of the positive one. Columns whose rows do not
+    sum to 1 are an error: they may be scores of several models.
+    """
+    parts = [array_of(name, column) for column in columns(name, y_pred).values()]
+    given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
+    if len(given) == 0:
+        raise DataError(f"{name} holds no predictions; pass at least one per group")
+    if not np.isfinite(given).all():
+        raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
+    if not np.isfinite(given.max() - given.min()):
+        raise DataError(f"{name} spans more than floating-point numbers can; scale the scores down")
+    if given.shape[1] == 1:
+        return given[:, 0]
+    _check_classes(name, given, problem, pos_label)
+    if given.shape[1] > 2:
+        return given
+    scheme = problem.scheme
+    # One label alone does not tell which column is its own; the last one is that of the positive class.
+    return np.ascontiguousarray(given[:, scheme.positive if len(scheme.classes) == 2 else 1])
+
+
+def _check_classes(name: str, given: Floats, problem: Problem, pos_label: object) -> None:
+    """Raise a DataError unless it is clear whose probability each column is."""
+    classes, count = problem.scheme.classes, given.shape[1]
+    if given.min() < -_ROUNDING or np.abs(given.sum(1) - 1).max() > _ROUNDING:
+        raise DataError(
+            f"{name} has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
+            "classes; pass one column of scores, and the scores of several models one after the other"
+        )
+    if len(classes) > count:
+        raise DataError(
+            f"{name} must have one column for each label, got {count} columns for the labels {list(classes)}; pass the "
+            "probabilities of all classes, or of one as a single column"
+        )
+    if count == 2 and len(classes) == 1 and pos_label is not None:
+        raise DataError(
+            f"the outcome is {classes[0]!r} only, which does not tell the column of pos_label={pos_label!r}; pass its "
+            "probability as a single column"
+        )
+
+
+def scores_of(criterion: Criterion, prediction: Floats, problem: Problem, *, loss: str | None = None) -> Tensor:
+    """What the criterion compares: (n,), or (n, classes).
+
+    ``loss`` is the one that risk parity compares: ``"log_loss"``, ``"squared_error"``, ``"absolute_error"``,
+    ``"huber"``.
+    """
+    if loss is None and criterion.score == "loss":
+        raise DataError(
+            f"{criterion.name} compares losses; say which: loss='log_loss' for probabilities, or 'squared_error', "
+            "'absolute_error', 'huber'"
+        )
+    if problem.labels is None and (criterion.score == "loss" or callable(criterion.score)):
+        raise DataError(f"{criterion.name} looks at the true labels; pass y_true, got None")
+    given = torch.as_tensor(prediction)
+    if loss != "log_loss":
+        task: Task = regression(loss or "squared_error")
+    else:
+        task = MULTICLASS if given.ndim == 2 else BINARY
+        classes = problem.scheme.classes
+        counted = 2 if given.ndim == 1 else given.shape[1]
+        if criterion.score == "loss" and len(classes) != counted:
+            raise DataError(
+                f"log_loss needs one probability for each label, got {counted} for the labels {list(classes)}"
+            )
+    target = problem.targets()
+    found = scores(criterion, task, task.output(given), target)
+    if criterion.score != "loss":
+        return found
+    return tied(found, loss or "", max(1.0, float(given.abs().max()), float(target.abs().max())))

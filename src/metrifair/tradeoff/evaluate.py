@@ -1,0 +1,194 @@
+"""A fitted model on held-out data: its point, and the groups' score distributions."""
+
+from __future__ import annotations
+
+import inspect
+from math import sqrt
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
+from torch import Tensor
+
+from metrifair.certificates import dkw_radius
+from metrifair.metrics.between import between
+from metrifair.metrics.registry import measured
+from metrifair.problem.criteria import scores
+from metrifair.problem.predictions import scores_of
+from metrifair.problem.tables import codes
+from metrifair.problem.tasks import BINARY, MULTICLASS
+from metrifair.results import Curves, Interval, Point
+from metrifair.tradeoff.split import HeldOut
+
+Floats = NDArray[np.float64]
+CONFIDENCE = 0.95
+_GRID = 101
+
+
+class Predictions(NamedTuple):
+    """What a model says about held-out rows."""
+
+    score: Floats  # (n,): of the positive of two classes, or a number; (n, classes): of each of several
+    decision: NDArray[Any]  # codes of the classes; of a regressor, the score
+    kind: str  # "number", "probability", "output" (a margin) or "decision"
+
+
+def predictions(model: Any, part: HeldOut) -> Predictions:
+    """Scores and decisions of a model; groups are handed to models that ask for them."""
+
+    def asked(method: Any) -> Any:
+        if "sensitive_features" in inspect.signature(method).parameters:
+            return method(part.X, sensitive_features=part.sensitive_features)
+        return method(part.X)
+
+    if part.regression:
+        values = np.asarray(asked(model.predict), dtype=np.float64)
+        return Predictions(values, values, "number")
+    classes, positive = part.problem.scheme.classes, part.problem.scheme.positive
+    decision = codes("what the model predicts", np.asarray(asked(model.predict)), classes)
+    if hasattr(model, "predict_proba"):
+        probability = np.asarray(asked(model.predict_proba), dtype=np.float64)
+        score = probability[:, positive] if probability.shape[1] == 2 else probability
+        return Predictions(score, decision, "probability")
+    if hasattr(model, "decision_function"):
+        output = np.asarray(asked(model.decision_function), dtype=np.float64)
+        return Predictions(-output if output.ndim == 1 and positive == 0 else output, decision, "output")
+    return Predictions(_indicators(decision, part), decision, "decision")
+
+
+def _indicators(decision: NDArray[Any], part: HeldOut) -> Floats:
+    """Decisions as scores: 1 for the positive of two classes (n,), or for the class that was chosen (n, classes)."""
+    scheme = part.problem.scheme
+    if len(scheme.classes) <= 2:
+        return np.asarray(decision == scheme.positive, dtype=np.float64)
+    return np.asarray(decision[:, None] == np.arange(len(scheme.classes)), dtype=np.float64)
+
+
+def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
+    """Accuracy and unfairness of a model; with intervals, unless rows are weighted."""
+    found, problem = predictions(model, part), part.problem
+    if not np.isfinite(found.score).all():
+        return Point(strength, seed, 0.0, 1.0, failed=True)
+    gap = _distances(_compared(found, part), part)
+    intervals = {"unfairness": _certified(gap, part)}
+    if part.regression:
+        accuracy, intervals["accuracy"] = _r2(part.labels, found.score, problem.weight)
+        more = {
+            "mean_absolute_error": float(mean_absolute_error(part.labels, found.score, sample_weight=problem.weight))
+        }
+        decided = None
+    else:
+        right = found.decision == part.labels
+        accuracy, more = float(np.average(right, weights=problem.weight)), _classification_figures(found, part)
+        wilson = binomtest(int(right.sum()), len(right)).proportion_ci(CONFIDENCE, method="wilson")
+        intervals["accuracy"] = Interval(float(wilson.low), float(wilson.high))
+        decisions = _distances(_compared_decisions(found.decision, part), part)
+        decided, intervals["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
+    if problem.weight is not None:  # neither Wilson's nor what is proven holds for weighted samples
+        intervals = {}
+    return Point(strength, seed, accuracy, float(gap.max()), decided, more, intervals)
+
+
+def _compared(found: Predictions, part: HeldOut) -> Tensor:
+    """What the criterion compares of a model's scores."""
+    criterion = part.problem.scheme.criterion
+    if criterion.score == "prediction":
+        return torch.as_tensor(found.score)
+    if found.kind == "output":
+        task = BINARY if found.score.ndim == 1 else MULTICLASS
+        return scores(criterion, task, torch.as_tensor(found.score), part.problem.targets())
+    loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
+    return scores_of(criterion, found.score, part.problem, loss=loss)
+
+
+def _compared_decisions(decision: NDArray[Any], part: HeldOut) -> Tensor:
+    if part.problem.scheme.criterion.score == "loss":
+        return torch.as_tensor(decision != part.labels).double()
+    return torch.as_tensor(_indicators(decision, part))
+
+
+def _distances(values: Tensor, part: HeldOut) -> Tensor:
+    return distances_of(values if values.ndim == 1 else values.T, part)
+
+
+def distances_of(values: Tensor, part: HeldOut) -> Tensor:
+    """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
+    return between(measured("kolmogorov"), values, part.sides, names=part.problem.comparisons, reduce="all")
+
+
+def _certified(distances: Tensor, part: HeldOut) -> Interval:
+    """Within which the largest of these distances is proven to lie, by the radii of all distribution functions."""
+    cdfs, gap = 2 * distances.numel(), float(distances.max())
+    radius = max(
+        sum(dkw_radius(count, confidence=CONFIDENCE, cdfs=cdfs) for count in side.counts) for side in part.sides
+    )
+    return Interval(max(0.0, gap - radius), min(1.0, gap + radius))
+
+
+def _classification_figures(found: Predictions, part: HeldOut) -> dict[str, float]:
+    """The area under the curve, the log loss and the four-fifths ratio, as far as there are any."""
+    figures: dict[str, float] = {}
+    classes, positive, weight = part.problem.scheme.classes, part.problem.scheme.positive, part.problem.weight
+    # Labels as scores take them: 1 at the positive of two classes, codes of more.
+    labels = part.labels if len(classes) > 2 else np.asarray(part.labels == positive, dtype=np.int64)
+    ranked = [(labels == code, found.score[:, code]) for code in range(len(classes))] if len(classes) > 2 else []
+    ranked = ranked or [(labels == 1, found.score)]
+    several_decided = found.kind == "decision" and len(classes) > 2  # which class was chosen ranks nothing
+    if all(own.any() and not own.all() for own, _ in ranked) and not several_decided:
+        figures["auc"] = float(np.mean([roc_auc_score(own, score, sample_weight=weight) for own, score in ranked]))
+    if found.kind == "probability":
+        known = list(range(max(2, len(classes))))
+        figures["log_loss"] = float(log_loss(labels, found.score, sample_weight=weight, labels=known))
+    if len(classes) == 2:
+        chosen, counted = found.decision == positive, np.ones(len(labels)) if weight is None else weight
+        rates = [
+            [float(np.average(chosen[group], weights=counted[group])) for group in groups.values() if group.any()]
+            for groups in part.members.values()
+        ]
+        ratios = [min(own) / max(own) for own in rates if max(own, default=0.0) > 0]
+        if ratios:
+            figures["four_fifths"] = min(ratios)
+    return figures
+
+
+def _r2(y: Floats, prediction: Floats, weight: Floats | None) -> tuple[float, Interval]:
+    """R2 and its interval, from the spread of each sample's influence on it; no library has one."""
+    if np.ptp(y) == 0:
+        return 0.0, Interval(0.0, 0.0)
+    value = float(r2_score(y, prediction, sample_weight=weight))
+    errors, spread = (y - prediction) ** 2, (y - y.mean()) ** 2
+    influence = (errors - (1 - value) * spread) / spread.mean()
+    margin = float(NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * influence.std() / sqrt(len(y)))
+    return value, Interval(value - margin, value + margin)
+
+
+def curves_of(model: Any, part: HeldOut) -> Curves:
+    """Distribution functions and densities of the scores of each group, of the attribute with the largest gap.
+
+    Densities are Gaussian kernel estimates; for several classes, of the positive class's probability.
+    """
+    found, attribute = predictions(model, part), next(iter(part.members))
+    if len(part.members) > 1:
+        gaps = _distances(_compared(found, part), part).reshape(-1, len(part.sides))
+        attribute = part.problem.comparisons[int(gaps.amax(0).argmax())].attribute
+    line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
+    low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
+    grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
+    weight = np.ones(len(line)) if part.problem.weight is None else part.problem.weight
+    density, cumulative = {}, {}
+    for name, member in part.members[attribute].items():
+        order = np.argsort(line[member])
+        own, share = line[member][order], weight[member][order]
+        if not len(own):
+            continue
+        below = np.append(0.0, np.cumsum(share / share.sum()))
+        cumulative[name] = below[np.searchsorted(own, grid, side="right")].round(5).tolist()
+        spread = sqrt(np.average((own - np.average(own, weights=share)) ** 2, weights=share))
+        width = max(spread * len(own) ** -0.2, (grid[1] - grid[0]) / 2)
+        bumps = np.exp(-(((grid[:, None] - own) / width) ** 2) / 2)
+        density[name] = (bumps @ share / share.sum() / (width * np.sqrt(2 * np.pi))).round(5).tolist()
+    return Curves(grid.round(6).tolist(), density, cumulative)

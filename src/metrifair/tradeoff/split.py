@@ -1,0 +1,158 @@
+"""A data set whose rows are kept apart: rows to train on, to choose on, and to judge the choice on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
+
+from metrifair.checks import is_number
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.samples import Sides, sides_of
+from metrifair.problem.tables import Column, Table, one_column
+
+Rows = NDArray[np.int64]
+
+
+class Split(NamedTuple):
+    """Row numbers of the three parts."""
+
+    train: Rows
+    validation: Rows
+    test: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows that were not trained on, with everything needed to judge a model on them."""
+
+    X: Table
+    sensitive_features: Table
+    problem: Problem
+
+    @property
+    def regression(self) -> bool:
+        """True where the outcome is a number."""
+        return not self.problem.scheme.classes
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Codes of the classes, or numbers."""
+        if self.problem.labels is None:
+            raise DataError("models are judged by their outcomes; pass y")
+        return self.problem.labels
+
+    @cached_property
+    def members(self) -> dict[str, dict[str, NDArray[np.bool_]]]:
+        """Who is in which group, by attribute; where there are several, groups bear the names of theirs."""
+        attributes = self.problem.scheme.attributes
+        return {
+            attribute.name: {
+                f"{attribute.name}: {group}" if len(attributes) > 1 else str(group): codes == place
+                for place, group in enumerate(attribute.groups)
+            }
+            for attribute, codes in zip(attributes, self.problem.groups.T, strict=True)
+        }
+
+    @cached_property
+    def sides(self) -> tuple[Sides, ...]:
+        """The rows of each comparison, with their weights; a side without any is an error."""
+        problem = self.problem
+        weight = None if problem.weight is None else torch.as_tensor(problem.weight)
+        found = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+        for comparison, side in zip(problem.comparisons, found, strict=True):
+            if min(side.counts) == 0:
+                raise TooFewSamples(
+                    f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
+                    "hold more data out, merge small groups, or mark them as missing"
+                )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """A table with its outcomes and groups, and the checked record of its rows."""
+
+    X: Table
+    y: Column  # as it came
+    sensitive_features: Table
+    problem: Problem
+    rows: Rows  # of the table that the record has: all but those without weight
+
+    def held_out(self, rows: Rows) -> HeldOut:
+        """These rows, to judge models on."""
+        problem = self.problem.take(np.searchsorted(self.rows, rows))
+        return HeldOut(_safe_indexing(self.X, rows), rows_of(self.sensitive_features, rows), problem)
+
+    def split(self, validation: float, test: float, seed: int, *, train: bool = True) -> Split:
+        """Rows of the three parts, each with the same mix of cells and labels where their numbers allow it."""
+        shares = (validation, test)
+        if not all(is_number(share) and share > 0 for share in shares) or sum(shares) >= (1 if train else 1.0000001):
+            raise DataError(
+                f"validation and test must be shares above 0 that leave rows for training, got "
+                f"{validation!r} and {test!r}"
+            )
+        labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
+        alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
+        kinds = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
+        everything = np.arange(len(self.problem))
+        if not train:
+            chosen, judged = _divided(everything, kinds, test / (validation + test), seed)
+            return Split(everything[:0], self.rows[chosen], self.rows[judged])
+        rest, judged = _divided(everything, kinds, test, seed)
+        own, chosen = _divided(rest, kinds[rest], validation / (1 - test), seed)
+        return Split(self.rows[own], self.rows[chosen], self.rows[judged])
+
+
+def _divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+    """Two parts of the rows, the second with this share, alike in kinds unless these are too many."""
+    counts = np.bincount(kinds)
+    usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both
+    few = len(np.unique(usual)) <= min(share, 1 - share) * len(rows)
+    first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=usual if few else None)
+    return np.sort(first), np.sort(second)
+
+
+def rows_of(table: Table, rows: Rows) -> Table:
+    """These rows of a table, an array, or a dictionary of columns."""
+    if isinstance(table, Mapping):
+        return {name: _safe_indexing(column, rows) for name, column in table.items()}
+    return _safe_indexing(table, rows)
+
+
+def data_set(
+    X: Table,
+    y: Table,
+    sensitive_features: Table,
+    control_features: Table | None,
+    *,
+    regression: bool,
+    criterion: str | Criterion,
+    contrast: Contrast,
+    pos_label: object = None,
+    intersectional: bool = False,
+    sample_weight: Table | None = None,
+) -> DataSet:
+    """The data with everything that judging a model asks for."""
+    problem = problem_of(
+        Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}),
+        criterion=criterion,
+        contrast=contrast,
+        intersectional=intersectional,
+        pos_label=pos_label,
+        target="numbers" if regression else "labels",
+    )
+    rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
+    if problem.weight is not None and np.ptp(problem.weight) == 0:
+        problem = replace(problem, weight=None)  # equal weights weigh nothing, and leave certificates valid
+    return DataSet(X, one_column("y", y), sensitive_features, problem, rows)
