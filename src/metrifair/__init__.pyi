@@ -1,6 +1,6 @@
 from . import batches, datasets, errors, nn
 from .auditing.audit import Audit, audit
-from .auditing.files import audit_file
+from .auditing.audit_file import audit_file
 from .auditing.unfairness import unfairness
 from .boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgb import FairXGBClassifier, FairXGBRegressor

@@ -20,8 +20,8 @@ from metrifair.methods.training_data import TrainingData
 from metrifair.methods.zafar import (
     MISTREATED,
     Mistreatment,
-    Rounds,
     ZafarClassifier,
+    convex_round,
     covariances,
     solve,
     within_all,
@@ -348,11 +348,11 @@ def test_at_a_fixed_price_the_objective_never_rises() -> None:
     loss = Logistic.of(rows, ColumnScale.of(rows, intercept=True), 0.0)
     measure = Mistreatment.of(rows, loss, 1)
     bound = 0.2 * abs(measure.covariance(loss.unconstrained()))
-    rounds, w, values = Rounds.of(loss, [measure], bound), loss.unconstrained(), []
+    solution, w, values = convex_round(loss, [measure], bound), loss.unconstrained(), []
     for _ in range(6):
         excess = max(0.0, measure.covariance(w) - bound) + max(0.0, -measure.covariance(w) - bound)
         values.append(loss.value(w) / 80 + 5.0 * excess)
-        w, _ = rounds.next(w, 5.0)
+        w, _ = solution(w, 5.0)
     assert all(later <= earlier + 1e-7 for earlier, later in pairwise(values))
     assert values[-1] < values[0] - 1e-3
 

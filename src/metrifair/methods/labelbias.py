@@ -61,15 +61,11 @@ def violations(
 class Round(NamedTuple):
     """A fitted learner, the multipliers with which it was fitted, and how it does on the training rows."""
 
-    learner: Any
-    multipliers: Floats  # (2, groups)
-    violations: Floats  # (2, groups)
+    violation: float  # the largest
     error: float
-
-    @property
-    def violation(self) -> float:
-        """The largest one."""
-        return float(np.abs(self.violations).max())
+    violations: Floats  # (2, groups)
+    multipliers: Floats  # (2, groups)
+    learner: Any
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -160,7 +156,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
             seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
             if kept and self.keep == "best":
                 pairs = zip(kept, seen, strict=True)
-                kept = [min(pair, key=lambda one: (one.violation, one.error)) for pair in pairs]
+                kept = [min(pair, key=lambda one: one[:2]) for pair in pairs]
             else:
                 kept = seen
             multipliers = [one.multipliers + self.step * one.violations for one in seen]
@@ -177,7 +173,8 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     def _judged(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))
         found = violations(predicted, data.y, _member(data), self.criterion, data.weight)
-        return Round(learner, multipliers, found, float(np.average(predicted != data.y, weights=data.weight)))
+        error = float(np.average(predicted != data.y, weights=data.weight))
+        return Round(float(np.abs(found).max()), error, found, multipliers, learner)
 
     def _check(self) -> None:
         check_known("criterion", self.criterion, CONDITIONED_ON)

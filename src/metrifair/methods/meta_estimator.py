@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -157,15 +157,6 @@ def _is_plain_network(base: Any) -> bool:
 # --- after training: the base's predictions are changed, by the group of each row -----------------------------------
 
 
-class Calibration(NamedTuple):
-    """A fitted base, and the rows that its predictions are changed by."""
-
-    base: Any
-    X: Table
-    sensitive_features: Table
-    group: Integers
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class Postprocessor(BaseEstimator):
     """A fitted base, kept in ``base_``, whose predictions are changed; new rows need their groups."""
@@ -175,11 +166,11 @@ class Postprocessor(BaseEstimator):
     holdout: float = 0.0
     random_state: Any = None
 
-    def _calibration(self, X: Table, y: Table, sensitive_features: Table) -> Calibration:
-        """The ``estimator``, a network where it is None, fitted unless ``prefit``.
+    def _calibration(self, X: Table, y: Table, sensitive_features: Table) -> tuple[Any, Table, Table, Integers]:
+        """The ``estimator``, a network where it is None, fitted unless ``prefit``; and what it is calibrated on.
 
-        It is calibrated on the rows that it learns from, or on the share ``holdout`` of each group and class, which it
-        then does not see.
+        That are the rows, groups and their codes that it learns from, or those of the share ``holdout`` of each group
+        and class, which it then does not see.
         """
         base, classifies = self.estimator, isinstance(self, ClassifierMixin)
         if base is not None:
@@ -215,7 +206,7 @@ class Postprocessor(BaseEstimator):
             base.fit(*learnt[:2], **groups_if_asked(base.fit, learnt[2]))
         if classifies and not hasattr(base, "predict_proba"):  # some have it only once they are fitted
             raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
-        return Calibration(base, X, sensitive_features, group)
+        return base, X, sensitive_features, group
 
     def _held_out(self, group: Integers, y: NDArray[Any]) -> NDArray[np.bool_]:
         """A share of each group, for classifiers of each class within it, drawn at random."""

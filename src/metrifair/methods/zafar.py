@@ -251,10 +251,10 @@ def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Float
     """The least loss found with every covariance within the bound, starting from the least loss of all."""
     if all(abs(measure.covariance(w0)) <= bound for measure in measures):
         return w0
-    rounds = Rounds.of(loss, measures, bound)
+    solution = convex_round(loss, measures, bound)
     w, price = w0, FIRST_PRICE
     for _ in range(ROUNDS):
-        moved, slack = rounds.next(w, price)
+        moved, slack = solution(w, price)
         # A solver may leave weights less certain than the step asked for, but then the loss stands still.
         still = np.linalg.norm(moved - w) <= CLOSE or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
         w = moved
@@ -270,63 +270,51 @@ def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Float
     return w
 
 
-@dataclass(frozen=True, eq=False)
-class Rounds:
-    """The convex program of one round; only the tangents and the price of slack change between rounds."""
+def convex_round(
+    loss: Logistic, measures: Sequence[Mistreatment], bound: float
+) -> Callable[[Floats, float], tuple[Floats, float]]:
+    """The convex program of a round, as a function of the weights before it and the price of slack.
 
-    problem: Any
-    w: Any
-    slack: Any
-    price: Any
-    tangents: tuple[tuple[Mistreatment, int, Any], ...]
-    rows: int
+    Returns the minimiser of mean loss + price x slack, the concave mean on the larger side replaced by its tangent at
+    these weights, and the largest slack. Written for the sum of losses, which the solver finds easier.
+    """
+    cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with this criterion")
+    w, price = cp.Variable(loss.design.shape[1]), cp.Parameter(nonneg=True)
+    sides = [(measure, group, cp.Parameter(loss.design.shape[1])) for measure in measures for group in (0, 1)]
+    slack = cp.Variable(len(sides), nonneg=True)
+    limits = [
+        measure.balance * (tangent @ w + measure.shares[1 - group] @ cp.pos(-measure.margins[1 - group] @ w))
+        <= bound + slack[k]
+        for k, (measure, group, tangent) in enumerate(sides)
+    ]
+    problem = cp.Problem(cp.Minimize(loss.convex(cp, w) + loss.weight.sum() * price * cp.sum(slack)), limits)
 
-    @classmethod
-    def of(cls, loss: Logistic, measures: Sequence[Mistreatment], bound: float) -> Rounds:
-        """min mean loss + price x slack, the concave mean on the larger side replaced by its tangent.
+    def solution(before: Floats, at_price: float) -> tuple[Floats, float]:
+        price.value = at_price
+        for measure, group, tangent in sides:
+            tangent.value = measure.tangent(group, before)
+        solve(problem, len(loss.sign))
+        return w.value, float(slack.value.max())
 
-        Written for the sum of losses instead of their mean, which the solver finds easier.
-        """
-        cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with this criterion")
-        w, price = cp.Variable(loss.design.shape[1]), cp.Parameter(nonneg=True)
-        sides = [(measure, group, cp.Parameter(loss.design.shape[1])) for measure in measures for group in (0, 1)]
-        slack = cp.Variable(len(sides), nonneg=True)
-        limits = [
-            measure.balance * (tangent @ w + measure.shares[1 - group] @ cp.pos(-measure.margins[1 - group] @ w))
-            <= bound + slack[k]
-            for k, (measure, group, tangent) in enumerate(sides)
-        ]
-        objective = loss.convex(cp, w) + loss.weight.sum() * price * cp.sum(slack)
-        return cls(cp.Problem(cp.Minimize(objective), limits), w, slack, price, tuple(sides), len(loss.sign))
-
-    def next(self, w: Floats, price: float) -> tuple[Floats, float]:
-        """The program's solution with tangents at w, and its largest slack."""
-        self.price.value = price
-        for measure, group, tangent in self.tangents:
-            tangent.value = measure.tangent(group, w)
-        solve(self.problem, self.rows)
-        return self.w.value, float(self.slack.value.max())
+    return solution
 
 
 def solve(problem: Any, rows: int) -> None:
     """Solve a convex program in place; RuntimeError with the solver's word where it finds no solution."""
     cp = require("cvxpy", extra="baselines", purpose="a convex program")
     many = rows > _MANY
+    names = ("eps_abs", "eps_rel") if many else ("tol_gap_abs", "tol_gap_rel", "tol_feas")
     for tolerance in TOLERANCES[-1:] if many else TOLERANCES:
-        names = ("eps_abs", "eps_rel") if many else ("tol_gap_abs", "tol_gap_rel", "tol_feas")
-        status = _status(problem, cp, solver=cp.SCS if many else cp.CLARABEL, **dict.fromkeys(names, tolerance))
+        options = {"solver": cp.SCS if many else cp.CLARABEL, **dict.fromkeys(names, tolerance)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status says as well
+            try:
+                problem.solve(warm_start=False, **options)  # or the tolerances of the attempt before would stay
+                status = str(problem.status)
+            except cp.SolverError as error:
+                status = str(error)
         if status == cp.OPTIMAL:
             return
     if status != cp.OPTIMAL_INACCURATE:
         raise RuntimeError(f"the convex solver found no solution: {status}")
     warnings.warn("the convex solver stopped short of its tolerance", ConvergenceWarning, stacklevel=2)
-
-
-def _status(problem: Any, cp: Any, **options: Any) -> str:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status says as well
-        try:
-            problem.solve(warm_start=False, **options)  # or the tolerances of the attempt before would stay
-        except cp.SolverError as error:
-            return str(error)
-    return str(problem.status)
