@@ -166,8 +166,8 @@ def _network(piece: Piece, material: Material) -> Iterator[Trained]:
 
 
 def _boosted(piece: Piece, material: Material) -> Iterator[Trained]:
-    from metrifair.boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor  # noqa: PLC0415  (an extra)
-    from metrifair.boosting.xgb import FairXGBClassifier, FairXGBRegressor  # noqa: PLC0415
+    from metrifair.boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor  # noqa: PLC0415  (an extra)
+    from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor  # noqa: PLC0415
 
     kinds: dict[tuple[str, bool], Any] = {
         ("LightGBM", False): partial(FairLGBMClassifier, verbose=-1),
