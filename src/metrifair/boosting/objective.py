@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.errors import Diverged
-from metrifair.metrics.counting import energy_coefficients, energy_slopes
+from metrifair.metrics.quadratic import energy_coefficients, energy_slopes
 from metrifair.problem.samples import Batch
 from metrifair.problem.tasks import BINARY, Task
 from metrifair.training.objective import Objective
