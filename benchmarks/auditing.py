@@ -14,9 +14,9 @@ from sklearn.metrics import accuracy_score
 
 from benchmarks.timing import Row, peak_memory_above, print_table, seconds
 from metrifair import audit
-from metrifair.auditing.conducting import decisions_at
-from metrifair.auditing.evidence import Plan
-from metrifair.auditing.inputs import given
+from metrifair.auditing.decisions import decided, decisions_of
+from metrifair.auditing.request import Request
+from metrifair.auditing.sample import sample_in_memory
 from metrifair.results import Decisions
 
 METRICS = {"selection_rate": fairlearn.metrics.selection_rate, "accuracy": accuracy_score}
@@ -30,9 +30,10 @@ def table(rows: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def ours(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> Decisions:
-    data = given(decision, sensitive_features=group, y_true=label)
-    plan = Plan((), resamples=resamples)
-    return decisions_at(data, 0.5, plan, np.random.default_rng(0))[0]
+    sample = sample_in_memory(decision, Request(), sensitive_features=group, y_true=label)
+    selected = decided(sample.prediction, 0.5)
+    options = {"threshold": 0.5, "confidence": 0.95, "resamples": resamples, "generator": np.random.default_rng(0)}
+    return decisions_of(sample, selected, **options)[0]
 
 
 def theirs(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> None:

@@ -73,3 +73,51 @@ def test_a_folder_that_exists_is_not_said_to_be_missing() -> None:
         found.to_json("/proc/audit.json")
     assert "does not exist" not in str(caught.value)
     assert str(caught.value).startswith("cannot write /proc/audit.json: ")
+
+
+@pytest.mark.parametrize("weights", [1.0, 1e300, 1e-300])
+def test_weighted_audits_do_not_depend_on_the_order_of_rows(weights: float) -> None:
+    generator = np.random.default_rng(2)
+    score, group, label = generator.integers(0, 50, 400) / 50, *generator.integers(0, 3, (2, 400))
+    weight = weights * generator.choice([0.1, 0.3, 0.7, 1.9], 400)
+    records = []
+    for order in (np.arange(400), generator.permutation(400)):
+        options = {"sensitive_features": group[order], "y_true": label[order] > 0, "sample_weight": weight[order]}
+        criteria = ["statistical_parity", "equal_opportunity", "risk_parity"]
+        more: dict[str, Any] = {"criteria": criteria, "loss": "log_loss", "resamples": 40, "random_state": 0}
+        records.append(audit(score[order], **options, **more).record)
+    assert records[0] == records[1]
+    assert all(one.interval is not None for one in records[0].findings)
+
+
+@pytest.mark.parametrize("largest", [np.finfo(float).max, np.finfo(float).max / 3, 1e300])
+@pytest.mark.parametrize("lowest", [0.0, -0.4])
+def test_scores_near_the_largest_numbers_give_finite_figures(largest: float, lowest: float, tmp_path: Path) -> None:
+    generator = np.random.default_rng(3)
+    share, group, label = generator.uniform(lowest, 0.55, 80), *generator.integers(0, 2, (2, 80))
+    metrics = ["kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation"]
+    options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "metrics": metrics, "random_state": 0}
+    plain = audit(share, threshold=0.1, resamples=40, permutations=19, **options)
+    found = audit(share * largest, threshold=0.1 * largest, resamples=40, permutations=19, **options)
+    assert found.decisions[0].rates == plain.decisions[0].rates
+    degree = {"kolmogorov": 0, "total_variation": 0, "lp": 0.5}
+    for one, other in zip(found.findings, plain.findings, strict=True):
+        unit = largest ** degree.get(one.metric, 1)
+        assert one.value == pytest.approx(other.value * unit, rel=1e-9)
+        assert one.p_value == other.p_value
+        if other.interval is not None:
+            assert one.interval.high == pytest.approx(other.interval.high * unit, rel=1e-6)
+        assert "inf" not in one.sentence + one.meaning
+        assert "nan" not in one.sentence + one.meaning
+    found.to_json(tmp_path / "large.json")
+    found.to_html(tmp_path / "large.html")
+
+
+def test_two_models_scores_are_not_taken_for_the_probabilities_of_two_classes() -> None:
+    generator = np.random.default_rng(4)
+    group, both = np.arange(60) % 2, generator.random((60, 2))
+    with pytest.raises(DataError, match="rows do not sum to 1"):
+        audit(both, sensitive_features=group, **QUICK)
+    share = both[:, 0]
+    two = audit(np.stack([1 - share, share], 1), sensitive_features=group, **QUICK)
+    assert two.findings == audit(share, sensitive_features=group, **QUICK).findings

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
-from metrifair.auditing import evidence, reading
-from metrifair.auditing.large import passes, rows
-from metrifair.auditing.large.coding import Roles
+from metrifair.auditing import findings
+from metrifair.auditing.out_of_core import brackets, counting, files, tables
+from metrifair.auditing.out_of_core.tables import FileRows, Roles
 from metrifair.problem.criteria import EQUALIZED_ODDS
 
 WRITERS = {
@@ -125,15 +125,15 @@ def test_holding_agrees_with_audit(scores):
         y_true=frame["y"],
         control_features={"region": frame["region"]},
         sample_weight=frame["w"],
-        **{**QUICK, "random_state": np.random.default_rng(0)},
+        **QUICK,
     )
     assert found.to_json() == direct.to_json()
 
 
 @pytest.mark.parametrize("most_bins", [8, 64])
 def test_few_bins_give_the_same_after_more_passes(most_bins, scores, monkeypatch):
-    monkeypatch.setattr(passes, "_MOST_BINS", most_bins)
-    monkeypatch.setattr(passes, "_FEWEST_BINS", most_bins)
+    monkeypatch.setattr(counting, "_MOST_BINS", most_bins)
+    monkeypatch.setattr(counting, "_FEWEST_BINS", most_bins)
     options = {"score": "p", "group": ["sex", "region"], "label": "y", **QUICK}
     counted = audit_file(scores, **options, tolerance=1e-3, **STREAMED)
     held = audit_file(scores, **options)
@@ -313,9 +313,9 @@ def test_labels_are_numbers_only_where_they_look_like_numbers(how, tmp_path):
 def test_only_as_many_rows_are_read_as_are_held(tmp_path, monkeypatch):
     for place in range(5):
         table(100, seed=place).write_csv(tmp_path / f"part-{place}.csv")
-    read, uniform = [], reading.Source._uniform
-    monkeypatch.setattr(reading.Source, "_uniform", lambda self, batch: read.append(len(batch)) or uniform(self, batch))
-    with reading.opened(tmp_path / "part-*.csv") as source:
+    read, uniform = [], files.Source._uniform
+    monkeypatch.setattr(files.Source, "_uniform", lambda self, batch: read.append(len(batch)) or uniform(self, batch))
+    with files.opened(tmp_path / "part-*.csv") as source:
         head = source.head(("p", "sex"), 150)
     assert read == [100, 50]
     expected = pl.concat([table(100, seed=0), table(100, seed=1)[:50]])
@@ -327,8 +327,8 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
     levels = {name: generator.integers(0, 1500, 3000) for name in "abc"}  # 3.4e9 combinations, 3,000 of them met
     frame = pl.DataFrame({"p": generator.random(3000), **levels})
     frame.write_parquet(tmp_path / "many.parquet")
-    with reading.opened(tmp_path / "many.parquet") as source:
-        found = rows.Rows(source, Roles("p", tuple("abc")))
+    with files.opened(tmp_path / "many.parquet") as source:
+        found = FileRows(source, Roles("p", tuple("abc")))
         survey, tally = found.surveyed(0.5)
         (block,) = found.read()
     met = frame.group_by("a", "b", "c").len()
@@ -343,13 +343,13 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
 def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, monkeypatch):
     options = {"score": "p", "group": "region", "metrics": "energy", **QUICK, **STREAMED}
     assert all(one.witness is not None for one in audit_file(scores, **options).findings)
-    monkeypatch.setattr(evidence, "_MOST_CURVES", 2)
+    monkeypatch.setattr(findings, "_MOST_CURVES", 2)
     assert all(one.witness is None for one in audit_file(scores, **options).findings)
 
 
 @pytest.mark.parametrize("limit", ["_MOST_CELLS", "_MOST_COMBINATIONS"])
 def test_too_many_combinations_are_refused(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, limit, 5)
+    monkeypatch.setattr(tables, limit, 5)
     table(200).write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
     with pytest.raises(DataError, match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer"):
@@ -395,10 +395,10 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     assert not [note for note in audit_file(scores, **options).notes if note.kind == "exactness"]
     counted = audit_file(scores, **options, **STREAMED)
     assert ["proven bracket" in note.text for note in counted.notes if note.kind == "exactness"] == [True]
-    monkeypatch.setattr(passes, "_MOST_BINS", 4)
-    monkeypatch.setattr(passes, "_FEWEST_BINS", 4)
-    monkeypatch.setattr(passes, "_MOST_PASSES", 1)
-    monkeypatch.setattr(passes, "_EXACT_ROWS", 1)
+    monkeypatch.setattr(counting, "_MOST_BINS", 4)
+    monkeypatch.setattr(counting, "_FEWEST_BINS", 4)
+    monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
+    monkeypatch.setattr(brackets, "_EXACT_ROWS", 1)
     coarse = audit_file(scores, **options, **STREAMED)
     assert any("wider than the tolerance" in note.text for note in coarse.notes)
 

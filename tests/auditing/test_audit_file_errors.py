@@ -72,7 +72,7 @@ def test_bytes_that_are_no_text(how, tmp_path):
     (tmp_path / "latin.csv").write_bytes(GOOD.replace("f", "é").encode("latin-1"))
     refused(tmp_path / "latin.csv", "is not UTF-8 text", **how)
     (tmp_path / "junk.csv").write_bytes(bytes(range(256)) * 20)
-    refused(tmp_path / "junk.csv", "is no text", **how)
+    refused(tmp_path / "junk.csv", "is not text", **how)
     (tmp_path / "junk.ndjson").write_bytes(bytes(range(1, 256)) * 20)
     refused(tmp_path / "junk.ndjson", "is not UTF-8 text|cannot be read", **how)
 
@@ -175,7 +175,7 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
         ),
         ({"threshold": "half", **STREAMED}, "threshold must be a finite number"),
         ({"contrast": "all", **STREAMED}, "contrast"),
-        ({"pos_label": "maybe", "label": "y", **STREAMED}, "pos_label must be one of the labels"),
+        ({"pos_label": "maybe", "label": "y", **STREAMED}, "pos_label must be one of the classes"),
         ({"score_range": (0.2, 1.0), **STREAMED}, "score_range must hold all scores"),
     ],
 )

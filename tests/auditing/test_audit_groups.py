@@ -5,9 +5,10 @@ import polars as pl
 import pytest
 
 from metrifair import DataError, audit, audit_file, distances
-from metrifair.auditing.atoms import Atoms
-from metrifair.auditing.inputs import MOST_GROUPS, MOST_LEVELS, check_groups
-from metrifair.auditing.intervals import permutation_p_values, resampled_counts
+from metrifair.auditing.distribution import TwoSamples
+from metrifair.auditing.request import MOST_GROUPS, MOST_LEVELS, check_attribute
+from metrifair.auditing.resampling import permutation_p_values, resampled_counts
+from metrifair.problem.cells import Attribute
 
 PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
 STREAMED = {"in_memory_rows": 10}
@@ -48,23 +49,23 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
 )
 def test_where_the_limits_are(groups, samples, most, allowed):
     if allowed:
-        check_groups("county", groups, samples, most)
+        check_attribute(Attribute("county", tuple(range(groups))), samples, most)
         return
     with pytest.raises(DataError, match="the groups 'county' hold"):
-        check_groups("county", groups, samples, most)
+        check_attribute(Attribute("county", tuple(range(groups))), samples, most)
 
 
 def test_nobody_is_told_to_insist_on_more_groups_than_possible():
     with pytest.raises(DataError, match=r"a few ranges first$"):
-        check_groups("number", MOST_LEVELS + 1, 10**6)
+        check_attribute(Attribute("number", tuple(range(MOST_LEVELS + 1))), 10**6)
 
 
 @pytest.mark.parametrize("most", [1, 0, -5, True, 2.5, "many", MOST_LEVELS + 1])
 def test_a_limit_that_is_none_is_refused(tmp_path, most):
-    with pytest.raises(DataError, match="most_groups must be a whole number from 2 to 10,000"):
+    with pytest.raises(DataError, match="most_groups must be an integer from 2 to 10,000"):
         audit([0.1, 0.9], sensitive_features=["a", "b"], most_groups=most)
     (tmp_path / "s.csv").write_text("p,g\n0.1,a\n0.9,b\n")
-    with pytest.raises(DataError, match="most_groups must be a whole number from 2 to 10,000"):
+    with pytest.raises(DataError, match="most_groups must be an integer from 2 to 10,000"):
         audit_file(tmp_path / "s.csv", score="p", group="g", most_groups=most, in_memory_rows=1)
 
 
@@ -114,7 +115,7 @@ def test_a_small_side_of_very_many_samples_has_uniform_p_values():
     rest, p_values = np.full(50, 2000), []
     for _ in range(200):
         own = rng.multinomial(60, np.full(50, 1 / 50))
-        found = Atoms(np.arange(50.0), own.astype(float), rest.astype(float))
+        found = TwoSamples(np.arange(50.0), own.astype(float), rest.astype(float))
         p_values.append(permutation_p_values(found, ["wasserstein"], permutations=99, generator=rng)["wasserstein"])
     ordered = np.sort(p_values)
     assert np.abs(ordered - np.arange(1, 201) / 200).max() < 0.115  # Kolmogorov's bound at level 0.01

@@ -10,8 +10,8 @@ from audits import bare_finding, demo_record, many_findings
 from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
-from metrifair.report.auditcurves import step_of
-from metrifair.report.auditpage import audit_html
+from metrifair.report.audit.charts import step_of
+from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
 from metrifair.report.numbers import number_text
 from metrifair.results import Interval, Note

@@ -75,7 +75,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         asked.update(given, path=path)
         return audit_file(path, **given)
 
-    monkeypatch.setattr("metrifair.auditing.files.audit_file", noted)
+    monkeypatch.setattr("metrifair.auditing.audit_file.audit_file", noted)
     arguments = [
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
@@ -264,7 +264,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a folder": (lambda folder: (folder / "s.csv").mkdir(), "is a folder"),
     "empty": (lambda folder: (folder / "s.csv").write_bytes(b""), "is empty"),
     "a header only": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n"), "s.csv"),
-    "binary junk": (junk, "is no text"),
+    "binary junk": (junk, "is not text"),
     "another separator": (wrong_separator, "are the columns separated by ';'? use --separator ';'"),
     "not UTF-8": (not_utf8, "is not UTF-8 text"),
     "scores that are text": (lambda folder: (folder / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n"), "'high'"),

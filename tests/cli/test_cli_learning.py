@@ -410,7 +410,7 @@ def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any
     [
         (b"", "people.csv is empty"),
         (b"number,sex,hired\n", "has no rows below its header"),
-        (b"\x00\x01\x02\xff" * 50, "is no text"),
+        (b"\x00\x01\x02\xff" * 50, "is not text"),
         (b"number;income;sex;hired\n1;2;f;yes\n", "are the columns separated by ';'? use --separator ';'"),
         ("number,sex,hired\n1,f\xfcr,yes\n".encode("latin-1") * 3, "is not UTF-8 text"),
         (b"number,sex,hired\n1,f,yes,more\n", "more fields than its header"),

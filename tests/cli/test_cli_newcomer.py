@@ -68,7 +68,7 @@ def test_a_column_may_have_the_name_that_polars_would_invent(csv: Path, people: 
 
 @pytest.mark.parametrize("sign", [";;", "", "é", '"'])
 def test_a_separator_that_is_none_is_refused(csv: Path, call: Any, sign: str) -> None:
-    assert refusal(call("audit", csv, *AUDIT, "--separator", sign)).startswith("--separator must be one sign")
+    assert refusal(call("audit", csv, *AUDIT, "--separator", sign)).startswith("--separator must be one character")
 
 
 def test_a_tab_can_be_typed_as_the_message_writes_it(csv: Path, text: str, call: Any) -> None:

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import CRITERIA
-from metrifair.report.auditcontent import audit_content, byte_size, columns
-from metrifair.report.auditcurves import (
+from metrifair.report.audit.charts import (
     OTHER_SCORES,
     corners,
+    decisions_json,
     distribution_json,
     is_of,
     pair_gap,
     step_of,
     witness_json,
 )
-from metrifair.report.auditdecisions import decisions_json
-from metrifair.report.auditwords import worst_first
+from metrifair.report.audit.content import audit_content, byte_size, columns
+from metrifair.report.audit.words import worst_first
 from metrifair.report.charts import axis, grid_json, short
 from metrifair.report.numbers import MISSING, number_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, Interval, WitnessCurve

@@ -4,7 +4,7 @@ import pytest
 from pages import embedded, strings, without_figures
 from realaudits import AUDITS, audited
 
-from metrifair.report.auditpage import audit_html
+from metrifair.report.audit.page import audit_html
 from metrifair.report.numbers import number_text
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrifair.metrics.registry import METRICS
-from metrifair.report.auditglossary import audit_glossary, metric_words
-from metrifair.report.auditwords import facts, highlights, remarks, worst_first
+from metrifair.report.audit.glossary import audit_glossary, facts, highlights, metric_words, remarks
+from metrifair.report.audit.words import worst_first
 from metrifair.results import Decisions, GroupRates, Interval, Note
 
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from metrifair.auditing.asking import requested
-from metrifair.auditing.conducting import conducted
-from metrifair.auditing.decisions import Threshold
-from metrifair.auditing.frames import frame_of, json_of, table_of
-from metrifair.auditing.inputs import given
-from metrifair.auditing.remarks import worst_of
-from metrifair.checks import check_switches, seed_of
+from metrifair.auditing.decisions import are_decisions, decided, threshold_for
+from metrifair.auditing.export import frame_of, json_of, table_of
+from metrifair.auditing.record import record_of
+from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.sample import Sample, sample_in_memory
+from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.cells import Contrast
-from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Backend, Table
-from metrifair.report.auditpage import audit_html
+from metrifair.report.audit.page import audit_html
+from metrifair.report.audit.words import worst_of
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.report.numbers import figure_text
@@ -139,7 +139,7 @@ def audit(
     y_true: Table | None = None,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
-    criteria: Sequence[str | Criterion] | str | Criterion | None = None,
+    criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
     threshold: Threshold = "auto",
     confidence: float = 0.95,
@@ -162,22 +162,57 @@ def audit(
 
     Parameters
     ----------
-    y_pred : predictions (n,): probabilities, or scores of any scale; or class probabilities (n, classes): of two
-        classes the positive one's counts, of more each class is audited by itself
-    sensitive_features : a column, or a table of several attributes; missing values are unknown groups, left out
-    y_true : outcomes: labels, or a regression target
-    control_features : strata; every comparison is made within each of them
-    criteria : names or Criterion values; by default statistical parity (within the strata, if given), with two labels
-        also equal opportunity and predictive equality (together they are equalized odds), with more labels equalized
-        odds. Risk parity needs to know its ``loss``
-    metrics : names; kolmogorov, wasserstein and energy by default
-    threshold : scores from here on are decisions for; "auto": 0.5 for probabilities, and no decisions for scores of
-        another scale; None: no decisions. Scores 0 and 1 are decisions themselves
-    score_range : lowest and highest score that can occur; [0, 1] for probabilities. Without it only the Kolmogorov
-        distance is certified
-    resamples, permutations : how many, for intervals and p-values; 0: none
-    most_groups : groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are
-        more than 30 with fewer than two samples each on average: such a column holds ids or measurements
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Predictions: probabilities, or scores of any scale; or class probabilities, whose rows sum to 1: of two classes
+        the positive one's counts, of more each class is audited by itself.
+    sensitive_features : array-like or table
+        The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
+    y_true : array-like of shape (n_samples,), default=None
+        Outcomes: labels, or a regression target.
+    control_features : array-like or table, default=None
+        Strata; every comparison is made within each of them.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights. A sample of weight 0 is as if it were not there.
+    criteria : str, Criterion or sequence of them, default=None
+        What is compared. By default statistical parity (within the strata, if given), with two labels also equal
+        opportunity and predictive equality (together they are equalized odds), with more labels equalized odds.
+    metrics : str or sequence of str, default=None
+        How distributions are compared; by default kolmogorov, wasserstein and energy.
+    threshold : float, "auto" or None, default="auto"
+        Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
+        scale; None: no decisions. Scores 0 and 1 are decisions themselves.
+    confidence : float, default=0.95
+        Of intervals and certified bounds.
+    random_state : int, Generator, RandomState or None, default=None
+        What resampling draws from.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        The positive label; by default the last one in ascending order.
+    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
+        The loss that the criterion ``risk_parity`` compares.
+    score_range : tuple of float, default=None
+        Lowest and highest score that can occur; [0, 1] for probabilities. Without it only the Kolmogorov distance is
+        certified.
+    resamples : int, default=500
+        How many, for intervals; 0: none.
+    permutations : int, default=999
+        How many, for p-values; 0: none.
+    most_groups : int, default=None
+        Groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are more than
+        30 with fewer than two samples each on average: such a column holds ids or measurements.
+
+    Returns
+    -------
+    Audit
+        Findings, decisions, notes and a summary, and ways to hand them on.
+
+    Raises
+    ------
+    DataError
+        Where an argument cannot be used as it is; the message says which, and what to do.
 
     Examples
     --------
@@ -187,31 +222,31 @@ def audit(
     >>> found.decisions[0].selection_ratio
     0.3333333333333333
     """
+    request = Request.among(locals())
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
-    check_switches(intersectional=intersectional)
-    data = given(
+    sample = sample_in_memory(
         y_pred,
+        request,
         sensitive_features=sensitive_features,
         y_true=y_true,
         control_features=control_features,
         sample_weight=sample_weight,
-        intersectional=intersectional,
-        pos_label=pos_label,
-        loss=loss,
-        most_groups=most_groups,
     )
-    request = requested(
-        data,
-        criteria=criteria,
-        metrics=metrics,
-        threshold=threshold,
-        confidence=confidence,
-        contrast=contrast,
-        score_range=score_range,
-        resamples=resamples,
-        permutations=permutations,
-    )
-    return Audit(conducted(data, request, np.random.default_rng(seed_of(random_state))))
+    return audit_of_rows(sample, request, np.random.default_rng(seed_of(random_state)))
+
+
+def audit_of_rows(sample: Sample, request: Request, generator: np.random.Generator) -> Audit:
+    """The audit of rows that are held in memory."""
+    request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
+    score, threshold = sample.score, None
+    selected: NDArray[Any] | None = None
+    if score is not None:
+        binary = are_decisions(score)
+        threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
+    if score is not None and threshold is not None:
+        chosen = decided(score, threshold)
+        selected = chosen if sample.weight is None else chosen * sample.weight
+    return Audit(record_of(sample, request, generator, threshold=threshold, selected=selected))

@@ -4,43 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from metrifair.auditing.atoms import Floats, Integers
-from metrifair.auditing.intervals import Rows
+from metrifair.auditing.counted import Floats
+from metrifair.auditing.request import Threshold
+from metrifair.auditing.sample import Sample, members_of, strata_of
 from metrifair.errors import DataError
-from metrifair.results import Decisions, GroupRates, Interval, Note
+from metrifair.results import Decisions, GroupRates, Interval
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
-Threshold: TypeAlias = float | Literal["auto"] | None
-"""Scores from here on are decisions for; "auto": 0.5 for probabilities, none for other scores; None: no decisions."""
-
 _FEWEST = 2  # samples of a group
 
 
-def deciding(threshold: Threshold, *, decisions: bool, probabilities: bool) -> tuple[float | None, list[Note]]:
-    """The threshold at which decisions are made; None where there are none, with a note where that may surprise.
+def threshold_for(threshold: Threshold, *, decisions: bool, probabilities: bool) -> float | None:
+    """The threshold at which decisions are made; None where there are none.
 
     ``decisions`` says that the scores are 0 and 1, decisions themselves.
 
-    >>> deciding("auto", decisions=False, probabilities=True), deciding(0.5, decisions=False, probabilities=False)
-    ((0.5, []), (0.5, []))
+    >>> threshold_for("auto", decisions=False, probabilities=True), threshold_for(2, decisions=True, probabilities=True)
+    (0.5, 0.5)
     """
     if decisions:
-        return DEFAULT_THRESHOLD, []
-    if threshold != "auto":
-        return threshold, []
-    if probabilities:
-        return DEFAULT_THRESHOLD, []
-    text = (
-        f"No decisions were looked at: the scores are no probabilities, so {DEFAULT_THRESHOLD} is no natural "
-        "threshold for them. Pass threshold=... to see selection rates."
-    )
-    return None, [Note("exactness", text)]
+        return DEFAULT_THRESHOLD
+    if threshold == "auto":
+        return DEFAULT_THRESHOLD if probabilities else None
+    return threshold
 
 
 def decided(score: Floats, threshold: float | None) -> NDArray[np.bool_]:
@@ -70,45 +62,58 @@ def are_decisions(score: Floats) -> bool:
     return bool(((score == 0) | (score == 1)).all())
 
 
-def counted(
-    groups: int,
-    codes: Integers,
-    selected: NDArray[np.bool_],
-    positive: NDArray[np.bool_] | None,
-    weights: Floats | None,
-) -> Floats:
-    """How many samples (or how much weight) of each group, label and decision: (groups, labels, 2).
-
-    Without labels there is one; samples of unknown groups (-1) are left out.
-    """
-    labels = 1 if positive is None else 2
-    cell = codes * (2 * labels) + selected
-    if positive is not None:
-        cell += 2 * positive
-    known = codes >= 0
-    if not known.all():
-        cell, weights = cell[known], None if weights is None else weights[known]
-    return np.bincount(cell, weights, groups * labels * 2).astype(np.float64).reshape(groups, labels, 2)
-
-
 def decisions_of(
-    counts: Floats,
-    names: Sequence[str],
-    sizes: Sequence[int],
+    sample: Sample,
+    selected: NDArray[Any],
+    *,
+    threshold: float,
+    confidence: float,
+    resamples: int,
+    generator: np.random.Generator,
+) -> list[Decisions]:
+    """Decisions by attribute within each stratum; ``selected`` is how much of each unit is selected."""
+    problem, found = sample.problem, []
+    positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
+    labels = 1 if positive is None else 2
+    for within, inside in strata_of(problem):
+        for place in range(len(problem.scheme.attributes)):
+            attribute, units, code, present = members_of(problem, inside, place)
+            if len(present) < 2:
+                continue
+            cell = code if positive is None else code * 2 + positive[units]
+            rows, weight = (None if part is None else part[units] for part in (sample.rows, sample.weight))
+            shape = len(attribute.groups), labels
+            total = np.bincount(cell, rows if weight is None else weight, shape[0] * labels).reshape(shape)
+            chosen = np.bincount(cell, selected[units], shape[0] * labels).reshape(shape)
+            counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
+            sizes = np.bincount(code, rows, shape[0])[present]
+            pooled = counts.sum(1)
+            if weight is not None:
+                pooled = effective_counts(pooled, np.bincount(code, weight**2, shape[0])[present])
+            names = [str(attribute.groups[group]) for group in present]
+            found.append(
+                _decisions(
+                    [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
+                    attribute=attribute.name,
+                    within=within,
+                    threshold=threshold,
+                    ratio=_ratio(counts.sum(1)),
+                    interval=ratio_interval(pooled, confidence=confidence, resamples=resamples, generator=generator),
+                )
+            )
+    return found
+
+
+def _decisions(
+    rates: list[GroupRates],
     *,
     attribute: str,
     within: str,
     threshold: float,
-    ratio_interval: Interval | None = None,
+    ratio: float | None,
+    interval: Interval | None,
 ) -> Decisions:
-    """Rates and their differences from ``counted`` samples; groups without samples are left out."""
-    rates = [
-        _rates(name, int(size), table)
-        for name, size, table in zip(names, sizes, counts, strict=True)
-        if table.sum() > 0
-    ]
     selection = [rate.selection_rate for rate in rates]
-    ratio = _ratio(counts.sum(1))
     return Decisions(
         attribute,
         within,
@@ -116,27 +121,21 @@ def decisions_of(
         rates,
         selection_difference=max(selection) - min(selection),
         selection_ratio=ratio,
-        selection_ratio_interval=None if ratio is None else ratio_interval,
+        selection_ratio_interval=None if ratio is None else interval,
         true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
         false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
         accuracy_difference=_range([rate.accuracy for rate in rates]),
     )
 
 
-def _ratio(tables: Floats) -> float | None:
-    """The lowest selection rate over the highest, of (groups, 2) counts; by fractions, so that 4/5 comes out as 0.8."""
-    rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in tables if table.sum() > 0]
-    return float(min(rates) / max(rates)) if max(rates) > 0 else None
-
-
-def _rates(name: str, size: int, table: Floats) -> GroupRates:
+def _rates(name: str, size: float, table: Floats) -> GroupRates:
     """From the weight by label and decision, (labels, 2)."""
     selected = float(table[:, 1].sum() / table.sum())
     if len(table) == 1:
-        return GroupRates(name, size, selected)
+        return GroupRates(name, int(size), selected)
     accuracy = float((table[0, 0] + table[1, 1]) / table.sum())
     false_positive, true_positive = (float(row[1] / row.sum()) if row.sum() > 0 else None for row in table)
-    return GroupRates(name, size, selected, accuracy, true_positive, false_positive)
+    return GroupRates(name, int(size), selected, accuracy, true_positive, false_positive)
 
 
 def _range(rates: Sequence[float | None]) -> float | None:
@@ -144,26 +143,39 @@ def _range(rates: Sequence[float | None]) -> float | None:
     return max(known) - min(known) if known else None
 
 
+def _ratio(tables: Floats) -> float | None:
+    """The lowest selection rate over the highest, of (groups, 2) counts; by fractions, so that 4/5 comes out as 0.8."""
+    rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in tables]
+    return float(min(rates) / max(rates)) if max(rates) > 0 else None
+
+
+def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
+    """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
+    found: Floats = weights * (weights.sum(1) / squares)[:, None]
+    return found
+
+
 def ratio_interval(
-    groups: Sequence[Rows | Floats], *, confidence: float, resamples: int, generator: np.random.Generator
+    counts: Floats, *, confidence: float, resamples: int, generator: np.random.Generator
 ) -> Interval | None:
     """Bounds of the four-fifths ratio; None where nobody is selected, or a group has a single sample.
 
-    A group is its two counts (not selected, selected), or its rows with their decision as place, where they count
-    differently. The ratio is the smallest over all pairs of groups, and picked because it is small: so every pair is
-    given bounds, all of which hold at once, and the smallest lower and the smallest upper ones are taken. Rates are
-    drawn from the beta distribution of Jeffreys: unlike resamples, it knows that nobody of few is not nobody at all.
-    Logarithms of two rates are taken together as independent errors are, those to one side and to the other apart.
-    The ratio of the sample itself lies within the interval.
+    ``counts`` are (groups, 2): not selected, selected. The ratio is the smallest over all pairs of groups, and picked
+    because it is small: so every pair is given bounds, all of which hold at once, and the smallest lower and the
+    smallest upper ones are taken. Rates are drawn from the beta distribution of Jeffreys: unlike resamples, it knows
+    that nobody of few is not nobody at all. Logarithms of two rates are taken together as independent errors are,
+    those to one side and to the other apart. The ratio of the sample itself lies within the interval.
     """
-    counts = np.stack([_effective(group) for group in groups])
     sample = _ratio(counts)
     if not resamples or sample is None or counts.sum(1).min() < _FEWEST:
         return None
     rates = np.log(generator.beta(counts[:, 1] + 0.5, counts[:, 0] + 0.5, size=(resamples, len(counts))))
     centre = np.log((counts[:, 1] + 0.5) / (counts.sum(1) + 1))
     ends = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    below, above = _stretch(len(counts), confidence) * np.maximum([centre - ends[0], ends[1] - centre], 0.0)
+    # How much wider bounds are that hold for all pairs of groups, than for one.
+    pairs = len(counts) * (len(counts) - 1) / 2
+    one, all_pairs = (ndtri(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+    below, above = all_pairs / one * np.maximum([centre - ends[0], ends[1] - centre], 0.0)
     lows, highs = [], []
     for at in range(len(counts)):
         least, most = (np.delete(of, at) for of in (below, above))
@@ -171,19 +183,3 @@ def ratio_interval(
         lows.append((apart - np.hypot(least, above[at])).min())
         highs.append((apart + np.hypot(most, below[at])).min())
     return Interval(min(float(np.exp(min(lows))), sample), max(float(np.exp(min(*highs, 0.0))), sample))
-
-
-def _stretch(groups: int, confidence: float) -> float:
-    """How much wider bounds are that hold for all pairs of groups, than for one."""
-    pairs = groups * (groups - 1) / 2
-    one, all_pairs = (NormalDist().inv_cdf(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
-    return all_pairs / one
-
-
-def _effective(group: Rows | Floats) -> Floats:
-    """Counts (not selected, selected) of equal samples that tell as much as weighted ones."""
-    if not isinstance(group, Rows):
-        return group
-    weights = group.weights / group.weights.max()
-    total = np.bincount(group.place, weights, 2)
-    return np.asarray(total * (weights.sum() / (weights**2).sum()))

@@ -127,7 +127,7 @@ def command(
       metrifair audit scores.csv --score p --group sex --label y --html report.html
     """
     check_paths([file], [html, json_to, output])
-    from metrifair.auditing.files import audit_file
+    from metrifair.auditing.audit_file import audit_file
     from metrifair.cli.console import console, printable, working
     from metrifair.cli.tables import write_table, write_text
     from metrifair.cli.verdicts import broken, metrics_asked, show_audit

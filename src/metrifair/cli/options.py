@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from metrifair.auditing.reading import matching
+from metrifair.auditing.out_of_core.files import matching
 from metrifair.checks import check_known
 from metrifair.errors import DataError
 

@@ -14,8 +14,7 @@ from typing import Any
 import click
 import polars as pl
 
-from metrifair.auditing.reading import MISSING, opened
-from metrifair.auditing.textfiles import reading
+from metrifair.auditing.out_of_core.files import MISSING, opened, reading
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file

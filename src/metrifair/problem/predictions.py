@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,7 +29,7 @@ def predictions_of(y_pred: Table, problem: Problem, *, name: str = "y_pred", pos
         raise DataError(f"{name} holds no predictions; pass at least one per group")
     if not np.isfinite(given).all():
         raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
-    if not np.isfinite(given.max() - given.min()):
+    if not isfinite(float(given.max()) - float(given.min())):
         raise DataError(f"{name} spans more than floating-point numbers can; scale the scores down")
     if given.shape[1] == 1:
         return given[:, 0]

@@ -102,6 +102,11 @@ class Scheme:
         )
 
     @property
+    def cell_count(self) -> int:
+        """How many cells there are; one where nothing is compared."""
+        return self.cells.count if self.cells else 1
+
+    @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """What is compared."""
         return self.cells.comparisons if self.cells else ()
@@ -228,7 +233,8 @@ def problem_of(
         None if controls is None else stratum_codes(controls)[1],
         contrast,
     )
-    _ = scheme.cells  # what cannot be compared is said before anything else is done
+    if compared:
+        _ = scheme.cells  # what cannot be compared is said before anything else is done
     return rows.problem(scheme, labels, crossing, controls)
 
 

@@ -1,0 +1,300 @@
+"""What counts in bins prove about the distance of two distributions: a lower and an upper bound.
+
+Let D = F0 - F1, and look at one bin whose rows lie in [a, b]. The counts give D just below a, and at b; in between
+
+    u = D(below a) + share of side 0 in the bin,    l = D(below a) - share of side 1 in the bin
+
+bound D, since at most all rows of one side come before those of the other. Integration by parts gives its mean over
+[a, b], mu, from the sums of the scores: the integral of F - F(below a) is (b x rows - sum of scores) / all rows.
+
+- Kolmogorov: |D| at the ends is attained; nothing in the bin exceeds max(u, -l). Rows of one side only, or of one
+  distinct score, leave nothing in between: the ends are all there is.
+- Integral of phi(D) over [a, b], phi convex (Wasserstein: |D|; Cramer: D^2): at least (b - a) phi(mu), by Jensen; at
+  most (b - a) times the chord of phi from l to u, taken at mu, since phi lies below its chord. The two agree for |D|
+  unless D may change its sign in the bin, and differ by at most (b - a)(u - l)^2 / 4 for D^2.
+- Total variation: at least |share 0 - share 1| / 2, for merging scores brings distributions closer; at most their
+  sum / 2, and the former again for one distinct score.
+
+Between bins D is constant, so its integrals there are exact. So are they between the distinct scores of rows that are
+held in memory: steps prove one value, not two. Bounds hold up to rounding, about 1e-13 of the range.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from metrifair.auditing.counted import Booleans, Floats, Integers
+from metrifair.auditing.distribution import Gap
+from metrifair.auditing.out_of_core.counting import Bins, Grid, Pass, Scale, Steps, held, joined, recounted
+from metrifair.checks import check_known
+from metrifair.metrics.registry import METRICS, Convex, Integral, facts
+from metrifair.results import Interval
+
+_MOST_PASSES = 16
+_EXACT_ROWS = 2**20  # that are held in memory at the end
+_MOST_STEPS = 2**30  # held rows x comparisons: some minutes
+_ROUNDING = 1e-13
+
+Sum: TypeAlias = "Convex | Literal['atoms']"
+"""What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
+
+
+class Sides(NamedTuple):
+    """The cells on either side of a comparison, and how many rows (or how much weight) they hold in all."""
+
+    left: Integers
+    right: Integers
+    totals: tuple[float, float]
+
+
+class Bounds(NamedTuple):
+    """Of one comparison, by bin: the shares up to its end, what |D| may reach in it, and bounds of the sums."""
+
+    score: Floats  # the end of the bin
+    upto: tuple[Floats, Floats]
+    reachable: Floats
+    low: dict[Sum, Floats]
+    high: dict[Sum, Floats]
+
+    @property
+    def attained(self) -> Floats:
+        """|D| at the end of each bin; what holds below a bin was attained in the bin before it."""
+        return np.abs(self.upto[0] - self.upto[1])
+
+
+class _Course(NamedTuple):
+    """The difference of the distribution functions within each bin."""
+
+    least: Floats
+    most: Floats
+    mean: Floats
+    length: Floats
+
+
+def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Collection[Sum]) -> Bounds:
+    """What every bin proves; sums are on the scale of the positions."""
+    share, upto, course = _course(bins, sides, scale)
+    after = upto[0] - upto[1]
+    plain = bins.single | (share[0] == 0) | (share[1] == 0)
+    low: dict[Sum, Floats] = {}
+    high: dict[Sum, Floats] = {}
+    for one in sums:
+        if one == "atoms":
+            low[one] = np.abs(share[0] - share[1]) / 2
+            high[one] = np.where(bins.single, low[one], (share[0] + share[1]) / 2)
+            continue
+        between = one(after) * bins.gap
+        low[one] = course.length * one(course.mean) + between
+        high[one] = np.maximum(course.length * _chord(one, course) + between, low[one])
+    reachable = np.where(plain, np.abs(after), np.maximum(course.most, -course.least))
+    return Bounds(bins.high, upto, reachable, low, high)
+
+
+def exact(steps: Steps, sides: Sides, sums: Collection[Sum]) -> Bounds:
+    """What rows held in memory prove: both bounds are the value."""
+    counts = [steps.scores.at(cells) for cells in sides[:2]]
+    left, right = (
+        steps.upto(cells, own) / total for cells, own, total in zip(sides[:2], counts, sides.totals, strict=True)
+    )
+    after = left - right
+    values: dict[Sum, Floats] = {one: one(after) * steps.gap for one in sums if one != "atoms"}
+    if "atoms" in sums:
+        values["atoms"] = np.abs(counts[0] / sides.totals[0] - counts[1] / sides.totals[1]) / 2
+    return Bounds(steps.scores.values, (left, right), np.abs(after), values, values)
+
+
+def _course(bins: Bins, sides: Sides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
+    """The shares of both sides in each bin and up to its end, and the course of the difference through it."""
+    end, start = scale.positions(bins.high), scale.positions(bins.low)
+    share, below, upto, area = [], [], [], []
+    for cells, total in zip(sides[:2], sides.totals, strict=True):
+        counts, before = bins.total("counts", cells), bins.total("before", cells)
+        share.append(counts / total)
+        below.append(before / total)
+        upto.append((before + counts) / total)
+        area.append((end * counts - bins.total("moments", cells)) / total)
+    before, length = below[0] - below[1], end - start
+    least, most = before - share[1], before + share[0]
+    mean = before + (area[0] - area[1]) / np.where(length > 0, length, 1.0)
+    return share, (upto[0], upto[1]), _Course(least, most, np.clip(mean, least, most), length)
+
+
+def _chord(convex: Convex, course: _Course) -> Floats:
+    """The line through phi at both bounds of D, at its mean."""
+    spread = course.most - course.least
+    weight = np.divide(course.mean - course.least, spread, out=np.zeros_like(spread), where=spread > 0)
+    return (1 - weight) * convex(course.least) + weight * convex(course.most)
+
+
+@dataclass
+class Measured:
+    """What is known of one comparison, once bins need not be looked into any more."""
+
+    sides: Sides
+    gap: Gap = field(default=Gap(0.0, (0.0, 0.0)))
+    reachable: float = 0.0
+    low: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
+    high: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
+
+    @property
+    def attained(self) -> float:
+        """The largest difference seen."""
+        return abs(self.gap.shares[0] - self.gap.shares[1])
+
+    def bracket(self, metric: str, scale: Scale) -> Interval:
+        """Bounds between which the distance of the two empirical distributions lies."""
+        known = facts(metric).bracket
+        if isinstance(known, Integral):
+            sums = (side[known.convex] / scale.inverse for side in (self.low, self.high))
+            return Interval(*((known.factor * integral) ** known.power for integral in sums))
+        if known == "atoms":
+            return Interval(self.low[known], self.high[known])
+        return Interval(self.attained, max(self.attained, self.reachable))
+
+    def look(self, found: Bounds) -> None:
+        """Remember the largest gap."""
+        attained = found.attained
+        at = int(attained.argmax())
+        if attained[at] > self.attained or self.reachable == 0.0:
+            shares = float(found.upto[0][at]), float(found.upto[1][at])
+            self.gap = Gap(float(found.score[at]), shares)
+
+    def settle(self, found: Bounds) -> None:
+        """Add up bins that will not be cut."""
+        self.reachable = max(self.reachable, float(found.reachable.max(initial=0.0)))
+        for name in found.low:
+            self.low[name] += float(found.low[name].sum())
+            self.high[name] += float(found.high[name].sum())
+
+    def urgency(self, found: Bounds, tolerances: Mapping[Sum, float]) -> Floats:
+        """How much every bin matters; 0 for bins that need not be cut."""
+        excess = found.reachable - self.attained
+        urgent = np.where(excess > _ROUNDING, excess, 0.0)
+        for name, tolerance in tolerances.items():
+            width = found.high[name] - found.low[name]
+            left = max((tolerance - (self.high[name] - self.low[name])) / 2, _ROUNDING)
+            order = np.argsort(width)
+            # The widest are cut, so that all others together stay within half of what is left of the tolerance.
+            cut = order[np.cumsum(width[order]) > left]
+            urgent[cut] = np.maximum(urgent[cut], width[cut] / left)
+        return urgent
+
+
+class Result(NamedTuple):
+    """The scale, what was found for each comparison, and whether every bracket is narrow enough."""
+
+    scale: Scale
+    found: tuple[Measured, ...]
+    complete: bool
+
+
+def check_brackets(argument: str, metrics: Sequence[str]) -> None:
+    """Raise a DataError for a metric of which counts in bins prove nothing, as MMD, which needs all pairs of scores."""
+    known = [name for name, row in METRICS.items() if row.bracket is not None]
+    for metric in metrics:
+        check_known(argument, metric, known, otherwise="a smaller file")
+
+
+def measured(
+    read: Pass,
+    grid: Grid,
+    base: Bins,
+    sides: Sequence[Sides],
+    metrics: Sequence[str],
+    *,
+    tolerance: float = 1e-5,
+    exact_rows: int | None = None,
+) -> Result:
+    """Bracket every metric for every comparison; ``tolerance`` is a share of the range of the scores.
+
+    The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
+    than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
+    a bracket wider than the tolerance.
+    """
+    check_brackets("metric", metrics)
+    most_held = min(_EXACT_ROWS, _MOST_STEPS // max(1, len(sides))) if exact_rows is None else exact_rows
+    found = tuple(Measured(one) for one in sides)
+    ends = grid.scale.positions(np.array([base.low[0], base.high[-1]]))
+    goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))
+    bins, urgent = _still_urgent(base, found, grid.scale, goal)
+    for _ in range(_MOST_PASSES):
+        if len(bins) == 0:
+            break
+        few = _worst_rows(bins, urgent, most_held)
+        if few.all() or (few.any() and len(bins) > grid.most):
+            _settle(held(read, grid, bins[few]), found, grid.scale, goal)
+            bins = bins[~few]
+        else:
+            worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, grid.most // 4)])
+            bins = joined(bins[~worst], recounted(read, grid, bins[worst], grid.most))
+        bins, urgent = _still_urgent(bins, found, grid.scale, goal)
+    _settle(bins, found, grid.scale, goal)
+    return Result(grid.scale, found, len(bins) == 0)
+
+
+def _worst_rows(bins: Bins, urgent: Floats, most: int) -> Booleans:
+    """The most urgent bins, as long as they hold at most so many rows together."""
+    order = np.argsort(-urgent, kind="stable")
+    return np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most])
+
+
+def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:
+    """The bins that have to be cut, and how urgently; the others are added up."""
+    urgent = np.zeros(len(bins))
+    if len(bins) == 0:
+        return bins, urgent
+    for one in found:
+        proven = bounds(bins, one.sides, scale, goal.sums)
+        one.look(proven)
+        lowest = {name: one.low[name] + float(low.sum()) for name, low in proven.low.items()}
+        np.maximum(urgent, one.urgency(proven, goal.widths(lowest)), out=urgent)
+    _settle(bins[urgent == 0], found, scale, goal)
+    return bins[urgent > 0], urgent[urgent > 0]
+
+
+def _settle(rows: Bins | Steps, found: Sequence[Measured], scale: Scale, goal: _Goal) -> None:
+    """Add up bins as they are, or rows that are held."""
+    for one in found if len(rows) else ():
+        if isinstance(rows, Steps):
+            proven = exact(rows, one.sides, goal.sums)
+        else:
+            proven = bounds(rows, one.sides, scale, goal.sums)
+        one.look(proven)
+        one.settle(proven)
+
+
+class _Goal(NamedTuple):
+    """How wide the brackets may be."""
+
+    metrics: tuple[str, ...]
+    tolerance: float
+    length: float  # of the range of the scores, on the scale
+
+    @property
+    def sums(self) -> tuple[Sum, ...]:
+        """The sums that the metrics are functions of."""
+        known = [facts(metric).bracket for metric in self.metrics]
+        sums: list[Sum] = [one.convex for one in known if isinstance(one, Integral)]
+        return tuple(dict.fromkeys([*sums, "atoms"] if "atoms" in known else sums))
+
+    def widths(self, lowest: Mapping[Sum, float]) -> dict[Sum, float]:
+        """By integral, how wide its bounds may be; ``lowest`` are lower bounds of the integrals.
+
+        With f the factor and x a lower bound, (f (x + w))^power exceeds (f x)^power by at most t, the tolerance of the
+        metric, where w is t^(1/power) / f, and also, the power being concave, where w is t / (slope at x).
+        """
+        widest: dict[Sum, float] = {}
+        for metric in self.metrics:
+            one = facts(metric).bracket
+            if isinstance(one, Integral):
+                tolerance = self.tolerance * self.length**one.power
+                steepest = (one.factor * lowest[one.convex]) ** (1 - one.power) / one.power
+                width = max(tolerance ** (1 / one.power), tolerance * steepest) / one.factor
+                widest[one.convex] = min(widest.get(one.convex, inf), width)
+        return widest

@@ -1,0 +1,295 @@
+"""Files, patterns of files and standard input as tables that are read in batches; everything wrong is one DataError.
+
+Text (csv, tsv, ndjson) is read as text: that its first values are numbers does not make a column one of numbers.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metrifair.checks import check_known, require
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+}
+FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson")
+_TEXT = ("csv", "tsv", "ndjson")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
+_LISTED = 20
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin
+
+
+def polars() -> Any:
+    """The library that reads files."""
+    return require("polars", extra="cli", purpose="auditing files")
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Say in one sentence what polars found wrong with a file."""
+    errors = polars().exceptions
+    try:
+        yield
+    except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
+        said = str(error)
+        if "utf-8" in said.lower():
+            raise DataError(f"{name} is not UTF-8 text; save it as UTF-8, or as parquet") from None
+        if "empty CSV" in said:
+            raise DataError(f"{name} is empty") from None
+        if "more fields than" in said:
+            raise DataError(f"{name} has a row with more fields than its header; check quotes and separator") from None
+        first = said.strip().split("\n")[0][:200]
+        raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one format that hold the same columns."""
+
+    name: str
+    frames: tuple[pl.LazyFrame, ...]
+    columns: tuple[str, ...]
+    texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
+    is_text: bool
+    twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
+
+    def check(self, **roles: str | None) -> None:
+        """Raise a DataError that lists the columns, unless each of these is one; those that are None are not asked."""
+        for role, column in roles.items():
+            if column is not None and column not in self.columns:
+                raise DataError(
+                    f"{self.name} has no column {column!r} (given as {role}); {self._what_there_is(column)}"
+                )
+            if column in self.twice:
+                raise self.ambiguous(column)
+
+    def ambiguous(self, column: str) -> DataError:
+        """What is wrong with a name that several columns have."""
+        return DataError(f"{self.name} has several columns {column!r}; rename all of them but one")
+
+    def _what_there_is(self, wanted: str) -> str:
+        alike = next((name for name in self.columns if name.strip().lower() == wanted.strip().lower()), None)
+        if alike is not None:
+            return f"did you mean {alike!r}?"
+        listed = ", ".join(map(repr, self.columns[:_LISTED])) + (", ..." if len(self.columns) > _LISTED else "")
+        if len(self.columns) > 1:
+            return f"its columns are {listed}"
+        found = next((mark for mark in (";", "\t", "|", ",") if mark in self.columns[0]), None)
+        if not self.is_text or found is None:
+            return f"its only column is {listed}"
+        return f"its only column is {listed}: are the columns separated by {found!r}? pass separator={found!r}"
+
+    def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """These columns of all rows, a batch at a time."""
+        for frame in self.frames:
+            with reading(self.name):
+                # As they lie in the file: an expression here would make polars hold twice as many rows.
+                for batch in frame.select(self._in_order(names)).collect_batches(engine="streaming"):
+                    yield self._uniform(batch)
+
+    def head(self, names: Sequence[str], most: int) -> pl.DataFrame:
+        """These columns of the first rows."""
+        with reading(self.name):
+            parts: list[pl.DataFrame] = []
+            for frame in self.frames:
+                wanted = most - sum(map(len, parts))
+                if parts and wanted <= 0:
+                    break
+                first = frame.select(self._in_order(names)).head(wanted)
+                parts.append(self._uniform(first.collect(engine="streaming")))
+            found: pl.DataFrame = polars().concat(parts, how="vertical_relaxed")
+        return found
+
+    def _in_order(self, names: Sequence[str]) -> list[str]:
+        return [name for name in self.columns if name in names]
+
+    def _uniform(self, batch: pl.DataFrame) -> pl.DataFrame:
+        texts = [name for name in batch.columns if name in self.texts]
+        return batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch
+
+    def rows(self) -> int | None:
+        """How many rows there are, where files say so; None for text, which would have to be read."""
+        if self.is_text:
+            return None
+        with reading(self.name):
+            return sum(int(frame.select(polars().len()).collect(engine="streaming").item()) for frame in self.frames)
+
+
+@contextmanager
+def opened(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,  # noqa: A002
+    separator: str | None = None,
+) -> Iterator[Source]:
+    """The file, the files of a pattern, or "-": standard input, csv unless ``format`` says otherwise.
+
+    What cannot be read twice (standard input, a pipe) is first written to a temporary file.
+    """
+    if format is not None:
+        check_known("format", format, FORMATS)
+    given = os.fspath(path)
+    if given != "-" and not _is_pipe(given):
+        yield _source(given, _expanded(given), format, separator)
+        return
+    kind = format or ("csv" if given == "-" else _format_of(given))
+    with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
+        copy = Path(folder, f"input.{kind}")
+        with copy.open("wb") as target, _bytes_of(given) as stream:
+            shutil.copyfileobj(stream, target, 2**20)
+        yield _source("standard input" if given == "-" else given, [str(copy)], kind, separator)
+
+
+def _is_pipe(given: str) -> bool:
+    path = Path(given)
+    return path.is_fifo() or path.is_char_device() or path.is_socket()
+
+
+@contextmanager
+def _bytes_of(given: str) -> Iterator[Any]:
+    if given == "-":
+        yield sys.stdin.buffer
+        return
+    with Path(given).open("rb") as stream:
+        yield stream
+
+
+def _expanded(given: str) -> list[str]:
+    """The files that a path or pattern names, in order."""
+    if Path(given).is_file():
+        return [given]
+    if Path(given).is_dir():
+        raise DataError(f"{given} is a folder; name its files with a pattern such as '{Path(given, '*.parquet')}'")
+    if not glob.has_magic(given):
+        raise DataError(f"there is no file {given}")
+    found = matching(given)
+    if not found:
+        raise DataError(f"no file matches the pattern {given!r}")
+    return found
+
+
+def matching(given: str) -> list[str]:
+    """The files of that name, or else those that match it as a pattern, in order; none is no error."""
+    if Path(given).is_file():
+        return [given]
+    return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
+
+
+def _format_of(name: str) -> str:
+    suffixes = Path(name).suffixes
+    suffix = suffixes[-1].lower() if suffixes else ""
+    if suffix in (".gz", ".zst") and len(suffixes) > 1 and SUFFIXES.get(suffixes[-2].lower()) in _TEXT:
+        suffix = suffixes[-2].lower()
+    if suffix in _SPREADSHEETS:
+        raise DataError(f"{name} is a spreadsheet; save its sheet as csv")
+    if suffix not in SUFFIXES:
+        raise DataError(
+            f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}; "
+            f"pass format, one of {', '.join(map(repr, FORMATS))}"
+        )
+    return SUFFIXES[suffix]
+
+
+def _source(name: str, files: Sequence[str], format: str | None, separator: str | None) -> Source:  # noqa: A002
+    kinds = {format or _format_of(file) for file in files}
+    if len(kinds) > 1:
+        raise DataError(f"{name} matches files of several formats: {', '.join(sorted(kinds))}; name one of them")
+    kind = kinds.pop()
+    frames = [_scanned(file, name if len(files) == 1 else file, kind, separator) for file in files]
+    schemas = [frame.collect_schema() for frame in frames]
+    columns = [tuple(schema.names()) for schema in schemas]
+    for file, found in zip(files, columns, strict=True):
+        if set(found) != set(columns[0]):
+            other = min(set(found) ^ set(columns[0]))
+            raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
+    texts = frozenset(column for column in columns[0] if not _is_plain([schema[column] for schema in schemas]))
+    twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
+    return Source(name, tuple(frames), columns[0], texts, kind in _TEXT, twice)
+
+
+def _is_plain(kinds: Sequence[pl.DataType]) -> bool:
+    """True for numbers of any kind, and for columns that are text or booleans in all files."""
+    text, truth = polars().String, polars().Boolean
+    return all(kind.is_numeric() for kind in kinds) or set(kinds) <= {text} or set(kinds) <= {truth}
+
+
+def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:
+    _check_readable(file, name, is_text=kind in _TEXT)
+    library = polars()
+    scan = {
+        "csv": partial(library.scan_csv, separator=_separator_of(kind, separator), infer_schema=False, glob=False),
+        "tsv": partial(library.scan_csv, separator=_separator_of(kind, separator), infer_schema=False, glob=False),
+        "parquet": partial(library.scan_parquet, glob=False),
+        "arrow": library.scan_ipc,
+        "ndjson": library.scan_ndjson,
+    }[kind]
+    place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
+    with reading(name):
+        frame: pl.LazyFrame = scan(place)
+        names = frame.collect_schema().names()
+        if kind == "ndjson":
+            frame = library.scan_ndjson(place, schema_overrides=dict.fromkeys(names, library.String))
+    if not names:
+        raise DataError(f"{name} has no columns")
+    return frame
+
+
+def _separator_of(kind: str, given: str | None) -> str:
+    """What stands between columns; a tab may be written as a shell writes it."""
+    separator = {None: "\t" if kind == "tsv" else ",", "\\t": "\t"}.get(given, given)
+    if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
+        raise DataError(f"separator must be one character, such as ';' or '|', got {given!r}")
+    return separator
+
+
+def _named_twice(file: str, kind: str, separator: str | None) -> list[str]:
+    """Names that several columns of a csv or tsv file have; polars would rename all but the first."""
+    if kind not in ("csv", "tsv"):
+        return []
+    with reading(file):
+        first = polars().read_csv(
+            file, has_header=False, n_rows=1, infer_schema=False, separator=_separator_of(kind, separator), glob=False
+        )
+    return [name for name, count in Counter(first.row(0) if len(first) else ()).items() if count > 1 and name]
+
+
+def _check_readable(file: str, name: str, *, is_text: bool) -> None:
+    """Raise a DataError unless the file can be opened and is not empty, and text where that is asked for."""
+    try:
+        with Path(file).open("rb") as stream:
+            start = stream.read(4096)
+    except PermissionError:
+        raise DataError(f"{name} cannot be read: no permission") from None
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror}") from None
+    if not start:
+        raise DataError(f"{name} is empty")
+    if start.startswith(_UTF16) and is_text:
+        raise DataError(f"{name} is UTF-16 text; save it as UTF-8")
+    compressed = file.endswith((".gz", ".zst"))
+    if is_text and not compressed and b"\0" in start:
+        raise DataError(f"{name} is not text; if it is a table of another kind, pass format")

@@ -1,0 +1,161 @@
+"""What is asked of an audit: names and numbers as a user typed them, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from metrifair.certificates import check_confidence
+from metrifair.checks import check_known, check_switches, is_number, is_whole
+from metrifair.errors import DataError
+from metrifair.metrics.registry import METRICS, USUAL
+from metrifair.problem.cells import Attribute, Contrast
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.problem import Problem
+
+MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
+MOST_LEVELS = 10_000  # that can be told apart
+MOST_PAIRED = 30
+"""Up to so many groups of an attribute are compared in pairs, more of them each with the rest."""
+
+_FEW_GROUPS = 30  # up to so many may be as small as they like
+_FEWEST_RESAMPLES = 20
+
+Threshold: TypeAlias = float | Literal["auto"] | None
+"""Scores from here on are decisions for; "auto": 0.5 for probabilities, none for other scores; None: no decisions."""
+Criteria: TypeAlias = Sequence[str | Criterion] | str | Criterion | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of an audit: ``checked`` before any data are looked at, ``completed`` by the data."""
+
+    criteria: Criteria = None
+    metrics: Sequence[str] | str | None = None
+    threshold: Threshold = "auto"
+    confidence: float = 0.95
+    contrast: Contrast = "pairs"
+    intersectional: bool = False
+    pos_label: object = None
+    loss: str | None = None
+    score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known
+    resamples: int = 500  # 0: no intervals
+    permutations: int = 999  # 0: no p-values
+    most_groups: int | None = None
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> Request:
+        """The request that is among the arguments of a function, as ``locals()`` has them; checked."""
+        return cls(**{field.name: arguments[field.name] for field in fields(cls)}).checked()
+
+    def checked(self) -> Request:
+        """The same, or a DataError about what can be wrong whatever the data are."""
+        check_confidence(self.confidence)
+        check_known("contrast", self.contrast, ("pairs", "rest"))
+        check_switches(intersectional=self.intersectional)
+        for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
+            value = getattr(self, name)
+            if not is_whole(value, least=0) or 0 < value < least:
+                raise DataError(f"{name} must be 0 or an integer from {least} upwards, got {value!r}")
+        if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
+            raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
+        groups_allowed(self.most_groups)
+        self.named_metrics()
+        return self
+
+    def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:
+        """With criteria and a range of scores, by default those that the data allow; they lie from low to high."""
+        ends = (0.0, 1.0) if self.score_range is None and probabilities else self.score_range
+        return replace(
+            self,
+            criteria=default_criteria(problem) if self.criteria is None else self.named_criteria(),
+            score_range=None if ends is None else _range(ends, low, high),
+        )
+
+    def named_criteria(self) -> tuple[Criterion, ...]:
+        """The criteria that were asked for, each once."""
+        given = self.criteria
+        several = (given,) if isinstance(given, str | Criterion) else tuple(given or ())
+        if not several:
+            raise DataError(
+                "criteria must name at least one criterion, got none; leave it out for those the data allow"
+            )
+        return tuple(criterion_named(criterion) for criterion in dict.fromkeys(several))
+
+    def named_metrics(self) -> tuple[str, ...]:
+        """The metrics that were asked for, each once."""
+        given = USUAL if self.metrics is None else self.metrics
+        names = (given,) if isinstance(given, str) else tuple(given)
+        if not names:
+            raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
+        for name in names:
+            check_known("metrics", name, METRICS)
+        return tuple(dict.fromkeys(names))
+
+
+def default_criteria(problem: Problem) -> tuple[str, ...]:
+    """The criteria that the data allow, no comparison twice."""
+    parity = "statistical_parity" if problem.strata is None else "conditional_statistical_parity"
+    classes = 0 if problem.labels is None else len(problem.scheme.classes)
+    if classes == 2:
+        return parity, "equal_opportunity", "predictive_equality"
+    return (parity, "equalized_odds") if classes > 2 else (parity,)
+
+
+def _range(given: tuple[float, float], least: float, most: float) -> tuple[float, float]:
+    """The interval that holds all scores, seen or not; those seen lie from ``least`` to ``most``."""
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        raise DataError(f"score_range must be two numbers, lowest and highest, got {given!r}") from None
+    if not (np.isfinite(high - low) and low < high):
+        raise DataError(f"score_range must be two finite numbers, the lower one first, got {given!r}")
+    if least < low or most > high:
+        raise DataError(f"score_range must hold all scores, got {given!r} for scores from {least} to {most}")
+    return low, high
+
+
+def check_groups(problem: Problem, rows: np.ndarray | None = None, most: int | None = None) -> None:
+    """Raise a DataError unless each attribute has two groups to compare, and not more than were meant.
+
+    ``rows`` says how many rows each row of the problem stands for.
+    """
+    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
+        known = code >= 0
+        check_attribute(attribute, int(known.sum() if rows is None else rows[known].sum()), most)
+
+
+def check_attribute(attribute: Attribute, samples: int, most: int | None = None) -> None:
+    """The same for one attribute with so many samples.
+
+    An id, a date or a measurement makes a group of each value: there are then very many of them, or hardly any has two
+    samples. ``most`` groups are compared where the user says so.
+    """
+    name, groups = attribute.name, len(attribute.groups)
+    if groups < 2:
+        raise DataError(f"{name} must hold at least two groups, got {groups}; there is nobody to compare with")
+    if groups > groups_allowed(most):
+        raise too_many_groups(name, f"{groups:,} different values", groups)
+    if most is None and groups > _FEW_GROUPS and 2 * groups > samples:
+        raise too_many_groups(name, f"{groups:,} different values in {samples:,} samples", groups)
+
+
+def groups_allowed(most: int | None) -> int:
+    """How many groups may be compared; a DataError where ``most`` is not such a number."""
+    if most is None:
+        return MOST_GROUPS
+    if not is_whole(most, least=2) or most > MOST_LEVELS:
+        raise DataError(f"most_groups must be an integer from 2 to {MOST_LEVELS:,}, or None, got {most!r}")
+    return int(most)
+
+
+def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
+    """What is wrong with a column that makes so many groups, and what to do about it."""
+    insist = f"; pass most_groups={groups} if each value is a group" if groups <= MOST_LEVELS else ""
+    return DataError(
+        f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare; name another "
+        f"column, or cut its values into a few ranges first{insist}"
+    )

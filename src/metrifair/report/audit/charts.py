@@ -1,0 +1,254 @@
+"""What the page of an audit draws: the groups' distributions with the gap of each pair marked, witnesses, decisions."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+
+from metrifair.errors import DataError
+from metrifair.metrics.registry import is_largest_gap
+from metrifair.report.audit.glossary import ratio_text, witness_text
+from metrifair.report.audit.words import points_text
+from metrifair.report.charts import (
+    Gap,
+    Json,
+    axis,
+    axis_json,
+    check_curve,
+    curves_json,
+    gap_json,
+    grid_json,
+    score_axis,
+    short,
+    thinned,
+    widest_gap,
+)
+from metrifair.report.numbers import MISSING, percent_text, shown_number, strength_texts
+from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
+
+_MOST_GROUPS = 12
+_MOST_SCORES = 160
+_ROUNDING = 1e-3  # of shares that were drawn or binned
+
+_MOST_RATED = 40
+_SHARES: dict[str, Callable[[GroupRates], float | None]] = {
+    "Selection rate": lambda one: one.selection_rate,
+    "Accuracy": lambda one: one.accuracy,
+    "True positive rate": lambda one: one.true_positive_rate,
+    "False positive rate": lambda one: one.false_positive_rate,
+}
+
+OTHER_SCORES = frozenset({"risk_parity"})
+"""Criteria that compare something else than the prediction."""
+
+GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among the colours
+
+
+def distribution_json(found: Distribution, findings: Sequence[Finding], number: GroupNumber) -> Json:
+    """How the groups of one set are scored; None where the scores are too far apart to draw.
+
+    ``findings`` are those of the set, the worst first: of very many groups, those that they name are drawn.
+    """
+    check_curve(found.curves, f"of {found.attribute!r} within {found.within!r}")
+    grid = found.curves.grid
+    if not _drawable(grid):
+        return None
+    members = _members(found, findings)
+    gaps = {
+        f"{number(found.attribute, finding.groups[0])},{number(found.attribute, finding.groups[1])}": gap
+        for finding in findings
+        if is_largest_gap(finding.metric) and set(finding.groups) <= set(members)
+        if (gap := pair_gap(found.curves, finding)) is not None
+    }
+    return {
+        **curves_json(thinned(_only(found.curves, members), _MOST_SCORES), members),
+        "x": axis_json(score_axis([grid[0], grid[-1]])),
+        "members": [number(found.attribute, name) for name in members],
+        "left_out": len(found.curves.cumulative) - len(members),
+        "gaps": {pair: gap_json(gap) for pair, gap in gaps.items()},
+    }
+
+
+def _drawable(grid: Sequence[float]) -> bool:
+    """Whether there is an axis for these scores: numbers end somewhere."""
+    return len(grid) > 1 and math.isfinite(2 * (grid[-1] - grid[0])) and math.isfinite(2 * max(map(abs, grid)))
+
+
+def _members(found: Distribution, findings: Iterable[Finding]) -> list[str]:
+    """The groups that are drawn, in their own order."""
+    groups = list(found.curves.cumulative)
+    named = dict.fromkeys(name for finding in findings for name in finding.groups if name in groups)
+    chosen = set(list(dict.fromkeys([*named, *groups]))[:_MOST_GROUPS])
+    return [name for name in groups if name in chosen]
+
+
+def _only(curves: Curves, members: Sequence[str]) -> Curves:
+    return Curves(
+        curves.grid,
+        {name: curves.density[name] for name in members if name in curves.density},
+        {name: curves.cumulative[name] for name in members},
+    )
+
+
+def pair_gap(curves: Curves, finding: Finding) -> Gap | None:
+    """Where the two groups of a Kolmogorov finding are furthest apart: where its witness drops, else by the curves.
+
+    What a group expects of a step is its share below the step: that is exact, while curves are drawn on a grid.
+
+    >>> curves = Curves([0, 1, 2], {}, {"a": [0.2, 0.5, 1.0], "b": [0.3, 0.9, 1.0]})
+    >>> pair_gap(curves, Finding("sex", "statistical_parity", "everyone", ("a", "b"), (9, 9), "kolmogorov", 0.4)).score
+    1
+    """
+    if not set(finding.groups) <= set(curves.cumulative):
+        return None
+    drop = None if finding.witness is None else step_of(finding.witness)
+    if finding.witness is None or drop is None:
+        return widest_gap(_only(curves, finding.groups))
+    shares = dict(zip(finding.groups, finding.witness.expected, strict=True))
+    lower, upper = sorted(finding.groups, key=shares.__getitem__)
+    return Gap(drop, lower, upper, shares[lower], shares[upper])
+
+
+def is_of(finding: Finding, curves: Curves) -> bool:
+    """Whether a finding can be about the scores that are drawn: criteria may compare losses, or a score of their own.
+
+    The share below a score lies between those below the scores of the grid on either side.
+    """
+    if finding.criterion in OTHER_SCORES:
+        return False
+    gap = pair_gap(curves, finding) if is_largest_gap(finding.metric) else None
+    if gap is None:
+        return True
+    right = bisect_right(curves.grid, gap.score)
+    for name, share in ((gap.lower, gap.low), (gap.upper, gap.high)):
+        values = curves.cumulative[name]
+        least = values[right - 1] if right > 0 else 0.0
+        most = values[right] if right < len(values) else 1.0
+        if not least - _ROUNDING <= share <= most + _ROUNDING:
+            return False
+    return True
+
+
+def step_of(witness: WitnessCurve) -> float | None:
+    """The last score before a step utility drops; None where it does not.
+
+    >>> step_of(WitnessCurve([0.1, 0.2, 0.3], [1.0, 1.0, 0.0], (0.5, 0.2)))
+    0.2
+    """
+    before = [score for score, utility in zip(witness.grid, witness.utility, strict=True) if utility > 0.5]
+    return float(max(before)) if 0 < len(before) < len(witness.grid) else None
+
+
+def _between(grid: Sequence[float], values: Sequence[float], at: float) -> float:
+    """The value at a score between two of the grid, on the line that is drawn."""
+    right = min(max(bisect_right(grid, at), 1), len(grid) - 1)
+    share = (at - grid[right - 1]) / (grid[right] - grid[right - 1])
+    return float(values[right - 1] + share * (values[right] - values[right - 1]))
+
+
+def witness_json(finding: Finding) -> Json:
+    """The witness of a finding with a sentence about it; None where there is none to draw."""
+    found = finding.witness
+    if found is None or not _drawable(found.grid):
+        return None
+    if len(found.utility) != len(found.grid):
+        raise DataError(
+            f"the witness of {finding.attribute!r} within {finding.within!r} has {len(found.utility)} values, its grid "
+            f"{len(found.grid)}; give one value per score of the grid"
+        )
+    at = corners(found.grid, found.utility)
+    levels = [*(found.utility[index] for index in at), *found.expected]
+    return {
+        "x": axis_json(score_axis([found.grid[0], found.grid[-1]])),
+        "y": axis_json(axis([level for level in levels if math.isfinite(level)], count=4, least_span=0.0)),
+        "grid": grid_json([found.grid[index] for index in at]),
+        "utility": [short(found.utility[index], digits=4) for index in at],
+        "expected": [short(level) for level in found.expected],
+        "text": witness_text(finding, found),
+    }
+
+
+def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
+    """Places of a curve that a line through the others would miss, at most about a plot's width of them.
+
+    >>> corners([0, 1, 2, 3, 4], [1.0, 1.0, 1.0, 0.0, 0.0])
+    [0, 2, 3, 4]
+    """
+    size = max(values) - min(values)
+    bent = [
+        index
+        for index in range(1, len(grid) - 1)
+        if abs(
+            _between([grid[index - 1], grid[index + 1]], [values[index - 1], values[index + 1]], grid[index])
+            - values[index]
+        )
+        > 1e-9 * size
+    ]
+    kept = [0, *bent, len(grid) - 1]
+    every = math.ceil(len(kept) / _MOST_SCORES)
+    return [*kept[:-1:every], kept[-1]]
+
+
+def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
+    """One table of rates with its gaps; of very many groups those with the lowest and highest selection rates.
+
+    ``number`` gives the place of a group, by attribute and name, among the colours.
+    """
+    shown = shown_rates(found.rates)
+    shares = {name: share for name, share in _SHARES.items() if any(share(one) is not None for one in found.rates)}
+    return {
+        "attribute": found.attribute,
+        "within": found.within,
+        "threshold": strength_texts([found.threshold])[0],
+        "columns": ["Group", "Rows", *shares],
+        "rates": [
+            {
+                "group": number(found.attribute, one.group),
+                "rows": f"{one.size:,}",
+                "selected": shown_number(one.selection_rate),
+                "cells": [share_text(share(one)) for share in shares.values()],
+            }
+            for one in shown
+        ],
+        "left_out": len(found.rates) - len(shown),
+        "gaps": [
+            [name, points_text(gap)]
+            for name, gap in (
+                ("Selection rates", found.selection_difference),
+                ("True positive rates", found.true_positive_difference),
+                ("False positive rates", found.false_positive_difference),
+                ("Accuracies", found.accuracy_difference),
+            )
+            if gap is not None
+        ],
+        "ratio": _ratio(found),
+    }
+
+
+def shown_rates(rates: Sequence[GroupRates]) -> Sequence[GroupRates]:
+    """All groups, or of very many the lowest and the highest selection rates, in ascending order."""
+    if len(rates) <= _MOST_RATED:
+        return rates
+    ordered = sorted(rates, key=lambda one: one.selection_rate)
+    return [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
+
+
+def share_text(share: float | None) -> str:
+    """A share in percent, an en dash where it is not known.
+
+    >>> share_text(0.415), share_text(None)
+    ('41.5%', '–')
+    """
+    return MISSING if share is None else percent_text(share)
+
+
+def _ratio(found: Decisions) -> Json:
+    """The four-fifths ratio with its interval, in numbers and in a sentence."""
+    interval = found.selection_ratio_interval if found.selection_ratio is not None else None
+    return {
+        "value": shown_number(found.selection_ratio),
+        "low": None if interval is None else shown_number(interval.low),
+        "high": None if interval is None else shown_number(interval.high),
+        "text": ratio_text(found),
+    }

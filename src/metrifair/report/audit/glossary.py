@@ -1,0 +1,270 @@
+"""What a page says about an audit beside its sentences: facts, what stands out, and what its words mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from metrifair.metrics.registry import METRICS, is_largest_gap
+from metrifair.report.audit.words import (
+    FOUR_FIFTHS,
+    confidence_text,
+    functions_in,
+    is_below,
+    is_open,
+    joint_bounds,
+    quoted,
+    worst_first,
+)
+from metrifair.report.numbers import number_text, percent_text, strength_texts
+from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
+
+NOTE_HEADINGS: dict[NoteKind, str] = {
+    "labels": "Which label is positive",
+    "parity": "Are equal scores the right aim?",
+    "small": "Small groups",
+    "missing": "Rows left out",
+    "exactness": "How exact",
+    "weights": "Weights",
+}
+
+
+@dataclass(frozen=True)
+class AuditHighlight:
+    """Something worth a glance, and the finding or decisions that it is about."""
+
+    heading: str
+    figures: tuple[tuple[str, str], ...]
+    sentence: str
+    where: str
+    about: Finding | Decisions
+
+
+def facts(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+    """What was audited, in figures.
+
+    >>> facts(AuditRecord(1200, 3, (0.1, 0.9), 0.95, []))[:2]
+    (('Rows', '1,200'), ('Left out', '3'))
+    """
+    low, high = record.score_range
+    return (
+        ("Rows", f"{record.rows:,}"),
+        ("Left out", f"{record.left_out:,}"),
+        ("Scores", f"{number_text(low)} to {number_text(high)}"),
+        ("Findings", f"{len(record.findings):,}"),
+        ("Confidence", confidence_text(record.confidence)),
+    )
+
+
+def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
+    """What a glance should give: the largest gap, what is certified, the worst four-fifths ratio; where they exist.
+
+    >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
+    >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
+    [('Largest gap', '0.300')]
+    """
+    found = [_largest(record), _certified(record), _four_fifths(record)]
+    return tuple(highlight for highlight in found if highlight is not None)
+
+
+def _largest(record: AuditRecord) -> AuditHighlight | None:
+    worst = worst_first(record.findings)[:1]
+    main = [finding for finding in record.findings if is_largest_gap(finding.metric)] or list(worst)
+    if not main:
+        return None
+    largest = max(main, key=lambda finding: finding.value)
+    name = f"{metric_words(largest.metric).name}{_bounds_text(largest, record)}"
+    sentence = largest.sentence or f"Between {quoted(largest.groups[0])} and {quoted(largest.groups[1])}."
+    return AuditHighlight("Largest gap", ((name, number_text(largest.value)),), sentence, _where(largest), largest)
+
+
+def _bounds_text(largest: Finding, record: AuditRecord) -> str:
+    """Between which bounds the largest of the findings lies; an interval of one finding is too narrow for that."""
+    several = sum(finding.metric == largest.metric for finding in record.findings)
+    jointly = joint_bounds(largest, functions_in(record.findings), record.confidence) if several > 1 else None
+    bounds = jointly or largest.interval
+    if bounds is None:
+        return ""
+    kind = "bounds for all at once" if jointly else "interval by itself" if several > 1 else "interval"
+    return f", {confidence_text(record.confidence)} {kind} {number_text(bounds.low)} to {number_text(bounds.high)}"
+
+
+def _certified(record: AuditRecord) -> AuditHighlight | None:
+    """The bound that holds for all Kolmogorov distances of the audit at once."""
+    bounded = [
+        (finding.certified_jointly, finding)
+        for finding in record.findings
+        if is_largest_gap(finding.metric) and finding.certified_jointly is not None
+    ]
+    if not bounded:
+        return None
+    bound, finding = max(bounded, key=lambda pair: pair[0])
+    several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
+    sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
+    return AuditHighlight(
+        "What is certain", (("Certified upper bound", number_text(bound)),), sentence, _where(finding), finding
+    )
+
+
+def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
+    known = [(found.selection_ratio, found) for found in record.decisions if found.selection_ratio is not None]
+    if not known:
+        return None
+    ratio, worst = min(known, key=lambda pair: pair[0])
+    rates = sorted(worst.rates, key=lambda found: found.selection_rate)
+    low, high = rates[0], rates[-1]
+    sentence = (
+        f"{quoted(low.group)} is selected in {percent_text(low.selection_rate)} of cases, "
+        f"{quoted(high.group)} in {percent_text(high.selection_rate)}."
+    )
+    figures = (("Four-fifths ratio", number_text(ratio)), ("the rule asks for", number_text(FOUR_FIFTHS)))
+    where = f"{worst.attribute}, {worst.within}, threshold {strength_texts([worst.threshold])[0]}"
+    side = "near" if is_open(worst) else "below" if is_below(ratio) else "within"
+    heading = f"Decisions {side} four fifths"
+    return AuditHighlight(heading, figures, sentence, where, worst)
+
+
+def _where(finding: Finding) -> str:
+    return f"{finding.attribute}, {finding.within}"
+
+
+def remarks(record: AuditRecord) -> tuple[tuple[NoteKind, str, tuple[str, ...]], ...]:
+    """Notes by kind, the ones to heed first: kind, heading, texts.
+
+    >>> from metrifair.results import Note
+    >>> remarks(AuditRecord(9, 0, (0, 1), 0.95, [], notes=[Note("weights", "x"), Note("small", "y")]))
+    (('small', 'Small groups', ('y',)), ('weights', 'Weights', ('x',)))
+    """
+    texts = {kind: tuple(note.text for note in record.notes if note.kind == kind) for kind in NOTE_HEADINGS}
+    return tuple((kind, NOTE_HEADINGS[kind], found) for kind, found in texts.items() if found)
+
+
+def witness_text(finding: Finding, found: WitnessCurve) -> str:
+    """What either group gets of the utility that shows the gap."""
+    (left, right), (first, second) = found.expected, finding.groups
+    square = " The distance is the square of this difference." if metric_words(finding.metric).squared else ""
+    return (
+        f"On average {quoted(first)} gets {number_text(left)} of it, {quoted(second)} {number_text(right)}: "
+        f"a difference of {number_text(abs(left - right))}.{square}"
+    )
+
+
+def ratio_text(found: Decisions) -> str:
+    """The four-fifths ratio with its interval, and which side of four fifths it is on."""
+    ratio, interval = found.selection_ratio, found.selection_ratio_interval
+    if ratio is None:
+        return "Nobody is selected, so there is no ratio."
+    bounds = "" if interval is None else f" ({number_text(interval.low)} to {number_text(interval.high)})"
+    side = "below" if is_below(ratio) else "not below"
+    verdict = f"{side} four fifths, but the sample leaves both possible." if is_open(found) else f"{side} four fifths."
+    return f"Four-fifths ratio {number_text(ratio)}{bounds}: {verdict}"
+
+
+@dataclass(frozen=True)
+class MetricWords:
+    """A metric as readers meet it."""
+
+    name: str
+    meaning: str
+    squared: bool = False  # the square of a difference of expected utilities
+    most: float = float("inf")
+
+    @property
+    def short(self) -> str:
+        """The name where it is clear that distances are meant.
+
+        >>> metric_words("energy").short
+        'Energy'
+        """
+        return self.name.removesuffix(" distance")
+
+
+_CRITERIA = {
+    "statistical_parity": "Scores should be distributed alike in all groups.",
+    "equal_opportunity": "Scores should be distributed alike among those whose true label is positive.",
+    "predictive_equality": "Scores should be distributed alike among those whose true label is negative.",
+    "equalized_odds": "Scores should be distributed alike among those with the same true label.",
+    "risk_parity": "The loss, how wrong the scores are, should be distributed alike in all groups.",
+    "conditional_statistical_parity": "Scores should be distributed alike within each stratum of the control features.",
+}
+
+
+def metric_words(metric: str) -> MetricWords:
+    """What a metric is called and says; a metric of the user's own keeps its name.
+
+    >>> metric_words("kolmogorov").name, metric_words("my_metric").name
+    ('Kolmogorov distance', 'my_metric')
+    """
+    row = METRICS.get(metric)
+    return MetricWords(metric, "") if row is None else MetricWords(row.title, row.about, row.squared, row.most)
+
+
+def criterion_name(criterion: str) -> str:
+    """What a criterion is called; one of the user's own keeps its name.
+
+    >>> criterion_name("equal_opportunity"), criterion_name("my criterion")
+    ('Equal opportunity', 'my criterion')
+    """
+    return criterion.replace("_", " ").capitalize() if criterion in _CRITERIA else criterion
+
+
+def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+    """The words of the report and what they mean: only those that occur.
+
+    >>> [word for word, _ in audit_glossary(AuditRecord(9, 0, (0, 1), 0.95, []))]
+    ['Score', 'Group', 'Share below', 'Density']
+    """
+    confidence = confidence_text(record.confidence)
+    metrics = dict.fromkeys(finding.metric for finding in record.findings)
+    criteria = dict.fromkeys(finding.criterion for finding in record.findings)
+    return (
+        ("Score", "The number that the model gives to a person or case."),
+        ("Group", "The people or cases with the same value of an attribute."),
+        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
+        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
+        *((criterion_name(name), _CRITERIA[name]) for name in criteria if name in _CRITERIA),
+        *((words.name, words.meaning) for words in map(metric_words, metrics) if words.meaning),
+        *(pair for known, pair in _evidence_words(record.findings, confidence) if known),
+        *(_DECISION_WORDS.items() if record.decisions else ()),
+    )
+
+
+def _evidence_words(findings: Sequence[Finding], confidence: str) -> Iterable[tuple[bool, tuple[str, str]]]:
+    """Each word with whether the findings have what it names."""
+    names = _EVIDENCE_NAMES | {"interval": f"{confidence} interval"}
+    for key, name in names.items():
+        known = any(getattr(finding, key) is not None for finding in findings)
+        yield known, (name, _EVIDENCE[key].replace("CONFIDENCE", confidence))
+
+
+_EVIDENCE_NAMES = {
+    "witness": "Benefit",
+    "unbiased": "Unbiased value",
+    "interval": "Interval",
+    "bracket": "Proven bracket",
+    "certified": "Certified upper bound",
+    "certified_jointly": "Certified, all at once",
+    "paper_bound": "The paper's bound",
+    "p_value": "p-value",
+}
+_EVIDENCE = {
+    "witness": "Something that a person gets and that depends on the score, chosen so that the groups' averages differ "
+    "most: the witness of the distance.",
+    "unbiased": "The distance without the part that chance adds on average; it can be below 0.",
+    "interval": "In about CONFIDENCE of audits like this one, the distance of the populations lies between such bounds "
+    "(by bootstrap). That is said of one finding by itself, not of the largest of many.",
+    "bracket": "Bounds between which the value of this file lies for certain: the file was too large to hold.",
+    "certified": "With CONFIDENCE confidence the distance in the population is at most this, whatever the "
+    "distributions are (by the inequality of Dvoretzky, Kiefer and Wolfowitz).",
+    "certified_jointly": "The same, so that with CONFIDENCE confidence no finding of this audit exceeds its bound.",
+    "paper_bound": "An upper bound of the same kind, by the VC dimension, as in the paper “Metrizing Fairness”.",
+    "p_value": "How often two groups with one distribution would differ at least this much by chance. "
+    "Among many findings some are small by chance.",
+}
+_DECISION_WORDS = {
+    "Selection rate": "The share of a group that is decided positively at the threshold.",
+    "Four-fifths ratio": "The lowest selection rate divided by the highest. Below 0.8, a rule of thumb of United "
+    "States law asks for an explanation.",
+    "True positive rate": "Of those with a positive label, the share that is selected.",
+    "False positive rate": "Of those with a negative label, the share that is selected.",
+}

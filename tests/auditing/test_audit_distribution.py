@@ -1,0 +1,186 @@
+"""Two samples against the metrics, for every metric; bins keep distribution functions; resamples keep counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair import distances
+from metrifair.auditing.distribution import (
+    TwoSamples,
+    bin_means,
+    bins,
+    coarsened,
+    distances_of,
+    largest_gap,
+    two_samples,
+    unbiased_distance,
+    utility_of,
+)
+from metrifair.auditing.resampling import Rows, resampled_counts, resampled_rows, thinned
+from metrifair.metrics.distances import energy_distance, mmd_squared
+from metrifair.metrics.registry import METRICS
+from metrifair.metrics.witness import witness
+
+SCORES = st.lists(st.integers(-3, 8).map(lambda k: k / 4), min_size=1, max_size=12)
+WEIGHTED = st.lists(st.tuples(st.integers(0, 6), st.floats(0.1, 3.0)), min_size=1, max_size=12)
+
+
+def both(u: list[float], v: list[float], weights: list[float] | None = None) -> TwoSamples:
+    on_left = np.arange(len(u) + len(v)) < len(u)
+    return two_samples(np.array([*u, *v], dtype=float), on_left, None if weights is None else np.array(weights))
+
+
+@settings(max_examples=60, deadline=None)
+@given(u=SCORES, v=SCORES)
+def test_every_metric_of_two_samples_is_that_of_the_samples(u: list[float], v: list[float]) -> None:
+    found = distances_of(*both(u, v), list(METRICS))
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(
+        distances(u, v, list(METRICS)), abs=1e-12
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(u=WEIGHTED, v=WEIGHTED)
+def test_weights_count_as_in_the_metrics(u: list[tuple[int, float]], v: list[tuple[int, float]]) -> None:
+    (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
+    found = distances_of(*both(list(x), list(y), [*a, *b]), list(METRICS))
+    expected = distances(x, y, list(METRICS), u_weights=a, v_weights=b)
+    assert {name: float(value) for name, value in found.items()} == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(u=WEIGHTED, v=WEIGHTED)
+def test_the_utility_of_two_samples_is_the_witness_of_the_samples(
+    u: list[tuple[int, float]], v: list[tuple[int, float]]
+) -> None:
+    (x, a), (y, b) = (tuple(zip(*side, strict=True)) for side in (u, v))
+    found = both(list(x), list(y), [*a, *b])
+    for metric in METRICS:
+        ours, theirs = utility_of(metric, found), witness(x, y, metric=metric, u_weights=a, v_weights=b)
+        means = [np.average(ours(side), weights=weights) for side, weights in ((x, a), (y, b))]
+        assert ours.expected == pytest.approx(means, abs=1e-9)
+        # Rounding may decide between utilities that are as good; who gains, only between two equal gaps of Kolmogorov.
+        gain = abs if metric == "kolmogorov" else float
+        assert gain(np.subtract(*ours.expected)) == pytest.approx(gain(np.subtract(*theirs.expected)), abs=1e-7)
+
+
+@settings(max_examples=40, deadline=None)
+@given(u=SCORES, v=SCORES)
+def test_unbiased_values_are_the_u_statistics(u: list[float], v: list[float]) -> None:
+    found = both(u, v)
+    for metric, direct in (("energy", energy_distance), ("mmd", mmd_squared)):
+        value = float(distances_of(*found, [metric])[metric])
+        if min(len(u), len(v)) < 2:
+            assert unbiased_distance(metric, found, value) is None
+        else:
+            expected = direct(u, v, unbiased=True)
+            assert unbiased_distance(metric, found, value) == pytest.approx(expected, abs=1e-12)
+    assert unbiased_distance("kolmogorov", found, 0.3) is None
+
+
+def test_many_resamples_at_once_are_each_what_they_are_alone() -> None:
+    generator = np.random.default_rng(0)
+    values, left, right = np.sort(generator.normal(size=9)), *generator.integers(1, 5, (2, 4, 9))
+    together = distances_of(values, left, right, list(METRICS))
+    for place in range(4):
+        alone = distances_of(values, left[place], right[place], list(METRICS))
+        for name, value in together.items():
+            assert value[place] == pytest.approx(float(alone[name]), abs=1e-14)
+
+
+@pytest.mark.parametrize("most", [2, 7, 50])
+def test_bins_keep_the_distribution_functions_at_their_ends(most: int) -> None:
+    generator = np.random.default_rng(1)
+    found = both(generator.normal(size=80).round(1).tolist(), generator.normal(0.5, size=40).round(1).tolist())
+    few = coarsened(found, bins(found, most))
+    assert len(few.values) <= most
+    at = np.searchsorted(found.values, few.values)
+    for side in ("left", "right"):
+        exact = np.cumsum(getattr(found, side))[at]
+        np.testing.assert_array_equal(np.cumsum(getattr(few, side)), exact)
+    share = few.left / few.left.sum() + few.right / few.right.sum()
+    largest = (found.left / found.left.sum() + found.right / found.right.sum()).max()
+    assert share.max() <= 2 / (most // 2 + 1) + 2 * largest
+
+
+def test_few_scores_stay_as_they_are_and_rows_go_with_their_bins() -> None:
+    found = both([1.0, 2.0, 3.0], [2.0, 4.0], [1.0, 2.0, 3.0, 4.0, 5.0])
+    rows = Rows(np.array([0, 1, 2]), np.array([1.0, 2.0, 3.0])), Rows(np.array([1, 3]), np.array([4.0, 5.0]))
+    same, same_rows = thinned(found, rows, 4)
+    assert all(np.array_equal(a, b) for a, b in zip(same, found, strict=True))
+    assert all(np.array_equal(a.place, b.place) for a, b in zip(same_rows, rows, strict=True))
+    few, few_rows = thinned(found, rows, 2)
+    for side, own in zip((few.left, few.right), few_rows, strict=True):
+        np.testing.assert_array_equal(np.bincount(own.place, own.weights, len(few.values)), side)
+
+
+def test_the_largest_gap_is_the_kolmogorov_distance() -> None:
+    generator = np.random.default_rng(2)
+    u, v = generator.normal(size=50).round(1), generator.normal(0.3, size=70).round(1)
+    gap = largest_gap(both(u.tolist(), v.tolist()))
+    assert gap.shares == ((u <= gap.score).mean(), (v <= gap.score).mean())
+    assert abs(gap.shares[0] - gap.shares[1]) == pytest.approx(distances(u, v, ["kolmogorov"])["kolmogorov"])
+
+
+def test_bins_hold_the_mean_scores_and_share_out_a_long_tail() -> None:
+    """Distances that are integrals are dominated by a few scores: they need bins of their own, at their means."""
+    generator = np.random.default_rng(5)
+    scores = np.exp(4 * generator.standard_normal(20_000)) * np.repeat([1.0, 1.2], 10_000)
+    found = two_samples(scores, np.arange(20_000) < 10_000)
+    bin_of = bins(found, 500)
+    means, few = bin_means(found, bin_of), coarsened(found, bin_of)
+    assert (np.diff(means) > 0).all()
+    for fine, coarse in zip(found[1:], few[1:], strict=True):
+        assert coarse @ means / coarse.sum() == pytest.approx(fine @ found.values / fine.sum(), rel=0.02)
+    exact = distances_of(*found, ["wasserstein", "energy"])
+    binned = distances_of(means, few.left, few.right, ["wasserstein", "energy"])
+    for metric, value in exact.items():
+        assert float(binned[metric]) == pytest.approx(float(value), rel=0.05), metric
+
+
+def test_no_distance_is_beyond_its_largest_value() -> None:
+    """Shares that are added up exceed 1 in their last digits; counts do not."""
+    for size in range(3, 200):
+        found = TwoSamples(np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size))
+        assert distances_of(*found, ["kolmogorov"])["kolmogorov"] == 1.0
+
+
+def test_a_few_heavy_rows_among_many_are_drawn_one_by_one() -> None:
+    """Two rows hold nearly all of the weight: a normal sum would be below 0 in a sixth of the resamples."""
+    rows = 40_000
+    weights = np.full(rows, 1e-9)
+    weights[:2] = 1.0
+    drawn = resampled_rows(Rows(np.arange(rows) % 2, weights), 2, 400, np.random.default_rng(6))
+    assert (drawn.sum(1) > 0).all()
+    assert set(np.unique(drawn.round(3)).tolist()) <= set(range(10))  # times that a heavy row is drawn
+    assert drawn.mean() == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("counts", [[3, 0, 7, 90], [3, 0, 1, 2, 1, 1]])
+def test_resamples_of_counts_hold_as_many_samples_and_are_right_on_average(counts: list[int]) -> None:
+    """Many samples are drawn by score, few one by one."""
+    given_counts, total = np.array(counts, dtype=float), sum(counts)
+    drawn = resampled_counts(given_counts, 4000, np.random.default_rng(3))
+    assert (drawn.sum(1) == total).all()
+    assert (drawn[:, 1] == 0).all()
+    deviation = np.sqrt(given_counts * (1 - given_counts / total))
+    np.testing.assert_allclose(drawn.mean(0), given_counts, atol=4 * deviation.max() / np.sqrt(4000))
+    np.testing.assert_allclose(drawn.std(0), deviation, rtol=0.06)
+
+
+@pytest.mark.parametrize("rows", [60, 40_000])
+def test_resamples_of_weighted_rows_have_the_mean_and_spread_of_drawing_with_replacement(rows: int) -> None:
+    """Shares are compared: drawn rows vary in number where sums are drawn in their place."""
+    generator = np.random.default_rng(4)
+    place, weights = generator.integers(0, 3, rows), generator.uniform(0.5, 2.0, rows)
+    drawn = resampled_rows(Rows(place, weights), 3, 3000, generator)
+    share = drawn / drawn.sum(1, keepdims=True)
+    exact = np.bincount(place, weights) / weights.sum()
+    # The delta method for a ratio of two weighted means.
+    influence = weights[:, None] * ((place[:, None] == np.arange(3)) - exact) / weights.mean()
+    deviation = np.sqrt((influence**2).mean(0) / rows)
+    np.testing.assert_allclose(share.mean(0), exact, atol=5 * deviation.max() / np.sqrt(3000) + 1e-3 / rows**0.5)
+    np.testing.assert_allclose(share.std(0), deviation, rtol=0.08)

@@ -1,0 +1,320 @@
+"""How sure one can be: intervals cover, certified bounds hold (also of the worst finding), p-values are uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from metrifair import audit
+from metrifair.auditing.counted import Floats
+from metrifair.auditing.distribution import distances_of, two_samples
+from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
+from metrifair.metrics.registry import METRICS
+
+LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
+Draw = Callable[[int, np.random.Generator], Floats]
+
+
+@dataclass(frozen=True)
+class Population:
+    left: Any
+    right: Any
+
+    def truth(self) -> dict[str, float]:
+        grid = np.linspace(*np.add([self.left.ppf(1e-9), self.right.ppf(1 - 1e-9)], [-1, 1]), 400_001)
+        gap, step = np.abs(self.left.cdf(grid) - self.right.cdf(grid)), grid[1] - grid[0]
+        square = float((gap**2).sum() * step)
+        return {
+            "kolmogorov": float(gap.max()),
+            "wasserstein": float(gap.sum() * step),
+            "energy": 2 * square,
+            "cramer": square,
+            "lp": square**0.5,
+        }
+
+
+POPULATIONS = {
+    "shifted": Population(stats.beta(2, 3), stats.beta(3, 2)),
+    "spread": Population(stats.beta(2, 2), stats.beta(5, 5)),  # distribution functions cross
+    "normal": Population(stats.norm(0, 1), stats.norm(0.5, 1)),
+}
+
+
+def coverage(
+    population: Population, sizes: tuple[int, int], repeats: int, *, weighted: bool = False
+) -> dict[str, float]:
+    generator, truth = np.random.default_rng(17), population.truth()
+    covered = dict.fromkeys(LINE, 0)
+    on_left = np.arange(sum(sizes)) < sizes[0]
+    for _ in range(repeats):
+        draws = zip((population.left, population.right), sizes, strict=True)
+        scores = np.concatenate([side.rvs(size, random_state=generator) for side, size in draws])
+        weights = generator.uniform(0.5, 1.5, len(scores)) if weighted else None
+        found = two_samples(scores, on_left, weights)
+        rows = () if weights is None else rows_of(found.values, scores, on_left, weights)
+        intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator, rows=rows)
+        for metric, interval in intervals.items():
+            covered[metric] += interval.low <= truth[metric] <= interval.high
+    return {metric: times / repeats for metric, times in covered.items()}
+
+
+def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats) -> tuple[Rows, Rows]:
+    place = np.searchsorted(values, scores)
+    return Rows(place[on_left], weights[on_left]), Rows(place[~on_left], weights[~on_left])
+
+
+def test_intervals_cover_about_as_often_as_they_say() -> None:
+    for share in coverage(POPULATIONS["shifted"], (300, 300), 150).values():
+        assert 0.9 <= share <= 0.99
+
+
+def test_intervals_of_weighted_samples_cover_too() -> None:
+    for share in coverage(POPULATIONS["shifted"], (150, 150), 80, weighted=True).values():
+        assert share >= 0.87
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [(500, 500), (300, 1500)])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_intervals_cover_in_93_to_97_percent_of_500_data_sets(name: str, sizes: tuple[int, int]) -> None:
+    """Away from zero. Two standard errors of a share of 500 are 2 %: they are granted around 93 and 97 %."""
+    for metric, share in coverage(POPULATIONS[name], sizes, 500).items():
+        assert 0.93 - 0.02 <= share <= 0.97 + 0.02, metric
+
+
+def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution() -> None:
+    """As a test by permutation says. Where they do have one, 0 is the truth to be covered."""
+    generator = np.random.default_rng(0)
+    unsure = 0
+    for _ in range(150):
+        found = two_samples(generator.random(120), np.arange(120) < 60)
+        intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator)
+        chances = permutation_p_values(found, LINE, permutations=199, generator=generator)
+        for metric in LINE:
+            if (chances[metric] or 0.0) > 0.1:
+                assert intervals[metric].low == 0, metric
+                unsure += 1
+    assert unsure > 0.8 * 150 * len(LINE)
+
+
+def test_intervals_are_centred_below_the_value_which_is_too_large() -> None:
+    generator, population = np.random.default_rng(8), POPULATIONS["spread"]
+    truth, sizes = population.truth(), (150, 150)
+    too_large = {metric: [] for metric in LINE}
+    for _ in range(60):
+        scores = np.concatenate([side.rvs(150, random_state=generator) for side in (population.left, population.right)])
+        found = two_samples(scores, np.arange(sum(sizes)) < sizes[0])
+        values = distances_of(*found, LINE)
+        for metric, one in bootstrap(found, LINE, confidence=0.5, resamples=100, generator=generator).items():
+            too_large[metric].append([float(values[metric]) - truth[metric], (one.low + one.high) / 2 - truth[metric]])
+    for metric, errors in too_large.items():
+        value, centre = np.mean(errors, 0)
+        assert 0 < centre < 0.7 * value, metric
+
+
+def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:
+    generator = np.random.default_rng(1)
+    widths = []
+    for size in (200, 800, 3200):
+        scores = np.concatenate([generator.beta(2, 3, size), generator.beta(3, 2, size)])
+        found = two_samples(scores, np.arange(2 * size) < size)
+        values = distances_of(*found, LINE)
+        intervals = bootstrap(found, LINE, confidence=0.95, resamples=100, generator=generator)
+        assert all(one.low <= values[name] <= one.high for name, one in intervals.items())
+        widths.append([one.high - one.low for one in intervals.values()])
+    ratios = np.array(widths[:-1]) / np.array(widths[1:])
+    assert ((ratios > 1.5) & (ratios < 2.8)).all()
+
+
+def test_what_does_not_vary_in_the_sample_is_not_taken_for_certain() -> None:
+    options: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "generator": np.random.default_rng(0)}
+    assert bootstrap(two_samples(np.arange(2.0), np.arange(2) < 1), LINE, **options) == {}
+    equal_scores = bootstrap(two_samples(np.repeat([0.0, 1.0], 20), np.arange(40) < 20), LINE, **options)
+    assert list(equal_scores) == ["kolmogorov"]
+    apart = bootstrap(two_samples(np.arange(40.0), np.arange(40) < 20), LINE, **options)  # no score is shared
+    certain = 1 - 2 * np.sqrt(np.log(80) / 40)
+    assert equal_scores["kolmogorov"].low == pytest.approx(certain)
+    assert certain - 0.1 < apart["kolmogorov"].low <= certain
+    same = bootstrap(two_samples(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options)
+    assert all(one.low == 0 < one.high for one in same.values())
+
+
+def test_intervals_of_ten_decisions_cover() -> None:
+    """In most samples nobody of the first group is selected, and none of them varies."""
+    generator, covered = np.random.default_rng(12), 0
+    for _ in range(200):
+        scores = np.concatenate([generator.random(10) < 0.05, generator.random(10) < 0.6]).astype(float)
+        found = bootstrap(
+            two_samples(scores, np.arange(20) < 10), ["kolmogorov"], confidence=0.95, resamples=100, generator=generator
+        )["kolmogorov"]
+        covered += found.low <= 0.55 <= found.high
+    assert covered / 200 >= 0.9
+
+
+def test_intervals_of_heavy_tails_hold_their_values() -> None:
+    """Also where scores are taken together, among them the few largest scores, which make up the distance."""
+    score = np.exp(4 * np.random.default_rng(4).standard_normal(40_000)) * np.tile([1.0, 1.2], 20_000)
+    found = audit(score, sensitive_features=np.arange(40_000) % 2, resamples=100, permutations=0, random_state=0)
+    for one in found.findings:
+        assert one.interval.low <= one.value <= one.interval.high
+    width = found.worst("wasserstein").interval.high
+    assert width > found.worst("wasserstein").value * 1.5  # resamples without bins say 2.3
+
+
+def test_no_zero_width_interval_where_few_rows_have_the_weight() -> None:
+    rows = 40_000
+    weights = np.full(2 * rows, 1e-9)
+    weights[[0, 1, rows, rows + 1]] = 1.0, 1.0, 3.0, 1.0
+    score, group = np.tile([0.0, 1.0], rows), np.repeat([0, 1], rows)
+    found = audit(score, sensitive_features=group, sample_weight=weights, resamples=100, random_state=0)
+    assert all(one.interval.high - one.interval.low > 0.1 for one in found.findings)
+
+
+def test_bins_for_resampling_change_intervals_little() -> None:
+    generator = np.random.default_rng(2)
+    scores = np.concatenate([generator.beta(2, 3, 6000), generator.beta(3, 2, 6000)])
+    found = two_samples(scores, np.arange(12_000) < 6000)
+    few, _ = thinned(found, (), 500)
+    options: dict[str, Any] = {"confidence": 0.95, "resamples": 400}
+    exact = bootstrap(found, LINE, **options, generator=np.random.default_rng(3))
+    binned = bootstrap(few, LINE, **options, generator=np.random.default_rng(3))
+    for metric in LINE:
+        width = exact[metric].high - exact[metric].low
+        assert binned[metric].low == pytest.approx(exact[metric].low, abs=0.15 * width)
+        assert binned[metric].high == pytest.approx(exact[metric].high, abs=0.15 * width)
+
+
+def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]:
+    generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
+    for _ in range(repeats):
+        few, _ = thinned(two_samples(scores(n, generator), generator.permutation(n) < n // 3), (), most)
+        for name, value in permutation_p_values(few, list(METRICS), permutations=99, generator=generator).items():
+            found[name].append(value)
+    return {name: np.array(values, dtype=float) for name, values in found.items()}
+
+
+def continuous(n: int, generator: np.random.Generator) -> Floats:
+    return generator.random(n)
+
+
+@pytest.mark.parametrize(("n", "repeats", "most"), [(60, 300, 1000), (900, 150, 40)])
+def test_p_values_are_uniform_where_both_groups_have_one_distribution(n: int, repeats: int, most: int) -> None:
+    """Also of scores in few bins, which are dealt in another way."""
+    for name, values in p_values(n, repeats, continuous, most).items():
+        if name == "total_variation" and most > n:
+            assert (values == 1).all()  # of scores that are all different it is 1, whoever has them
+            continue
+        # Values are k / 100: spread them over their steps to compare them with a continuous law.
+        spread = values - np.random.default_rng(0).random(len(values)) / 100
+        if name != "kolmogorov":  # whose few distinct values tie, which makes it cautious
+            assert stats.kstest(spread, "uniform").pvalue > 0.001, name
+        assert np.mean(values <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / repeats), name
+
+
+@pytest.mark.slow
+def test_p_values_are_uniform_in_500_data_sets() -> None:
+    for name, values in p_values(401, 500, continuous, 2048).items():
+        if name != "total_variation":
+            spread = values - np.random.default_rng(0).random(len(values)) / 100
+            assert stats.kstest(spread, "uniform").pvalue > 0.01, name
+
+
+def test_p_values_find_a_difference_and_never_reach_zero() -> None:
+    generator = np.random.default_rng(3)
+    scores = np.concatenate([generator.random(200), generator.random(200) + 0.3])
+    found = permutation_p_values(
+        two_samples(scores, np.arange(400) < 200), ["kolmogorov", "mmd"], permutations=199, generator=generator
+    )
+    assert found == {"kolmogorov": 1 / 200, "mmd": 1 / 200}
+
+
+def test_p_values_of_a_tiny_sample_are_those_of_all_its_permutations() -> None:
+    """Scores 0, 1, 2, 3 of two against two: 2 of the 6 ways to deal them are at least as far apart as {0, 1}."""
+    found = permutation_p_values(
+        two_samples(np.arange(4.0), np.arange(4) < 2),
+        ["wasserstein"],
+        permutations=5999,
+        generator=np.random.default_rng(4),
+    )
+    assert found["wasserstein"] == pytest.approx(1 / 3, abs=0.03)
+
+
+def certified_misses(repeats: int) -> tuple[int, int, int]:
+    """How often a bound alone, one of all jointly, and the paper's fail; four groups, two labels, tiny audits."""
+    generator = np.random.default_rng(29)
+    laws = [stats.beta(2 + g, 3 + h) for g in range(4) for h in range(2)]
+    grid = np.linspace(0, 1, 2001)
+    cdf = np.stack([law.cdf(grid) for law in laws]).reshape(4, 2, -1)
+    alone = jointly = paper = 0
+    for _ in range(repeats):
+        group, label = generator.integers(0, 4, 400), generator.integers(0, 2, 400)
+        score = generator.beta(2 + group, 3 + label)
+        found = audit(
+            score,
+            sensitive_features=group,
+            y_true=label,
+            criteria="equalized_odds",
+            resamples=0,
+            permutations=0,
+            confidence=0.8,
+        ).findings
+        misses = []
+        for one in found:
+            g, h, y = int(one.groups[0]), int(one.groups[1]), int(one.within[-1])
+            gap = np.abs(cdf[g, y] - cdf[h, y])
+            truth = {
+                "kolmogorov": gap.max(),
+                "wasserstein": np.trapezoid(gap, grid),
+                "energy": 2 * np.trapezoid(gap**2, grid),
+            }[one.metric]
+            misses.append((truth > one.certified, truth > one.certified_jointly, truth > one.paper_bound))
+        alone += misses[0][0]
+        jointly += any(joint for _, joint, _ in misses)
+        paper += any(miss for _, _, miss in misses)
+    return alone, jointly, paper
+
+
+def test_certified_bounds_hold_alone_and_all_at_once() -> None:
+    alone, jointly, paper = certified_misses(40)
+    assert max(alone, jointly) <= 0.2 * 40
+    assert paper == 0
+
+
+@pytest.mark.slow
+def test_certified_bounds_hold_in_500_data_sets() -> None:
+    alone, jointly, paper = certified_misses(500)
+    assert max(alone, jointly) <= 0.2 * 500
+    assert paper == 0
+
+
+def test_joint_bounds_are_wider_and_count_every_distribution_function_once() -> None:
+    generator = np.random.default_rng(6)
+    group, score = np.arange(90) % 3, generator.random(90)
+    one = audit(score, sensitive_features=group, resamples=0, permutations=0).findings[0]
+    radius = 2 * np.sqrt(np.log(2 * 3 / 0.05) / 60)
+    assert one.certified_jointly == pytest.approx(min(1.0, one.value + radius))
+    against_rest = audit(score, sensitive_features=group, contrast="rest", resamples=0, permutations=0).findings[0]
+    radius = np.sqrt(np.log(2 * 6 / 0.05) / 60) + np.sqrt(np.log(2 * 6 / 0.05) / 120)
+    assert against_rest.certified_jointly == pytest.approx(min(1.0, against_rest.value + radius))
+
+
+def test_what_is_certified_needs_a_range_and_equal_weights() -> None:
+    generator = np.random.default_rng(7)
+    group, score = np.arange(200) % 2, generator.normal(size=200)
+    options: dict[str, Any] = {"sensitive_features": group, "resamples": 0, "permutations": 9, "random_state": 0}
+    without = {one.metric: one for one in audit(score, **options).findings}
+    assert without["kolmogorov"].certified is not None
+    assert without["energy"].certified is None
+    ranged = {one.metric: one for one in audit(score, score_range=(-5, 5), **options).findings}
+    radius = 2 * np.sqrt(np.log(4 / 0.05) / 200)
+    assert ranged["wasserstein"].certified == pytest.approx(ranged["wasserstein"].value + 10 * radius)
+    weighted = audit(score, score_range=(-5, 5), sample_weight=np.ones(200), **options)
+    assert all(
+        one.certified is one.certified_jointly is one.paper_bound is one.p_value is None for one in weighted.findings
+    )
+    assert [note.kind for note in weighted.notes][-1] == "weights"
