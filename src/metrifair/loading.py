@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import torch
 from numpy.typing import NDArray
 
+from metrifair.boosting.booster import FairBooster
 from metrifair.boosting.keeping import KIND as BOOSTER
 from metrifair.boosting.keeping import rebuilt as rebuilt_booster
-from metrifair.boosting.shell import FairBooster
 from metrifair.encoding.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.errors import ModelFileError
 from metrifair.estimators import BY_NAME, Estimator

@@ -22,10 +22,10 @@ from metrifair.saving.requests import requests_meta, restore_requests
 
 KIND = "booster"  # of the file; which one it is, its meta says
 MODULES = {
-    "FairLGBMClassifier": "metrifair.boosting.lgbm",
-    "FairLGBMRegressor": "metrifair.boosting.lgbm",
-    "FairXGBClassifier": "metrifair.boosting.xgb",
-    "FairXGBRegressor": "metrifair.boosting.xgb",
+    "FairLGBMClassifier": "metrifair.boosting.lightgbm",
+    "FairLGBMRegressor": "metrifair.boosting.lightgbm",
+    "FairXGBClassifier": "metrifair.boosting.xgboost",
+    "FairXGBRegressor": "metrifair.boosting.xgboost",
 }
 
 _FIELDS = ("kind", "parameters", "features", "classes", "objective", "best_iteration")
