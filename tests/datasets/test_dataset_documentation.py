@@ -1,4 +1,4 @@
-"""Every public name of the data sets has numpydoc's sections: parameters with a description, what comes back, examples."""
+"""Every public name of the data sets has numpydoc's sections: parameters described, what comes back, examples."""
 
 from __future__ import annotations
 
