@@ -20,17 +20,17 @@ from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
 
 if TYPE_CHECKING:
-    from metrifair.boosting.shell import FairBooster
+    from metrifair.boosting.booster import FairBooster
 
     Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
     "FairClassifier": "metrifair.estimators",
     "FairRegressor": "metrifair.estimators",
-    "FairLGBMClassifier": "metrifair.boosting.lgbm",
-    "FairLGBMRegressor": "metrifair.boosting.lgbm",
-    "FairXGBClassifier": "metrifair.boosting.xgb",
-    "FairXGBRegressor": "metrifair.boosting.xgb",
+    "FairLGBMClassifier": "metrifair.boosting.lightgbm",
+    "FairLGBMRegressor": "metrifair.boosting.lightgbm",
+    "FairXGBClassifier": "metrifair.boosting.xgboost",
+    "FairXGBRegressor": "metrifair.boosting.xgboost",
 }
 
 

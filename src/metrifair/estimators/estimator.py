@@ -122,7 +122,7 @@ class FairEstimator(BaseEstimator):
 
         Parameters
         ----------
-        X, y, sensitive_features, control_features, sample_weight
+        X, y, sensitive_features, control_features, sample_weight : array-like
             The samples, as in ``fit``.
         classes : array-like, default=None
             For classifiers, at the first call: all classes, where that call's samples may not show them all.

@@ -1,0 +1,189 @@
+"""What the fair boosters share beyond the booster's own scikit-learn class."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any, ClassVar, Self
+
+import torch
+from numpy.typing import ArrayLike
+
+from metrifair.batches import small_groups_named
+from metrifair.boosting.objective import Descent, PenalisedRisk
+from metrifair.boosting.problem import (
+    BoostingProblem,
+    boosting_problem,
+    class_weights,
+    evaluation_rows,
+    evaluation_sets,
+    is_penalised,
+)
+from metrifair.metrics.registry import MetricLike
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.problem import Given
+from metrifair.problem.tables import Table
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
+
+METRIC_NAME = "penalised_risk"
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """A penalised fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
+
+    problem: BoostingProblem
+    descent: Descent
+    evaluations: tuple[PenalisedRisk, ...]
+    arguments: dict[str, Any]
+
+    def metric(self) -> Callable[[Any], float]:
+        """The penalised risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
+        turns = cycle(self.evaluations)
+        return lambda output: self.descent.report(next(turns), output)
+
+
+@contextmanager
+def _eval_set_allowed() -> Iterator[None]:
+    """LightGBM 4.7 would rather be given eval_X and eval_y, but does not translate labels in these."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
+        yield
+
+
+class FairBooster:
+    """Parameters, ``fit`` and ``save`` of every fair booster; the class beside it in the bases is the booster's own."""
+
+    _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
+    _plan: FitPlan | None = None  # while a penalised fit runs
+
+    def __init__(
+        self,
+        strength: float = 1.0,
+        *,
+        criterion: str | Criterion = "statistical_parity",
+        metric: MetricLike = "energy",
+        unbiased: bool = True,
+        compare: Compare = "prediction",
+        contrast: Contrast = "pairs",
+        intersectional: bool = False,
+        pos_label: object = None,
+        **booster: Any,
+    ) -> None:
+        super().__init__(**booster)
+        self.strength = strength
+        self.criterion = criterion
+        self.metric = metric
+        self.unbiased = unbiased
+        self.compare = compare
+        self.contrast = contrast
+        self.intersectional = intersectional
+        self.pos_label = pos_label
+
+    def fit(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: Sequence[tuple[Table, Table]] | None = None,
+        eval_sensitive_features: Sequence[Table] | None = None,
+        eval_control_features: Sequence[Table] | None = None,
+        **booster: Any,
+    ) -> Self:
+        """Boost from scratch. With strength 0 the call is the plain booster's.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the booster takes them.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, or the target of a regression.
+        sensitive_features : array-like or table, default=None
+            The group of each sample; a table holds several attributes. Missing values mean that the group is not
+            known: such samples count for the risk only.
+        control_features : array-like or table, default=None
+            Strata within which the criterion is asked for.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        eval_set : list of (X, y), default=None
+            Sets that are judged, and stopped early, by ``penalised_risk``.
+        eval_sensitive_features, eval_control_features : list, default=None
+            Groups and strata, one entry for each set of ``eval_set``.
+        **booster
+            Further arguments of the plain booster's ``fit``.
+
+        Returns
+        -------
+        self : object
+            The fitted booster.
+        """
+        if isinstance(eval_set, tuple):
+            eval_set = [eval_set]
+        booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
+        if not is_penalised(self):
+            with _eval_set_allowed():
+                super().fit(X, y, **booster)  # type: ignore[misc]
+            return self
+        problem = boosting_problem(self, Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}))
+        evaluated: list[Given] = []
+        if eval_set is not None:
+            evaluated = evaluation_sets(
+                eval_set,
+                eval_sensitive_features=eval_sensitive_features,
+                eval_control_features=eval_control_features,
+                **{self._eval_weights: booster.get(self._eval_weights)},
+            )
+        self._plan = self._planned(problem, evaluated, booster)
+        training = problem.training.problem
+        try:
+            with _eval_set_allowed(), small_groups_named(training.comparisons, lambda: torch.as_tensor(training.cell)):
+                self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
+        finally:
+            del self._plan
+        return self
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
+
+        The file holds the parameters and the booster's own text or JSON. It cannot hold functions (a score, a callback
+        or a metric of your own: a DataError). A crash leaves the old file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        write(path, content_of(self))
+
+    def _check_parameters(self) -> None:
+        """Raise a DataError that names the first parameter out of its range."""
+        is_penalised(self)
+
+    def _planned(self, problem: BoostingProblem, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
+        rounds, learning_rate = self._pace()
+        objective = problem.objective_of(problem.training, self._risk_weight(problem))
+        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
+        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
+        return FitPlan(problem, descent, evaluations, arguments)
+
+    def _risk_weight(self, problem: BoostingProblem) -> Any:
+        return class_weights(getattr(self, "class_weight", None), problem)
+
+    @abstractmethod
+    def _pace(self) -> tuple[int, float]:
+        """Rounds at most, and the learning rate."""
+
+    @abstractmethod
+    def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
+        """Call the booster's own ``fit`` with the plan's objective, and whatever its predictions then need."""
+        raise NotImplementedError

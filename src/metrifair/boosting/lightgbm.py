@@ -1,0 +1,231 @@
+"""LightGBM with the penalty: its own scikit-learn classes, given another objective."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from metrifair.boosting.booster import METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.problem import OWN
+from metrifair.checks import require
+from metrifair.errors import DataError
+
+lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
+
+_UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # what it may be, and why nothing else
+    "boosting": (
+        ("gbdt", "goss"),
+        "rf does not descend, and dart differs from run to run with an objective from outside",
+    ),
+    "linear_tree": ((False,), "linear leaves keep no constant to start from"),
+    "is_unbalance": ((False,), "use class_weight='balanced'"),
+    "scale_pos_weight": ((1,), "use class_weight"),
+    "metrics": ((), "use eval_metric in fit"),
+    "metric_types": ((), "use eval_metric in fit"),
+}
+_BY_RANKS = ("auc", "average_precision")
+
+
+class _FairLGBM(FairBooster):
+    """How LightGBM takes the objective."""
+
+    _eval_weights = "eval_sample_weight"
+    _plain: ClassVar[type]  # LightGBM's own class
+    _objective: Any
+    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalised risk is the risk of
+    _in_model_text: ClassVar[str]  # what LightGBM itself writes for the first of them
+
+    def _process_params(self, stage: str) -> dict[str, Any]:
+        """LightGBM's own way from an estimator's parameters to those of a training."""
+        # Asked of a copy that is the plain booster: our parameters are not LightGBM's, and it has a metric of its own.
+        plain: Any = copy.copy(self)
+        plain.__class__ = self._plain
+        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN}
+        params: dict[str, Any] = plain._process_params(stage)
+        self._objective = plain._objective
+        if self._plan is not None:
+            descent = self._plan.descent
+            params |= {"objective": lambda output, _: descent.step(output), "metric": "None", "first_metric_only": True}
+        return params
+
+    def _pace(self) -> tuple[int, float]:
+        estimator: Any = self
+        params = estimator.get_params()
+        # Any other name of the rounds wins over n_estimators; no other name of the learning rate over learning_rate.
+        given = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
+        return int([*given, estimator.n_estimators][0]), float(estimator.learning_rate)
+
+    def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
+        estimator: Any = self
+        _check_usable(estimator.get_params(), self._objectives)
+        arguments = dict(plan.arguments)
+        if arguments.get("eval_X") is not None:
+            raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
+        start = 0.0
+        if arguments.get("init_score") is None and arguments.get("init_model") is None:
+            start = plan.problem.start
+            arguments["init_score"] = np.full(len(plan.problem.training.weight), start)
+        if plan.evaluations:
+            arguments |= _evaluation(plan, arguments, start, ranks_only=hasattr(self, "predict_proba"))
+        fit(**arguments)
+        _complete(estimator.booster_, start, self._in_model_text)
+
+
+class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
+    """A LightGBM classifier whose scores are distributed alike in all groups.
+
+    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes; docs/boosting.md
+    says how large strengths are kept stable.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairClassifier``.
+    metric : str or callable, default="energy"
+        How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        The positive class; by default the last one.
+    **booster
+        Every parameter of ``lightgbm.LGBMClassifier``.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=2_000)
+    >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
+    >>> from metrifair import unfairness
+    >>> for strength in (0.0, 10.0):
+    ...     model = FairLGBMClassifier(strength, n_jobs=1, verbose=-1).fit(X, y, sensitive_features=a)
+    ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
+    0.6
+    0.0
+    """
+
+    _plain = lightgbm.LGBMClassifier
+    _objectives = (None, "binary")
+    _in_model_text = "binary sigmoid:1"
+
+
+class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
+    """A LightGBM regressor whose predictions are distributed alike in all groups.
+
+    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    and what it does in FairRegressor.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain LGBMRegressor, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairRegressor``.
+    metric : str or callable, default="energy"
+        How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        For classifiers only.
+    **booster
+        Every parameter of ``lightgbm.LGBMRegressor``.
+
+    Examples
+    --------
+    >>> from metrifair.datasets.synthetic import OffsetRegression
+    >>> X, y, a = OffsetRegression(delta=1.0).sample(2_000, seed=0)
+    >>> model = FairLGBMRegressor(10.0, n_jobs=1, verbose=-1).fit(X, y, sensitive_features=a)
+    >>> [round(float(values[a == 0].mean() - values[a == 1].mean()), 1) for values in (y, model.predict(X))]
+    [0.9, 0.1]
+    """
+
+    _plain = lightgbm.LGBMRegressor
+    _objectives = (None, "regression", "regression_l2", "l2", "mean_squared_error", "mse")
+    _in_model_text = "regression"
+
+
+def _aliases(name: str) -> Sequence[str]:
+    """All names that LightGBM knows a parameter by, in the order in which it prefers them."""
+    names: Sequence[str] = lightgbm.basic._ConfigAliases.get_sorted(name)
+    return names
+
+
+def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> None:
+    for alias in _aliases("objective"):
+        if params.get(alias) not in objectives:
+            allowed = ", ".join(repr(name) for name in objectives)
+            raise DataError(f"{alias} must be one of {allowed} where strength > 0, got {params[alias]!r}")
+    for name, (usable, reason) in _UNUSABLE.items():
+        for alias in _aliases(name):
+            if alias in params and params[alias] not in usable:
+                raise DataError(f"{alias}={params[alias]!r} cannot be used where strength > 0: {reason}")
+
+
+def _evaluation(plan: FitPlan, arguments: dict[str, Any], start: float, *, ranks_only: bool) -> dict[str, Any]:
+    """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk."""
+    given = arguments.get("eval_metric")
+    metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    if ranks_only:
+        odd = [metric for metric in metrics if metric not in _BY_RANKS]
+        if odd:
+            raise DataError(
+                f"eval_metric must be among {', '.join(_BY_RANKS)} where strength > 0, since LightGBM sees log-odds "
+                f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
+            )
+    penalised = plan.metric()
+
+    def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
+        return METRIC_NAME, penalised(output), False
+
+    # The labels as copies: a set that is the training set itself would be evaluated out of turn.
+    changed: dict[str, Any] = {
+        "eval_set": [(X, np.array(y)) for X, y in arguments["eval_set"]],
+        "eval_metric": [evaluate, *metrics],
+        "callbacks": [_penalised_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
+    }
+    if start and arguments.get("eval_init_score") is None:
+        changed["eval_init_score"] = [np.full(len(one.batch.samples), start) for one in plan.evaluations]
+    return changed
+
+
+def _penalised_first(env: Any) -> None:
+    """A callback: LightGBM lists metrics of its own before functions, and early stopping is to see ours first."""
+    env.evaluation_result_list.sort(key=lambda result: result[1] != METRIC_NAME)
+
+
+def _by_first_metric(callback: Any) -> Any:
+    """The callback itself, or early stopping by the first metric where it would stop by any."""
+    if not hasattr(callback, "first_metric_only"):
+        return callback
+    callback = copy.copy(callback)
+    callback.first_metric_only = True
+    return callback
+
+
+def _complete(booster: Any, start: float, objective: str) -> None:
+    """Make the booster what LightGBM makes of its own objective: starting scores in the first tree, and the link."""
+    first = booster.model_to_string(num_iteration=1)
+    leaves = re.search(r"^num_leaves=(\d+)$", first, re.MULTILINE)
+    for leaf in range(int(leaves[1]) if leaves else 0):
+        booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
+    text = booster.model_to_string(num_iteration=-1)
+    booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={objective}\nfeature_names=", 1))

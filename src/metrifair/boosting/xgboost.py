@@ -1,0 +1,164 @@
+"""XGBoost with the penalty: its own scikit-learn classes, given another objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.boosting.booster import METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.problem import OWN, BoostingProblem
+from metrifair.checks import require
+from metrifair.errors import DataError
+
+xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
+
+_LEARNING_RATE = 0.3  # XGBoost's own, where none is given
+
+
+class _FairXGB(FairBooster):
+    """How XGBoost takes the objective."""
+
+    _eval_weights = "sample_weight_eval_set"
+    _objective: ClassVar[str]  # the one that the penalised risk is the risk of
+
+    def _wrapper_params(self) -> set[str]:
+        """Parameters that are not XGBoost's."""
+        return {*super()._wrapper_params(), *OWN}  # type: ignore[misc]
+
+    def _pace(self) -> tuple[int, float]:
+        estimator: Any = self
+        params = estimator.get_params()
+        given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
+        return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
+
+    def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
+        of_positives = getattr(self, "scale_pos_weight", None)
+        return None if of_positives is None else np.where(problem.training.targets == 1, float(of_positives), 1.0)
+
+    def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
+        estimator: Any = self
+        if estimator.objective != self._objective:
+            raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
+        kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
+
+        def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
+            return plan.descent.step(output)
+
+        estimator.objective = objective
+        if plan.evaluations:
+            estimator.eval_metric = _metrics(estimator.eval_metric, plan)
+        if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
+            estimator.base_score = self._constant(plan.problem.start)
+        try:
+            fit(**plan.arguments)
+        finally:
+            for name, value in kept.items():
+                setattr(estimator, name, value)
+
+    def _constant(self, output: float) -> float:
+        """What XGBoost calls a constant output: the prediction."""
+        return 1 / (1 + np.exp(-output)) if hasattr(self, "predict_proba") else output
+
+
+class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
+    """An XGBoost classifier whose scores are distributed alike in all groups.
+
+    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes, labelled 0 and 1 as
+    XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairClassifier``.
+    metric : str or callable, default="energy"
+        How distributions are compared.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        The positive class; by default the last one.
+    **booster
+        Every parameter of ``xgboost.XGBClassifier``.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=2_000)
+    >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
+    >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
+    >>> from metrifair import unfairness
+    >>> for strength in (0.0, 10.0):
+    ...     model = FairXGBClassifier(strength, n_jobs=1, learning_rate=0.1).fit(X, y, sensitive_features=a)
+    ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
+    0.6
+    0.0
+    """
+
+    _objective = "binary:logistic"
+
+
+class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
+    """An XGBoost regressor whose predictions are distributed alike in all groups.
+
+    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    and what it does in FairRegressor.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairRegressor``.
+    metric : str or callable, default="energy"
+        How distributions are compared.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        For classifiers only.
+    **booster
+        Every parameter of ``xgboost.XGBRegressor``.
+
+    Examples
+    --------
+    >>> from metrifair.datasets.synthetic import OffsetRegression
+    >>> X, y, a = OffsetRegression(delta=1.0).sample(2_000, seed=0)
+    >>> model = FairXGBRegressor(10.0, n_jobs=1, learning_rate=0.1).fit(X, y, sensitive_features=a)
+    >>> [round(float(values[a == 0].mean() - values[a == 1].mean()), 1) for values in (y, model.predict(X))]
+    [0.9, 0.1]
+    """
+
+    _objective = "reg:squarederror"
+
+
+def _metrics(given: Any, plan: FitPlan) -> Any:
+    """The metrics asked for, and the penalised risk, which comes last and therefore stops."""
+    several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+    for metric in several:
+        if not isinstance(metric, str):
+            raise DataError(
+                f"eval_metric must be names where strength > 0, since XGBoost takes one function only and that is "
+                f"{METRIC_NAME}, got {metric!r}"
+            )
+    penalised = plan.metric()
+
+    def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
+        return penalised(output)
+
+    return [*several, penalised_risk] if several else penalised_risk

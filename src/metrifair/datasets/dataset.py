@@ -1,0 +1,97 @@
+"""What every loader returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A table of features with its target and its groups, and where they come from.
+
+    Parameters
+    ----------
+    X
+        Features, one float64 column each, in the order of the raw file.
+    y
+        Target with the index of ``X``: 0 and 1 for classification, reals for regression.
+    sensitive_features
+        Group of each row, 0 or 1, with the index of ``X``; its name is that of the attribute.
+    task
+        ``"classification"`` or ``"regression"``.
+    names
+        What group 0 and group 1 mean.
+    description
+        What the rows are, with source, citation and licence.
+    prescribed
+        Number of leading rows that the source itself calls training rows; None where it prescribes no split.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"income": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    >>> data = Dataset(
+    ...     X=table, y=pd.Series([0, 0, 1, 1, 1]), sensitive_features=pd.Series([0, 1, 0, 1, 0], name="sex"),
+    ...     task="classification", names=("women", "men"), description="five made-up people",
+    ... )
+    >>> data
+    Dataset(5 rows x 1 columns, classification, sex: 0 = women (3), 1 = men (2))
+    >>> train, test = data.split(seed=0)
+    >>> len(train), len(test)
+    (3, 2)
+    """
+
+    X: pd.DataFrame
+    y: pd.Series
+    sensitive_features: pd.Series
+    task: Task
+    names: tuple[str, str]
+    description: str
+    prescribed: int | None = None
+
+    def split(self, seed: int = 0) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the training rows and of the test rows.
+
+        A quarter of the rows, rounded up, are test rows, drawn as scikit-learn's ``train_test_split`` draws them
+        with ``random_state=seed``. Where the source prescribes a split, that one comes back whatever the seed.
+
+        Parameters
+        ----------
+        seed
+            Any integer from 0; the paper's splits are those of 0 to 9.
+
+        Returns
+        -------
+        train, test : ndarray of int
+            Positions in ``X``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rows = pd.Series([0, 1, 0, 1])
+        >>> data = Dataset(rows.to_frame("x"), rows, rows, "classification", ("a", "b"), "", prescribed=3)
+        >>> data.split(seed=7)
+        (array([0, 1, 2]), array([3]))
+        """
+        rows = np.arange(len(self.X))
+        if self.prescribed is not None:
+            return rows[: self.prescribed], rows[self.prescribed :]
+        from sklearn.model_selection import train_test_split  # noqa: PLC0415  (slow to import)
+
+        train, test = train_test_split(rows, random_state=seed)
+        return train, test
+
+    def __repr__(self) -> str:
+        sizes = [int((self.sensitive_features == group).sum()) for group in (0, 1)]
+        groups = ", ".join(f"{group} = {self.names[group]} ({sizes[group]})" for group in (0, 1))
+        n_rows, n_columns = self.X.shape
+        return f"Dataset({n_rows} rows x {n_columns} columns, {self.task}, {self.sensitive_features.name}: {groups})"

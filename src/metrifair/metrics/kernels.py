@@ -1,0 +1,109 @@
+"""Kernels between scores, and their bandwidths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metrifair.checks import check_known
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.pair import Pair, Values, distance_of, paired
+
+KernelFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis."""
+KernelName: TypeAlias = Literal["gaussian", "laplace", "inverse_multiquadric", "distance"]
+Bandwidth: TypeAlias = "float | Sequence[float] | Literal['median']"
+
+
+def kernel_function(
+    kernel: KernelName | KernelFunction,
+    bandwidth: Bandwidth,
+    scores: Tensor,
+    *,
+    unbiased: bool = False,
+    vector: bool = False,
+) -> KernelFunction:
+    """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if asked for."""
+    if callable(kernel):
+        return kernel
+    distance = euclidean if vector else lambda a, b: (a - b).abs()
+    if kernel == "distance":
+        origin = scores.new_zeros(())
+        return lambda a, b: (distance(a, origin) + distance(b, origin) - distance(a, b)) / 2
+    shapes: dict[str, Callable[[Tensor], Tensor]] = {
+        "gaussian": lambda far: torch.exp(-far.square() / 2),
+        "inverse_multiquadric": lambda far: torch.rsqrt(1 + far.square()),
+        "laplace": lambda far: torch.exp(-far),
+    }
+    check_known("kernel", kernel, [*shapes, "distance"], otherwise="a function of two tensors")
+    shape, lengths = shapes[kernel], bandwidths(bandwidth, scores, unbiased=unbiased, vector=vector)
+    return lambda a, b: torch.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
+
+
+def euclidean(a: Tensor, b: Tensor) -> Tensor:
+    """Euclidean distance along the last axis, with derivative 0 where it is 0."""
+    squared = (a - b).square().sum(-1)
+    apart = squared > 0
+    return torch.where(apart, squared, 1.0).sqrt() * apart
+
+
+def bandwidths(bandwidth: Bandwidth, scores: Tensor, *, unbiased: bool, vector: bool = False) -> list[float]:
+    """The bandwidth as a list of positive numbers."""
+    if isinstance(bandwidth, str) and bandwidth == "median":
+        if unbiased:
+            raise DataError(
+                "bandwidth='median' would change with every batch, and the estimate would be biased; "
+                "compute it once, median_distance(scores), and pass the number"
+            )
+        return [median_distance(scores, vector=vector)]
+    given: object = bandwidth
+    try:
+        lengths = [] if isinstance(given, str) else [float(length) for length in np.atleast_1d(np.asarray(given))]
+    except (TypeError, ValueError):
+        lengths = []
+    if not lengths or not all(0 < length < float("inf") for length in lengths):
+        raise DataError(f"bandwidth must be a positive number, several of them, or 'median', got {bandwidth!r}")
+    return lengths
+
+
+def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -> float:
+    """Median distance between two of the scores: a bandwidth to compute once and then keep.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,), or (n, d) with ``vector``
+        Two or more of them.
+    vector : bool, default=False
+        Whether the scores are points of R^d, along the last axis.
+    most : int, default=1000
+        Above so many scores, evenly spaced ones (in order, on the line) stand for all.
+
+    Returns
+    -------
+    float
+        The median, or 1.0 where more than half of the pairs are equal.
+
+    Raises
+    ------
+    TooFewSamples
+        If there are less than two scores.
+    DataError
+        If the scores are not finite numbers, or the median exceeds the largest float.
+
+    Examples
+    --------
+    >>> median_distance([0.0, 1.0, 4.0])                 # 1, 3, 4
+    3.0
+    """
+    z = paired(scores, scores, None, None, vector=vector).values.detach()
+    z = z[..., : z.shape[-2] // 2, :].reshape(-1, z.shape[-1]) if vector else z[..., : z.shape[-1] // 2].reshape(-1, 1)
+    z = z if vector else z.sort(0).values
+    if len(z) < 2:
+        raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
+    z = z[torch.linspace(0, len(z) - 1, min(most, len(z)), device=z.device).round().long()]
+    median = distance_of(lambda some: torch.pdist(some.values).median(), Pair(z.double(), (), ()), 1.0)
+    return float(median) if median > 0 else 1.0
