@@ -16,7 +16,7 @@ from torch import Tensor
 
 from metrifair.certificates import dkw_radius
 from metrifair.curves import curves_of_rows
-from metrifair.metrics.between import between
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import scores
 from metrifair.problem.predictions import scores_of
