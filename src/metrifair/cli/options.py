@@ -187,6 +187,8 @@ class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic befor
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
+        if path.parent.exists() and not path.parent.is_dir():
+            return f"{str(path.parent)!r} is not a folder"
         if not path.parent.is_dir():
             return f"the folder {str(path.parent)!r} does not exist"
         if path.exists() and not path.is_file():
