@@ -12,8 +12,9 @@ from scipy.special import ndtri
 
 from metrifair.auditing.counted import Floats
 from metrifair.auditing.request import Threshold
-from metrifair.auditing.sample import Sample, members_of, strata_of
+from metrifair.auditing.sample import Sample, members_of, sets_of
 from metrifair.errors import DataError
+from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, Interval
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
@@ -75,7 +76,7 @@ def decisions_of(
     problem, found = sample.problem, []
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
     labels = 1 if positive is None else 2
-    for within, inside in strata_of(problem):
+    for within, inside in sets_of(STATISTICAL_PARITY, problem):
         for place in range(len(problem.scheme.attributes)):
             attribute, units, code, present = members_of(problem, inside, place)
             if len(present) < 2:

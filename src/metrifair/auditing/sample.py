@@ -16,7 +16,7 @@ from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.errors import DataError
 from metrifair.problem.cells import EVERYONE, Attribute, Contrast
-from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.problem.criteria import Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
@@ -184,11 +184,6 @@ def sets_of(criterion: Criterion, problem: Problem) -> list[tuple[str, Integers]
     ]
 
 
-def strata_of(problem: Problem) -> list[tuple[str, Integers]]:
-    """The strata by name, or everyone."""
-    return sets_of(STATISTICAL_PARITY, problem)
-
-
 class Members(NamedTuple):
     """The units of a part whose group of one attribute is known."""
 
@@ -251,14 +246,9 @@ def compared_in(sample: Sample, part: Part, contrast: Contrast) -> list[Compared
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
         members = members_of(sample.problem, part.units, place)
-        pairs = opponents(members.present, contrast_of(len(attribute.groups), contrast))
+        pairs = opponents(members.present, "rest" if len(attribute.groups) > MOST_PAIRED else contrast)
         found += [Compared(part, members, left, right) for left, right in pairs]
     return found
-
-
-def contrast_of(groups: int, contrast: Contrast) -> Contrast:
-    """How so many groups are compared."""
-    return "rest" if groups > MOST_PAIRED else contrast
 
 
 def opponents(present: Sequence[int], contrast: Contrast) -> list[tuple[int, int | None]]:
