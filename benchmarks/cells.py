@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.timing import Row, print_table
-from experiments.grid import loaded, mfl_jobs
-from experiments.jobs import all_rows, finished
+from experiments.data import source
+from experiments.mfl import mfl_runs
+from experiments.runs import all_results, finished
 from experiments.settings import PROTOCOLS, Effort, Input, Protocol
 
 TABLES = ("regression", "classification", "equal-opportunity")
@@ -21,13 +22,13 @@ PROCESSES, MINUTES = 2, 45
 
 def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Row:
     """Every table under one protocol with one kind of input."""
-    store, one = loaded(len(effort.seeds)), replace(protocol, inputs=(inputs,))
-    jobs = [job for table in TABLES for job in mfl_jobs(table, one, store, effort, device="cpu")]
+    arrays, own = source(effort), replace(protocol, inputs=(inputs,))
+    runs = [run for table in TABLES for run in mfl_runs(table, own, arrays, effort, device="cpu")]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        models = len(all_rows(finished(jobs, Path(folder) / "ledger.db", n_jobs=PROCESSES)))
+        models = len(all_results(finished(runs, Path(folder) / "ledger.db", n_jobs=PROCESSES)))
     minutes = (time.perf_counter() - start) / 60
-    claim = f"{protocol.name}, {inputs} inputs: {len(jobs)} cells, {models:,} models"
+    claim = f"{protocol.name}, {inputs} inputs: {len(runs)} cells, {models:,} models"
     return Row(claim, f"{minutes:.1f} min", f"<= {MINUTES} min", minutes <= MINUTES)
 
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 NAMES = (
@@ -35,6 +37,26 @@ def reproduce(
     Traceback (most recent call last):
     metrifair.errors.DataError: name must be one of ..., got 'clasification'; did you mean 'classification'?
     """
-    from experiments.catalogue import run  # noqa: PLC0415  (listing the names must not import torch)
+    # Imported here: listing the names must not import torch.
+    from experiments import boosting, comparisons, convergence, online, theory  # noqa: PLC0415
+    from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
+    from metrifair.checks import check_known  # noqa: PLC0415
+    from metrifair.errors import DataError  # noqa: PLC0415
 
-    run(name, protocol=protocol, seeds=seeds, quick=quick, out=Path(out), n_jobs=n_jobs)
+    check_known("name", name, ["all", *NAMES])
+    check_known("protocol", protocol, PROTOCOLS)
+    for what, value in (("seeds", seeds), ("n_jobs", n_jobs)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise DataError(f"{what} must be an integer from 1 upwards, got {value!r}")
+    chosen, effort, folder = PROTOCOLS[protocol], Effort.of(seeds, quick=quick), Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    alone: dict[str, Callable[..., None]] = {
+        "online-regression": online.run_regression,
+        "online-classification": online.run_classification,
+        "convergence": convergence.run,
+        "theory": theory.run,
+        "boosting": partial(boosting.run, n_jobs=n_jobs),
+    }
+    for one in NAMES if name == "all" else (name,):
+        run = alone[one] if one in alone else partial(comparisons.run, one, n_jobs=n_jobs)
+        run(chosen, effort, folder)

@@ -1,4 +1,4 @@
-"""The methods that the paper compares with, each over its own grid of strengths, on the paper's cells."""
+"""The methods that the paper compares with, each over its own grid of strengths, on the paper's cases."""
 
 from __future__ import annotations
 
@@ -16,72 +16,68 @@ import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
-from experiments.grid import Store, job
-from experiments.jobs import Job
-from experiments.material import Material
-from experiments.mfl import NETWORK, Cell, schedule
-from experiments.rows import Row
-from experiments.settings import PUBLISHED, Effort
+from experiments.data import Source, Splits
+from experiments.mfl import schedule
+from experiments.results import ModelResult, results_of
+from experiments.runs import Run, run_of
+from experiments.settings import PUBLISHED, Case, Effort
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
-from metrifair.methods import berk, fairbatch, fairkde, labelbias, massaging, reweighing, sinkhorn
+from metrifair.methods.berk import BerkRegressor, Penalty, fit_path
+from metrifair.methods.fairbatch import FairBatchClassifier
+from metrifair.methods.fairkde import FairKDEClassifier
+from metrifair.methods.labelbias import LabelBiasClassifier
+from metrifair.methods.massaging import MassagingClassifier
 from metrifair.methods.network import fit_stack
+from metrifair.methods.reweighing import ReweighingClassifier
+from metrifair.methods.sinkhorn import SinkhornClassifier
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier
 
-Work = Callable[[Cell, Material, Effort], list[Row]]
-_Result = TypeVar("_Result")
-_CODE = inspect.getsource(sys.modules[__name__])  # the settings of all methods: a job is done anew when they change
+Work = Callable[[Case, Splits, Effort], list[ModelResult]]
+_Returned = TypeVar("_Returned")
 
 
 class Baseline(NamedTuple):
-    """A method, and the cells it was run on."""
+    """A method, and the cases it was run on."""
 
     method: str
     work: Work
-    applies: Callable[[Cell], bool] = lambda _: True
-    one_by_one: bool = False  # a job for each seed: nothing is gained by training them together
+    one_by_one: bool = False  # a run for each seed: nothing is gained by training them together
     seedless: bool = False  # nothing is drawn: where all seeds have one split, one will do
     either: bool = False  # both protocols run the same on raw inputs
     unscaled: bool = False  # standardising changes nothing: only another encoding does
+    dear: bool = False  # on Adult an accelerator needs minutes for one seed, a CPU days; the paper has no entry there
 
 
-def jobs(cell: Cell, methods: Sequence[Baseline], store: Store, effort: Effort) -> list[Job]:
-    """All methods that apply to a cell."""
+def baseline_runs(case: Case, methods: Sequence[Baseline], source: Source, effort: Effort) -> list[Run]:
+    """All methods that apply to a case, each under the case whose results are also those of this one."""
+    code = inspect.getsource(sys.modules[__name__])  # the settings of all methods: work is done anew when they change
     found = []
     for one in methods:
-        if not one.applies(cell):
+        if one.dear and case.name == "adult" and device_of("auto").type != "cuda":
             continue
-        run = _serving(one, cell)
-        for part in _parts(one, store(run.name, run.input), effort):
-            own = job(run, one.method, partial(_noting_solvers, one.work, run, part), store, part, code=_CODE)
-            found.append(own._replace(shown={"protocol": cell.protocol.name, "input": cell.input}))
+        served = case
+        if one.either and case.input == "raw":
+            served = replace(case, protocol=PUBLISHED)
+        elif one.unscaled and case.name != "adult":
+            served = replace(case, input="raw")
+        fixed = one.seedless and source(served.name, served.input).prescribed
+        seeds = effort.seeds[:1] if fixed else effort.seeds
+        for part in [(seed,) for seed in seeds] if one.one_by_one else [seeds]:
+            own = replace(effort, seeds=part)
+            run = run_of(served, one.method, partial(_noting_solvers, one.work, served, own), source, own, code=code)
+            found.append(run._replace(shown={"protocol": case.protocol.name, "input": case.input}))
     return found
 
 
-def _serving(one: Baseline, cell: Cell) -> Cell:
-    """The cell whose results are also those of this one; mostly itself."""
-    if one.either and cell.input == "raw":
-        return replace(cell, protocol=PUBLISHED)
-    if one.unscaled and cell.name != "adult":
-        return replace(cell, input="raw")
-    return cell
+def _noting_solvers(work: Work, case: Case, effort: Effort, splits: Splits) -> list[ModelResult]:
+    """The results, which say whether a solver stopped short; methods that train a stack do so for all of it."""
+    results, short = _watched(work, case, splits, effort)
+    return [replace(one, unconverged=float(short)) if isnan(one.unconverged) else one for one in results]
 
 
-def _parts(one: Baseline, material: Material, effort: Effort) -> list[Effort]:
-    seeds = effort.seeds
-    if one.seedless and (material.train == material.train[0]).all():
-        seeds = seeds[:1]
-    return [replace(effort, seeds=(seed,)) for seed in seeds] if one.one_by_one else [replace(effort, seeds=seeds)]
-
-
-def _noting_solvers(work: Work, cell: Cell, effort: Effort, material: Material) -> list[Row]:
-    """The rows, which say whether a solver stopped short; methods that train a stack do so for all of it."""
-    rows, short = _watched(work, cell, material, effort)
-    return [replace(row, unconverged=float(short)) if isnan(row.unconverged) else row for row in rows]
-
-
-def _watched(work: Callable[..., _Result], *given: Any, **named: Any) -> tuple[_Result, bool]:
+def _watched(work: Callable[..., _Returned], *given: Any, **named: Any) -> tuple[_Returned, bool]:
     """What some work returns, and whether a solver stopped short on the way.
 
     Only strengths above 1 pass in silence: the published settings ask for them. All other warnings go on.
@@ -90,42 +86,31 @@ def _watched(work: Callable[..., _Result], *given: Any, **named: Any) -> tuple[_
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.filterwarnings("ignore", "strength .* is above 1")
         result = work(*given, **named)
+    short = [one for one in caught if issubclass(one.category, ConvergenceWarning)]
     for one in caught:
-        if not issubclass(one.category, ConvergenceWarning):
+        if one not in short:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return result, any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    return result, bool(short)
 
 
-def _judged(
-    cell: Cell, method: str, material: Material, seed: int, *, strengths: Sequence[float], scores: Any, seconds: float
-) -> list[Row]:
-    """Rows of scores (strengths, n); None stands for a model that diverged."""
-    nothing = np.zeros(material.test.shape[1])
-    failed = [score is None for score in scores]
-    known = [nothing if score is None else score for score in scores]
-    score = torch.as_tensor(np.stack(known), dtype=torch.float64)
-    return cell.rows(method, seed, strengths, score, material, seconds=seconds, failed=failed)
+def _variant(case: Case) -> Any:
+    return "reference" if case.published else "method"
 
 
-def _berk(penalty: berk.Penalty) -> Work:
-    def work(cell: Cell, material: Material, effort: Effort) -> list[Row]:
-        strengths = effort.strengths(1e-2, 1e5, 50)
-        model = berk.BerkRegressor(penalty=penalty, variant=_variant(cell))
-        rows = []
-        for seed in effort.seeds:
-            start = time.perf_counter()
-            train = material.train[seed]
-            models = berk.fit_path(
-                model, material.x[train], material.y[train], strengths, sensitive_features=material.a[train]
-            )
-            seconds = (time.perf_counter() - start) / len(strengths)
-            scores = [one.predict(material.x[material.test[seed]]) for one in models]
-            rows += _judged(
-                cell, f"berk-{penalty}", material, seed, strengths=strengths, scores=scores, seconds=seconds
-            )
-        return rows
-
-    return work
+def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> list[ModelResult]:
+    strengths = effort.strengths(1e-2, 1e5, 50)
+    model = BerkRegressor(penalty=penalty, variant=_variant(case))
+    results = []
+    for seed in effort.seeds:
+        start = time.perf_counter()
+        train = splits.train[seed]
+        models = fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
+        seconds = (time.perf_counter() - start) / len(strengths)
+        scores = [one.predict(splits.x[splits.test[seed]]) for one in models]
+        results += results_of(
+            case, splits, f"berk-{penalty}", seed, strengths=strengths, scores=scores, seconds=seconds
+        )
+    return results
 
 
 # Rare one-hot columns hold one label only: without a ridge their few rows meet any bound, at scores beyond 40,000 and
@@ -133,38 +118,59 @@ def _berk(penalty: berk.Penalty) -> Work:
 _ONE_HOT_RIDGE = 10.0
 
 
-def _zafar(cell: Cell, material: Material, effort: Effort) -> list[Row]:
+def _zafar(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     """The covariance of group and score, also where equal opportunity is measured: so the published runs."""
     strengths = effort.strengths(1e-5, 1e1, 25)
-    ridge = _ONE_HOT_RIDGE if cell.name == "adult" and cell.standardize else 0.0
-    x, rows = material.without_group, []
+    ridge = _ONE_HOT_RIDGE if case.name == "adult" and case.standardize else 0.0
+    x, results = splits.without_group, []
     for seed in effort.seeds:
-        train, test = material.train[seed], material.test[seed]
+        train, test = splits.train[seed], splits.test[seed]
         start = time.perf_counter()
-        models = [ZafarClassifier(gamma=gamma, ridge=ridge, variant=_variant(cell)) for gamma in strengths]
-        known = x[train], material.y[train]
-        fits = [_watched(model.fit, *known, sensitive_features=material.a[train]) for model in models]
+        models = [ZafarClassifier(gamma=gamma, ridge=ridge, variant=_variant(case)) for gamma in strengths]
+        known = x[train], splits.y[train]
+        fits = [_watched(model.fit, *known, sensitive_features=splits.a[train]) for model in models]
         seconds = (time.perf_counter() - start) / len(strengths)
         scores = [one.predict_proba(x[test])[:, 1] for one, _ in fits]
-        judged = _judged(cell, "zafar", material, seed, strengths=strengths, scores=scores, seconds=seconds)
-        rows += [replace(row, unconverged=float(short)) for row, (_, short) in zip(judged, fits, strict=True)]
-    return rows
+        own = results_of(case, splits, "zafar", seed, strengths=strengths, scores=scores, seconds=seconds)
+        results += [replace(one, unconverged=float(short)) for one, (_, short) in zip(own, fits, strict=True)]
+    return results
 
 
-def _variant(cell: Cell) -> Any:
-    return "reference" if cell.protocol.name == "published" else "method"
-
-
-def _network(cell: Cell, material: Material) -> dict[str, Any]:
+def _network(case: Case, splits: Splits) -> dict[str, Any]:
     """Parameters of the paper's base network: ours without a penalty."""
-    plan = schedule(cell, NETWORK, material.train.shape[1])
+    plan = schedule(case, splits.train.shape[1])
     return {
-        "hidden": (cell.data.hidden,),
+        "hidden": (case.data.hidden,),
         "batch_size": plan.batch_size,
         "epochs": plan.epochs,
         "learning_rate": plan.learning_rate,
-        "standardize": cell.standardize,
+        "standardize": case.standardize,
     }
+
+
+def _stack(
+    case: Case,
+    splits: Splits,
+    effort: Effort,
+    *,
+    method: str,
+    model: Any,
+    strengths: Sequence[float] = (),
+) -> list[ModelResult]:
+    """A method that trains all its seeds, and strengths where it has any, at once."""
+    start = time.perf_counter()
+    grid = {"strengths": strengths} if strengths else {}
+    own = [splits.train[seed] for seed in effort.seeds]
+    labels = splits.y.astype(np.int64)
+    models = fit_stack(model, splits.x, labels, splits.a, seeds=effort.seeds, rows=own, **grid)
+    seconds = (time.perf_counter() - start) / len(models)
+    results: list[ModelResult] = []
+    each = len(models) // len(effort.seeds)
+    for at, seed in enumerate(effort.seeds):
+        x = splits.x[splits.test[seed]]
+        scores = [None if one is None else one.predict_proba(x)[:, 1] for one in models[at * each : (at + 1) * each]]
+        results += results_of(case, splits, method, seed, strengths=strengths or [0.0], scores=scores, seconds=seconds)
+    return results
 
 
 class _Descent(NamedTuple):
@@ -179,109 +185,72 @@ _CHO_OTHERS = _Descent(128, 500, 2e-4)  # the text has batches of 2,048, more th
 _CHO_ADULT_TEXT = _Descent(512, 200, 1e-1, 0.98)
 
 
-def _fair_kde(cell: Cell, material: Material, effort: Effort) -> list[Row]:
-    published = cell.protocol.name == "published"
-    settings = _network(cell, material)
-    if not cell.standardize:
-        own = _CHO.get(cell.name, _CHO_OTHERS)
-        own = _CHO_ADULT_TEXT if cell.name == "adult" and not published else own
+def _fair_kde(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
+    settings = _network(case, splits)
+    if not case.standardize:
+        own = _CHO.get(case.name, _CHO_OTHERS)
+        own = _CHO_ADULT_TEXT if case.name == "adult" and not case.published else own
         settings |= own._replace(epochs=effort.epochs(own.epochs))._asdict()
-    model = fairkde.FairKDEClassifier(
-        criterion=cell.criterion.name, variant=_variant(cell), warm_start_path=published, **settings
+    model = FairKDEClassifier(
+        criterion=case.criterion.name, variant=_variant(case), warm_start_path=case.published, **settings
     )
     strengths = effort.strengths(1e-5, 1e2, 25)
-    if not published:  # the share of the penalty, whose odds against the risk are then those of our strengths
+    if not case.published:  # the share of the penalty, whose odds against the risk are then those of our strengths
         strengths = [strength / (1 + strength) for strength in strengths]
-    return _stack(cell, material, effort, method="fair-kde", model=model, strengths=strengths)
+    return _stack(case, splits, effort, method="fair-kde", model=model, strengths=strengths)
 
 
 _SINKHORN_SWEEPS, _QUICK_SWEEPS = 100, 5  # of each transport problem, which starts from the last step's solution
 
 
-def _transport_memory() -> float:
-    """Bytes for transport plans: half of what the accelerator has free, where there is one."""
-    return torch.cuda.mem_get_info()[0] / 2 if device_of("auto").type == "cuda" else 4 * 2**30
-
-
-def _sinkhorn(cell: Cell, material: Material, effort: Effort) -> list[Row]:
-    model = sinkhorn.SinkhornClassifier(
-        criterion=cell.criterion.name,
-        hidden=(cell.data.hidden,),
+def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
+    # Transport plans may take half of what the accelerator has free, where there is one.
+    memory = torch.cuda.mem_get_info()[0] / 2 if device_of("auto").type == "cuda" else 4 * 2**30
+    model = SinkhornClassifier(
+        criterion=case.criterion.name,
+        hidden=(case.data.hidden,),
         epochs=effort.epochs(500),
-        standardize=cell.standardize,
-        variant=_variant(cell),
+        standardize=case.standardize,
+        variant=_variant(case),
         max_iterations=_QUICK_SWEEPS if effort.quick else _SINKHORN_SWEEPS,
         tolerance=1e-5,
         precision="single",
-        memory_limit=_transport_memory(),
+        memory_limit=memory,
     )
-    large = cell.name == "adult"  # whose split is the same for all seeds; its costs are 18,686 x 18,686
+    large = case.name == "adult"  # whose split is the same for all seeds; its costs are 18,686 x 18,686
     strengths = effort.strengths(1e-5, 1e2, 9 if large else 25)
     effort = replace(effort, seeds=effort.seeds[:1]) if large else effort
-    return _stack(cell, material, effort, method="sinkhorn", model=model, strengths=strengths)
+    return _stack(case, splits, effort, method="sinkhorn", model=model, strengths=strengths)
 
 
-def _stack(
-    cell: Cell,
-    material: Material,
-    effort: Effort,
-    *,
-    method: str,
-    model: Any,
-    strengths: Sequence[float] = (),
-) -> list[Row]:
-    """A method that trains all its seeds, and strengths where it has any, at once."""
-    start = time.perf_counter()
-    grid = {"strengths": strengths} if strengths else {}
-    own = [material.train[seed] for seed in effort.seeds]
-    labels = material.y.astype(np.int64)
-    models = fit_stack(model, material.x, labels, material.a, seeds=effort.seeds, rows=own, **grid)
-    seconds = (time.perf_counter() - start) / len(models)
-    rows: list[Row] = []
-    each = len(models) // len(effort.seeds)
-    for at, seed in enumerate(effort.seeds):
-        x = material.x[material.test[seed]]
-        scores = [None if one is None else one.predict_proba(x)[:, 1] for one in models[at * each : (at + 1) * each]]
-        rows += _judged(cell, method, material, seed, strengths=strengths or [0.0], scores=scores, seconds=seconds)
-    return rows
+def _fairbatch(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
+    model = FairBatchClassifier(**_network(case, splits))
+    return _stack(case, splits, effort, method="fairbatch", model=model)
 
 
-def _around_the_network(method: str, kind: Callable[..., Any]) -> Work:
+def _around_the_network(method: str, kind: Callable[..., Any]) -> Baseline:
     """A method without a knob that changes labels or weights of the base network's training rows."""
 
-    def work(cell: Cell, material: Material, effort: Effort) -> list[Row]:
-        model = kind(FairClassifier(0.0, **_network(cell, material)))
-        return _stack(cell, material, effort, method=method, model=model)
+    def work(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
+        model = kind(FairClassifier(0.0, **_network(case, splits)))
+        return _stack(case, splits, effort, method=method, model=model)
 
-    return work
-
-
-_label_bias = _around_the_network("label-bias", labelbias.LabelBiasClassifier)
-_massaging = _around_the_network("massaging", massaging.MassagingClassifier)
-_reweighing = _around_the_network("reweighing", reweighing.ReweighingClassifier)
+    return Baseline(method, work, either=True)
 
 
-def _fairbatch(cell: Cell, material: Material, effort: Effort) -> list[Row]:
-    model = fairbatch.FairBatchClassifier(**_network(cell, material))
-    return _stack(cell, material, effort, method="fairbatch", model=model)
-
-
-def _xian(cell: Cell, material: Material, effort: Effort) -> list[Row]:
+def _xian(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     """The base network's labels changed afterwards, by the scores of its training rows; it returns labels only.
 
     The strength is the tolerated gap as a share of the network's own on its training rows.
     """
-
-    plain = labelbias.LabelBiasClassifier(FairClassifier(0.0, **_network(cell, material)), rounds=0)
-    own = [material.train[seed] for seed in effort.seeds]
-    labels = material.y.astype(np.int64)
-    networks = fit_stack(plain, material.x, labels, material.a, seeds=effort.seeds, rows=own)
+    plain = LabelBiasClassifier(FairClassifier(0.0, **_network(case, splits)), rounds=0)
+    own = [splits.train[seed] for seed in effort.seeds]
+    labels = splits.y.astype(np.int64)
+    networks = fit_stack(plain, splits.x, labels, splits.a, seeds=effort.seeds, rows=own)
     shares = [0.0, *effort.strengths(1e-3, 1.0, 24)]
-    rows = []
+    results = []
     for seed, network in zip(effort.seeds, networks, strict=True):
-        (x, a), (new, group) = (
-            (material.x[part], material.a[part]) for part in (material.train[seed], material.test[seed])
-        )
+        (x, a), (new, group) = ((splits.x[part], splits.a[part]) for part in (splits.train[seed], splits.test[seed]))
         accepted = network.predict(x)
         gap = abs(accepted[a == 0].mean() - accepted[a == 1].mean())
         start = time.perf_counter()
@@ -292,31 +261,27 @@ def _xian(cell: Cell, material: Material, effort: Effort) -> list[Row]:
             for share in shares
         ]
         seconds = (time.perf_counter() - start) / len(shares)
-        rows += _judged(cell, "xian", material, seed, strengths=shares, scores=scores, seconds=seconds)
-    return rows
+        results += results_of(case, splits, "xian", seed, strengths=shares, scores=scores, seconds=seconds)
+    return results
 
 
-def _transports(cell: Cell) -> bool:
-    """Everywhere; on Adult an accelerator needs minutes for one seed, a CPU days: the paper leaves the place empty."""
-    return cell.name != "adult" or device_of("auto").type == "cuda"
-
-
+_AGAINST_CLASSIFIERS = (
+    Baseline("zafar", _zafar, one_by_one=True, seedless=True, unscaled=True),
+    Baseline("fair-kde", _fair_kde),
+    Baseline("sinkhorn", _sinkhorn, either=True, dear=True),
+)
 BASELINES: dict[str, tuple[Baseline, ...]] = {
     "regression": (
-        Baseline("berk-individual", _berk("individual"), unscaled=True),
-        Baseline("berk-group", _berk("group"), unscaled=True),
+        Baseline("berk-individual", partial(_berk, penalty="individual"), unscaled=True),
+        Baseline("berk-group", partial(_berk, penalty="group"), unscaled=True),
     ),
-    "classification": (
-        Baseline("zafar", _zafar, one_by_one=True, seedless=True, unscaled=True),
-        Baseline("fair-kde", _fair_kde),
-        Baseline("sinkhorn", _sinkhorn, _transports, either=True),
-    ),
+    "classification": _AGAINST_CLASSIFIERS,
+    "equal-opportunity": _AGAINST_CLASSIFIERS,
     "preprocessing": (
-        Baseline("label-bias", _label_bias, either=True),
+        _around_the_network("label-bias", LabelBiasClassifier),
         Baseline("fairbatch", _fairbatch, either=True),
-        Baseline("massaging", _massaging, either=True),
-        Baseline("reweighing", _reweighing, either=True),
+        _around_the_network("massaging", MassagingClassifier),
+        _around_the_network("reweighing", ReweighingClassifier),
     ),
     "postprocessing": (Baseline("xian", _xian, either=True),),
 }
-BASELINES["equal-opportunity"] = BASELINES["classification"]

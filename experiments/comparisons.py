@@ -1,21 +1,21 @@
-"""The experiments that compare methods on the paper's data: what they run, and what is made of the rows."""
+"""The experiments that compare methods on the paper's data: what they run, and what is made of the results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import isnan
+from math import isnan, log, pi, sqrt
 from pathlib import Path
 
-from experiments import baselines
-from experiments.figures import SKETCH, tradeoff_chart, write_report
-from experiments.grid import COMPARED, Store, cells, mfl_jobs
-from experiments.jobs import Job
-from experiments.judging import sampling_floor
+from experiments.baselines import BASELINES, baseline_runs
+from experiments.data import Source, source
+from experiments.mfl import SHOWN_IN, mfl_runs
+from experiments.page import SKETCH, Page, circumstances, tradeoff_chart, write_page
 from experiments.printed import LABELS_ONLY, METHODS, printed
-from experiments.rows import Row
-from experiments.settings import CLASSIFICATION, DATA, Effort, Protocol
-from experiments.tables import Curve, Table, as_printed, close, corrected_table, curves, published_table
+from experiments.results import ModelResult, write_csv
+from experiments.runs import Run, all_results, finished
+from experiments.settings import CLASSIFICATION, DATA, Effort, Protocol, cases
+from experiments.tables import Curve, close, corrected_table, curves, published_table
 
 EXPERIMENTS = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
 
@@ -61,62 +61,66 @@ _DEPARTURES = {
 }
 
 
-def jobs(experiment: str, protocol: Protocol, store: Store, effort: Effort) -> list[Job]:
-    """Our method, then the others, on all cells."""
-    found = mfl_jobs(experiment, protocol, store, effort)
-    methods = baselines.BASELINES[experiment]
-    for cell in cells(experiment, protocol, effort):
-        found += baselines.jobs(cell, methods, store, effort)
+def run(name: str, protocol: Protocol, effort: Effort, out: Path, *, n_jobs: int) -> None:
+    """Write the points of all methods, their table, figures and page."""
+    done = finished(runs(name, protocol, source(effort), effort), out / "ledger.db", n_jobs=n_jobs)
+    results = all_results(done)
+    title = f"{name}-{protocol.name}"
+    write_csv(out / f"{title}.csv", results)
+    notes = circumstances(effort, processes=n_jobs)
+    write_page(comparison_page(name, protocol.name, results, notes=notes), out, title)
+
+
+def runs(experiment: str, protocol: Protocol, arrays: Source, effort: Effort) -> list[Run]:
+    """Our method, then the others, on all cases."""
+    found = mfl_runs(experiment, protocol, arrays, effort)
+    for case in cases(experiment, protocol, effort):
+        found += baseline_runs(case, BASELINES[experiment], arrays, effort)
     return found
 
 
-def completed(rows: Iterable[Row]) -> list[Row]:
-    """The rows, and copies of those that serve another protocol or input as well and were not run for it."""
-    known = list(rows)
-    flags = {one.method: one for methods in baselines.BASELINES.values() for one in methods}
-    present = {_place(row) for row in known}
+def completed(results: Iterable[ModelResult]) -> list[ModelResult]:
+    """The results, and copies of those that serve another protocol or input as well and were not run for it."""
+    known = list(results)
+    flags = {one.method: one for methods in BASELINES.values() for one in methods}
+
+    def place(one: ModelResult) -> tuple[object, ...]:
+        return one.experiment, one.protocol, one.input, one.data, one.method, one.seed
+
+    present = {place(one) for one in known}
     found = list(known)
-    for row in known:
-        one = flags.get(row.method)
-        if one is None or row.input != "raw":
+    for one in known:
+        method = flags.get(one.method)
+        if method is None or one.input != "raw":
             continue
-        copies = [replace(row, protocol="corrected")] if one.either and row.protocol == "published" else []
-        if one.unscaled and row.protocol == "corrected" and row.data != "adult":
-            copies.append(replace(row, input="standard"))
-        found += [copy for copy in copies if _place(copy) not in present]
+        copies = [replace(one, protocol="corrected")] if method.either and one.protocol == "published" else []
+        if method.unscaled and one.protocol == "corrected" and one.data != "adult":
+            copies.append(replace(one, input="standard"))
+        found += [copy for copy in copies if place(copy) not in present]
     return found
 
 
-def _place(row: Row) -> tuple[object, ...]:
-    return row.experiment, row.protocol, row.input, row.data, row.method, row.seed
-
-
-def report(
-    experiment: str,
-    protocol: str,
-    rows: Iterable[Row],
-    folder: Path,
-    *,
-    notes: Sequence[str] = (),
-    page: bool = True,
-) -> None:
-    """Table, figures and, where wanted, a page of the rows of one experiment and protocol."""
-    wanted = (experiment, COMPARED.get(experiment))
+def comparison_page(
+    experiment: str, protocol: str, results: Iterable[ModelResult], *, notes: Sequence[str] = ()
+) -> Page:
+    """Table and figures of the results of one experiment and protocol."""
+    wanted = (experiment, SHOWN_IN.get(experiment))
     found = [
         curve
-        for curve in curves(row for row in rows if row.protocol == protocol and row.experiment in wanted)
+        for curve in curves(one for one in results if one.protocol == protocol and one.experiment in wanted)
         if curve.experiment == experiment or (curve.method == "mfl-nn" and curve.data in CLASSIFICATION)
     ]
     charts = {}
     for inputs in dict.fromkeys(curve.input for curve in found):
         for on in ("scores",) if experiment == "regression" else ("labels", "scores"):
-            hidden = LABELS_ONLY if on == "scores" else ()
-            own = [one for one in found if one.input == inputs and not one.method.endswith(("-decay", *hidden))]
+            hidden = ("-decay", *LABELS_ONLY) if on == "scores" else ("-decay",)
+            shown = [one for one in found if one.input == inputs and not one.method.endswith(hidden)]
             caption = f"Mean over seeds, input {inputs}, unfairness of {on}"
-            charts[caption] = tradeoff_chart(own, on=on, floors=_floors(experiment), title=caption)
-    write_report(
-        folder,
-        f"{experiment}-{protocol}",
+            own, floors = [one for curve in shown for one in curve.results], _floors(experiment)
+            charts[caption] = tradeoff_chart(own, on=on, floors=floors if on == "scores" else None, title=caption)
+    sketch = SKETCH in notes  # which has no winners
+    table = published_table(found) if protocol == "published" else corrected_table(found, marked=not sketch)
+    return Page(
         title=f"{_TITLES[experiment]} ({protocol})",
         notes=[
             _SETTINGS[protocol],
@@ -127,15 +131,9 @@ def report(
             *notes,
             *_summary(found),
         ],
-        tables={"Areas": _table(protocol, found, sketch=SKETCH in notes)},
+        tables={"Areas": table},
         charts=charts,
-        page=page,
     )
-
-
-def _table(protocol: str, found: Sequence[Curve], *, sketch: bool) -> Table:
-    """A sketch has no winners."""
-    return published_table(found) if protocol == "published" else corrected_table(found, marked=not sketch)
 
 
 def _seeds(found: Sequence[Curve]) -> str:
@@ -151,7 +149,7 @@ def _solvers(found: Sequence[Curve]) -> list[str]:
     """For how many models of each method a solver stopped short of its tolerance, where that was noted."""
     short: dict[str, list[float]] = {}
     for curve in found:
-        noted = [row.unconverged for row in curve.rows if not isnan(row.unconverged)]
+        noted = [one.unconverged for one in curve.results if not isnan(one.unconverged)]
         short.setdefault(METHODS[curve.method], []).extend(noted)
     texts = [f"{name}: {sum(flags):.0f} of {len(flags)} models" for name, flags in short.items() if any(flags)]
     if not texts:
@@ -175,5 +173,17 @@ def _summary(found: Sequence[Curve]) -> list[str]:
     known = [(curve, target) for curve, target in pairs if target is not None]
     if not known:
         return []
-    near = sum(close(as_printed(curve).value, target) for curve, target in known)
+    near = sum(close(curve.as_printed().value, target) for curve, target in known)
     return [f"Our method is close (two printed standard errors, at least 0.01) in {near} of {len(known)} cells."]
+
+
+def sampling_floor(left: int, right: int) -> float:
+    """Mean Kolmogorov distance of two samples of one distribution, by the limit law of Kolmogorov and Smirnov.
+
+    Below it a test set cannot tell groups apart, whatever the model.
+
+    >>> round(sampling_floor(41, 431), 3)
+    0.142
+    """
+    mean = sqrt(pi / 2) * log(2)  # of the limit of sqrt(nm / (n + m)) x distance
+    return mean * sqrt((left + right) / (left * right))

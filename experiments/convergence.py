@@ -9,18 +9,16 @@ from collections.abc import Sequence
 from functools import partial
 from math import pi, sqrt
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from scipy.special import erf
 
-from experiments.figures import line_chart, write_report
-from experiments.jobs import noted
-from experiments.pagenotes import circumstances
-from experiments.rows import write_records
+from experiments.page import Page, Table, circumstances, line_chart, write_page
+from experiments.results import write_csv
+from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
-from experiments.tables import Mean, Table
+from experiments.tables import Mean
 
 Floats = NDArray[np.float64]
 
@@ -44,16 +42,17 @@ _DIFFERENCE = (
 def run(protocol: Protocol, effort: Effort, out: Path) -> None:
     """Write the norms, their figure and their page; both protocols mean the same here."""
     lengths = [2**k for k in (range(4, 8) if effort.quick else range(6, 15))]
-    records: list[dict[str, Any]] = []
+    records: Records = []
     seconds = 0.0
     for unbiased in (True, False):
         for length in lengths:
             name = f"convergence {unbiased} {length} {_REPLICATIONS} {STEP} {STRENGTH}"
-            done = noted(out / "ledger.db", name, partial(norms, length, unbiased=unbiased))
+            done = remembered(out / "ledger.db", name, partial(norms, length, unbiased=unbiased))
             records += done["records"]
             seconds += done["seconds"]
-    write_records(out / f"convergence-{protocol.name}.csv", records)
-    report(records, protocol.name, out, notes=[f"All steps took {seconds:.1f} s.", *circumstances(effort)])
+    write_csv(out / f"convergence-{protocol.name}.csv", records)
+    page = convergence_page(records, notes=[f"All steps took {seconds:.1f} s.", *circumstances(effort)])
+    write_page(page, out, f"convergence-{protocol.name}")
 
 
 def gradient(w: Floats) -> Floats:
@@ -64,8 +63,8 @@ def gradient(w: Floats) -> Floats:
     slope, offset, intercept = w[..., 0], w[..., 1], w[..., 2]
     s = np.maximum(np.abs(slope), 1e-12)
     t = np.abs(offset) / s
-    rise = 2 * _erf(t / 2)
-    g = 2 * ((2 / sqrt(pi)) * np.exp(-(t**2) / 4) + t * _erf(t / 2)) - 4 / sqrt(pi)
+    rise = 2 * erf(t / 2)
+    g = 2 * ((2 / sqrt(pi)) * np.exp(-(t**2) / 4) + t * erf(t / 2)) - 4 / sqrt(pi)
     miss = offset - OFFSET + intercept
     return np.stack(
         [
@@ -75,11 +74,6 @@ def gradient(w: Floats) -> Floats:
         ],
         -1,
     )
-
-
-def _erf(x: Floats) -> Floats:
-    found: Floats = torch.erf(torch.as_tensor(x)).numpy()
-    return found
 
 
 def estimate(w: Floats, x: Floats, *, unbiased: bool) -> Floats:
@@ -98,7 +92,7 @@ def estimate(w: Floats, x: Floats, *, unbiased: bool) -> Floats:
     return found
 
 
-def norms(length: int, *, unbiased: bool) -> list[dict[str, Any]]:
+def norms(length: int, *, unbiased: bool) -> Records:
     """Mean over the steps of the squared norm of the exact gradient, for each replication."""
     rng = np.random.default_rng(length)
     w = np.tile(np.array(_START), (_REPLICATIONS, 1))
@@ -112,8 +106,8 @@ def norms(length: int, *, unbiased: bool) -> list[dict[str, Any]]:
     ]
 
 
-def report(records: Sequence[dict[str, Any]], protocol: str, out: Path, *, notes: Sequence[str] = ()) -> None:
-    """Figure and table."""
+def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
+    """Figure and tables."""
     means = summary(records)
     first = next(one for one in means if one["kind"] == "unbiased")
     guide = [
@@ -130,9 +124,7 @@ def report(records: Sequence[dict[str, Any]], protocol: str, out: Path, *, notes
         y_title="mean squared gradient norm",
         log=True,
     )
-    write_report(
-        out,
-        f"convergence-{protocol}",
+    return Page(
         title="Convergence: the rate of the theorem",
         notes=[_NOTE, _DIFFERENCE, *notes],
         tables={
@@ -143,7 +135,7 @@ def report(records: Sequence[dict[str, Any]], protocol: str, out: Path, *, notes
     )
 
 
-def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def summary(records: Records) -> Records:
     """Mean and standard error over replications."""
     found = []
     for unbiased in (True, False):
@@ -154,7 +146,7 @@ def summary(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def rate_table(means: Sequence[dict[str, Any]]) -> Table:
+def rate_table(means: Records) -> Table:
     """The power of T by which the means fall, beside the theorem's.
 
     >>> halved = [{"kind": kind, "steps": t, "norm": t**-0.5} for kind in ("unbiased", "biased") for t in (16, 64)]
@@ -169,7 +161,7 @@ def rate_table(means: Sequence[dict[str, Any]]) -> Table:
     return [["estimate", "theorem", "ours"], *lines]
 
 
-def table(means: Sequence[dict[str, Any]]) -> Table:
+def table(means: Records) -> Table:
     """One line for each number of steps."""
     by = {(one["kind"], one["steps"]): f"{one['norm']:.4f} ± {one['error']:.4f}" for one in means}
     steps = sorted({one["steps"] for one in means})

@@ -1,32 +1,36 @@
-"""Our method: every strength of every seed as one stack, judged on each seed's test rows."""
+"""Our method: every strength of every seed as one stack, measured on each seed's test rows."""
 
 from __future__ import annotations
 
+import inspect
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import nan
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.judging import judged
-from experiments.material import Material
-from experiments.rows import Row
-from experiments.settings import Data, Input, Protocol
+from experiments.data import Source, Splits
+from experiments.results import ModelResult, results_of
+from experiments.runs import Run, run_of
+from experiments.settings import Case, Effort, Protocol, cases
 from metrifair.batches import Layout, stratified_pass
 from metrifair.batches.dealing import Deal, Dealer, Outputs
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.problem.cells import Attribute, Cells, compiled
-from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.problem.cells import Attribute, compiled
 from metrifair.problem.samples import Comparison, Samples, rows_by_cell
 from metrifair.problem.tasks import BINARY, regression
 from metrifair.training import Schedule, Trained, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
+
+SHOWN_IN = {"preprocessing": "classification", "postprocessing": "classification"}
+"""Experiments whose figure shows our network as another experiment trains it."""
 
 
 class Variant(NamedTuple):
@@ -38,103 +42,54 @@ class Variant(NamedTuple):
 
 
 LINEAR, NETWORK = Variant("mfl-linear", network=False), Variant("mfl-nn", network=True)
+# The learning rate falls by one percent per epoch: so the text; the code never did it.
+DECAYING = (Variant("mfl-linear-decay", network=False, decay=0.99), Variant("mfl-nn-decay", network=True, decay=0.99))
 
 
-def decayed(variant: Variant) -> Variant:
-    """The learning rate falls by one percent per epoch: so the text; the code never did it."""
-    return variant._replace(method=f"{variant.method}-decay", decay=0.99)
+def mfl_runs(experiment: str, protocol: Protocol, source: Source, effort: Effort, *, device: str = "auto") -> list[Run]:
+    """Our method on all cases of a table: all seeds and strengths of a case and a variant are one run."""
+    code, found = inspect.getsource(sys.modules[__name__]), []
+    for case in cases(SHOWN_IN.get(experiment, experiment), protocol, effort):
+        strengths = effort.strengths(*case.data.strengths)
+        for variant in (NETWORK,) if experiment in SHOWN_IN else variants(case):
+            work = partial(sweep, case, variant=variant, strengths=strengths, seeds=effort.seeds, device=device)
+            found.append(run_of(case, variant.method, work, source, effort, code=code))
+    return found
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One entry of a table of the paper: a data set, a protocol, an input and a criterion."""
-
-    experiment: str
-    protocol: Protocol
-    input: Input
-    name: str
-    data: Data
-    criterion: Criterion = STATISTICAL_PARITY
-
-    @property
-    def classify(self) -> bool:
-        """Whether labels are predicted."""
-        return self.data.task == "classification"
-
-    @property
-    def among_positives(self) -> bool:
-        """Whether unfairness is measured among those with label 1."""
-        return self.criterion.labels == "positive"
-
-    @property
-    def standardize(self) -> bool:
-        """Whether features are centred and scaled."""
-        return self.input == "standard"
-
-    def rows(
-        self,
-        method: str,
-        seed: int,
-        strengths: Sequence[float],
-        score: Tensor,
-        material: Material,
-        *,
-        seconds: float = nan,
-        failed: Sequence[bool] | None = None,
-    ) -> list[Row]:
-        """The rows of scores (strengths, n) of a seed's test rows."""
-        test = material.test[seed]
-        figures = judged(
-            score,
-            material.y[test],
-            material.a[test],
-            classify=self.classify,
-            among_positives=self.among_positives,
-        )
-        return [
-            Row(
-                experiment=self.experiment,
-                protocol=self.protocol.name,
-                input=self.input,
-                data=self.name,
-                method=method,
-                strength=strength,
-                seed=seed,
-                **{name: float(values[at]) for name, values in figures._asdict().items()},
-                seconds=seconds,
-                failed=bool(failed is not None and failed[at]),
-            )
-            for at, strength in enumerate(strengths)
-        ]
+def variants(case: Case) -> Sequence[Variant]:
+    """What is trained of our method: both models; once also with the learning rate decaying as the text has it."""
+    decaying = DECAYING if case.experiment == "classification" and case.published else ()
+    return (LINEAR, NETWORK, *decaying)
 
 
 def sweep(
-    cell: Cell,
-    material: Material,
-    variant: Variant,
+    case: Case,
+    splits: Splits,
     *,
+    variant: Variant,
     strengths: Sequence[float],
     seeds: Sequence[int],
     device: str = "auto",
-) -> list[Row]:
-    """Rows of all seeds and strengths."""
-    cells = _cells(cell)
+) -> list[ModelResult]:
+    """Results of all seeds and strengths."""
+    cells = compiled(case.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if case.classify else ())
     centre, unit = 0.0, 1.0
-    if cell.standardize and not cell.classify:  # of all rows, so that seeds share them; R2 and distances do not see it
-        centre, unit = float(material.y.mean()), float(material.y.std())
+    if case.standardize and not case.classify:  # of all rows, so that seeds share them; R2 and distances do not see it
+        centre, unit = float(splits.y.mean()), float(splits.y.std())
     samples = Samples(
-        torch.as_tensor(material.x),
-        torch.as_tensor((material.y - centre) / unit),
-        torch.as_tensor(cells.of(material.a[:, None], labels=material.y.astype(np.int64))),
-        torch.ones(len(material.y)),
+        torch.as_tensor(splits.x),
+        torch.as_tensor((splits.y - centre) / unit),
+        torch.as_tensor(cells.of(splits.a[:, None], labels=splits.y.astype(np.int64))),
+        torch.ones(len(splits.y)),
     )
-    network = Network(material.x.shape[1], (cell.data.hidden,) if variant.network else ())
-    task = BINARY if cell.classify else regression()
-    compare = cell.protocol.compare if cell.classify else "prediction"
-    objective = Objective(task, cells.comparisons, cell.criterion, compare=compare)
-    rows: list[Row] = []
-    for plan, together in _stacks(cell, material, samples, seeds):
-        own = [torch.as_tensor(material.train[seed]) for seed in together]
+    network = Network(splits.x.shape[1], (case.data.hidden,) if variant.network else ())
+    task = BINARY if case.classify else regression()
+    compare = case.protocol.compare if case.classify else "prediction"
+    objective = Objective(task, cells.comparisons, case.criterion, compare=compare)
+    results: list[ModelResult] = []
+    for plan, together in _stacks(case, splits, samples, seeds):
+        own = [torch.as_tensor(splits.train[seed]) for seed in together]
         start = time.perf_counter()
         trained = train(
             samples,
@@ -142,19 +97,22 @@ def sweep(
             objective,
             strengths=strengths,
             seeds=together,
-            schedule=schedule(cell, variant, material.train.shape[1]),
+            schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
             rows=own,
             dealer=plan and floored_dealer(samples, own, plan, cells.comparisons),
-            standardize=cell.standardize,
+            standardize=case.standardize,
             device=device_of(device),
         )
         failed = trained.failed.cpu().numpy()  # waits for the device
         seconds = (time.perf_counter() - start) / (len(together) * len(strengths))
         for at, seed in enumerate(together):
-            output = outputs(trained, samples.x[torch.as_tensor(material.test[seed])], at)
-            score = centre + unit * task.prediction(output)
-            rows += cell.rows(variant.method, seed, strengths, score, material, seconds=seconds, failed=failed[at])
-    return rows
+            output = outputs(trained, samples.x[torch.as_tensor(splits.test[seed])], at)
+            predicted = (centre + unit * task.prediction(output)).numpy()
+            scores = [None if bad else score for bad, score in zip(failed[at], predicted, strict=True)]
+            results += results_of(
+                case, splits, variant.method, seed, strengths=strengths, scores=scores, seconds=seconds
+            )
+    return results
 
 
 @torch.no_grad()
@@ -167,18 +125,13 @@ def outputs(trained: Trained, x: Tensor, seed: int) -> Tensor:
     return trained.model(own, features)[0].double().cpu()
 
 
-def schedule(cell: Cell, variant: Variant, rows: int) -> Schedule:
+def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0) -> Schedule:
     """The paper's; standardised inputs are trained as our estimators train by default, and no longer than that."""
-    data = cell.data
-    if not cell.standardize:
-        return Schedule(data.batch_size, data.epochs, data.learning_rate, variant.decay)
-    kind = FairClassifier if cell.classify else FairRegressor
-    ours = schedule_for(kind(model="mlp" if variant.network else "linear"), rows)
-    return replace(ours, epochs=min(ours.epochs, data.epochs))
-
-
-def _cells(cell: Cell) -> Cells:
-    return compiled(cell.criterion, [Attribute("group", (0, 1))], classes=(0, 1) if cell.classify else ())
+    if not case.standardize:
+        return Schedule(case.data.batch_size, case.data.epochs, case.data.learning_rate, decay)
+    kind = FairClassifier if case.classify else FairRegressor
+    ours = schedule_for(kind(model="mlp" if network else "linear"), rows)
+    return replace(ours, epochs=min(ours.epochs, case.data.epochs))
 
 
 def floored_dealer(samples: Samples, rows: Sequence[Tensor], plan: Layout, comparisons: Sequence[Comparison]) -> Dealer:
@@ -195,15 +148,15 @@ def floored_dealer(samples: Samples, rows: Sequence[Tensor], plan: Layout, compa
 
 
 def _stacks(
-    cell: Cell, material: Material, samples: Samples, seeds: Sequence[int]
+    case: Case, splits: Splits, samples: Samples, seeds: Sequence[int]
 ) -> list[tuple[Layout | None, list[int]]]:
     """Seeds that may share a stack: all of them, or those whose batches are floored to the same counts."""
-    if not cell.protocol.floored:
+    if not case.protocol.floored:
         return [(None, list(seeds))]
     groups: dict[Layout, list[int]] = {}
     count = int(samples.cell.max()) + 1
     for seed in seeds:
-        sizes = torch.bincount(samples.cell[torch.as_tensor(material.train[seed])], minlength=count)
-        counts = sizes * min(cell.data.batch_size, len(material.train[seed])) // sizes.sum()
+        sizes = torch.bincount(samples.cell[torch.as_tensor(splits.train[seed])], minlength=count)
+        counts = sizes * min(case.data.batch_size, len(splits.train[seed])) // sizes.sum()
         groups.setdefault(Layout(tuple(counts.tolist())), []).append(seed)
     return list(groups.items())

@@ -1,4 +1,4 @@
-"""What the experiments train: data sets with their settings, and the two protocols, as values."""
+"""What the experiments train, as values: data sets with their settings, the two protocols, the cases of each table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.checks import check_known
-from metrifair.datasets.record import Task
-from metrifair.problem.criteria import Compare
+from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY, Compare, Criterion
 
 Input = Literal["raw", "standard"]  # unscaled; or one-hot where there is a choice, and standardised
 
@@ -22,14 +20,14 @@ class Data:
 
     title: str
     source: str  # what datasets.load is asked for
-    options: Mapping[str, str | bool]
-    task: Task
+    options: Mapping[str, str]
+    task: Literal["classification", "regression"]
     batch_size: int
     epochs: int
     learning_rate: float
     hidden: int
     strengths: tuple[float, float, int]  # lowest, highest, how many; log-spaced
-    test_groups: tuple[int, int]  # test rows of each group, to the nearest whole row on average over splits
+    test_groups: tuple[int, int]  # test rows of each group, to the nearest integer on average over splits
     test_positives: tuple[int, int] | None = None  # those of them with label 1
 
     @property
@@ -41,17 +39,16 @@ class Data:
         return max(share, 1 - share)
 
 
-_Pair = tuple[int, int]
-
-
-def _classifier(title: str, source: str, batch_size: int, *, groups: _Pair, positives: _Pair, **options: str) -> Data:
+def _classifier(
+    title: str, source: str, batch_size: int, *, groups: tuple[int, int], positives: tuple[int, int], **options: str
+) -> Data:
     grid = (1e-5, 1e2, 25)
     about = MappingProxyType(options)
     return Data(title, source, about, "classification", batch_size, 500, 5e-4, 16, grid, groups, positives)
 
 
 def _regressor(
-    title: str, source: str, *, epochs: int, rate: float, highest: float, groups: _Pair, **options: str
+    title: str, source: str, *, epochs: int, rate: float, highest: float, groups: tuple[int, int], **options: str
 ) -> Data:
     grid = (1e-5, highest, 50)
     return Data(title, source, MappingProxyType(options), "regression", 128, epochs, rate, 20, grid, groups)
@@ -81,6 +78,8 @@ DATA = MappingProxyType(
 )
 CLASSIFICATION = ("drug", "communities", "compas", "adult")
 REGRESSION = ("student-math", "student-portuguese", "communities-regression")
+_SMALL_BATCH = 128
+_EQUAL_OPPORTUNITY_BATCH = 512  # instead of the small one, so that enough samples have label 1
 
 
 @dataclass(frozen=True)
@@ -95,28 +94,12 @@ class Protocol:
     compare: Compare  # what the penalty acts on in classification
     floored: bool  # batches of floor(share x size) samples of each group, all of equal weight
     inputs: tuple[Input, ...]
-    on: tuple[str, ...]  # whose unfairness the areas are of: labels, scores
-    exact_area: bool  # else the trapezoid with its anchors
     heroin: bool = False
 
 
-PUBLISHED = Protocol("published", "output", floored=True, inputs=("raw",), on=("labels",), exact_area=False)
-CORRECTED = Protocol(
-    "corrected",
-    "prediction",
-    floored=False,
-    inputs=("raw", "standard"),
-    on=("scores", "labels"),
-    exact_area=True,
-    heroin=True,
-)
+PUBLISHED = Protocol("published", "output", floored=True, inputs=("raw",))
+CORRECTED = Protocol("corrected", "prediction", floored=False, inputs=("raw", "standard"), heroin=True)
 PROTOCOLS = {protocol.name: protocol for protocol in (PUBLISHED, CORRECTED)}
-
-
-def protocol_named(name: str) -> Protocol:
-    """The protocol of that name."""
-    check_known("protocol", name, PROTOCOLS)
-    return PROTOCOLS[name]
 
 
 @dataclass(frozen=True)
@@ -139,6 +122,45 @@ class Effort:
         """Passes over the data."""
         return max(1, whole // 100) if self.quick else whole
 
-    def shortened(self, data: Data) -> Data:
-        """The data set with as many epochs as are wanted."""
-        return replace(data, epochs=self.epochs(data.epochs))
+
+@dataclass(frozen=True)
+class Case:
+    """One case of a table of the paper: a data set with its settings, a protocol, an input and a criterion."""
+
+    experiment: str
+    protocol: Protocol
+    input: Input
+    name: str
+    data: Data
+    criterion: Criterion = STATISTICAL_PARITY
+
+    @property
+    def classify(self) -> bool:
+        """Whether labels are predicted."""
+        return self.data.task == "classification"
+
+    @property
+    def published(self) -> bool:
+        """Whether it is run as the authors' code ran it."""
+        return self.protocol.name == "published"
+
+    @property
+    def standardize(self) -> bool:
+        """Whether features are centred and scaled."""
+        return self.input == "standard"
+
+
+def cases(experiment: str, protocol: Protocol, effort: Effort) -> list[Case]:
+    """All cases of one table: data sets x inputs."""
+    names: tuple[str, ...] = REGRESSION if experiment == "regression" else CLASSIFICATION
+    if experiment == "classification" and protocol.heroin:
+        names = (*names, "drug-heroin")
+    criterion = EQUAL_OPPORTUNITY if experiment == "equal-opportunity" else STATISTICAL_PARITY
+    found = []
+    for inputs in protocol.inputs:
+        for name in names:
+            data = replace(DATA[name], epochs=effort.epochs(DATA[name].epochs))
+            if criterion is EQUAL_OPPORTUNITY and data.batch_size == _SMALL_BATCH:
+                data = replace(data, batch_size=_EQUAL_OPPORTUNITY_BATCH)
+            found.append(Case(experiment, protocol, inputs, name, data, criterion))
+    return found

@@ -6,7 +6,7 @@ Batches of a stream differ in length from replication to replication: they are p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -135,6 +135,31 @@ class Learners:
         penalty = energy(score, samples.cell, counted, unbiased=unbiased)
         (risk + self.strength * penalty).sum().backward()
         self.adam.step()
+
+    def follow(
+        self,
+        samples: Samples,
+        order: Tensor,
+        *,
+        size: int,
+        unbiased: bool,
+        weighting: Literal["plain", "exact", "always"],
+    ) -> Iterator[PaddedBatch]:
+        """Learn from the samples in each replication's order, (replications, length), and yield each batch afterwards.
+
+        ``unbiased``: covering batches and the U-statistic; else batches of fixed size and the plug-in value.
+        ``weighting`` of the loss of covering batches: none, exact, or also where a batch did not overshoot.
+        """
+        groups = samples.cell[order]
+        ends = [covering_ends(own.numpy(), size) if unbiased else fixed_ends(len(own), size) for own in groups]
+        for batch in batches(ends):
+            chosen = order.gather(1, batch.place)
+            group, weight = samples.cell[chosen], batch.counted.double()
+            if unbiased and weighting != "plain":
+                weight = covering_weights(group, batch, size, always=weighting == "always")
+            learned = Samples(samples.x[chosen], samples.y[chosen], group, weight.float())
+            self.step(learned, batch.counted, unbiased=unbiased)
+            yield batch
 
     @torch.no_grad()
     def predictions(self, x: Tensor) -> Tensor:

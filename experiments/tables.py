@@ -1,4 +1,4 @@
-"""Raw rows to tables: areas of every cell with the printed value beside them, as Markdown and as HTML."""
+"""Results to tables: areas of every case with the printed value beside them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from math import nan
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from experiments.judging import exact, trapezoid
+from experiments.page import Table
 from experiments.printed import LABELS_ONLY, METHODS, Printed, printed
-from experiments.rows import Row
+from experiments.results import ModelResult, dominated_area, trapezoid
 from experiments.settings import CLASSIFICATION, DATA, REGRESSION
-from metrifair.report.html import Markup, element
 
-Table = Sequence[Sequence[str]]  # the heading first
 FULL = 10  # seeds of a whole run; a mean of fewer says so
 
 
@@ -37,54 +35,62 @@ class Mean(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """All rows of one method on one cell."""
+    """All results of one method on one case."""
 
     experiment: str
     protocol: str
     input: str
     data: str
     method: str
-    rows: tuple[Row, ...]
+    results: tuple[ModelResult, ...]
 
     @property
     def seconds(self) -> float:
         """Of one fit, on average."""
-        return fmean(row.seconds for row in self.rows)
+        return fmean(one.seconds for one in self.results)
 
     @property
-    def seeds(self) -> list[tuple[Row, ...]]:
-        """The rows of each seed that have at least one model."""
-        parts = groupby(sorted(self.rows, key=lambda row: row.seed), key=lambda row: row.seed)
-        found = [tuple(row for row in part if not row.failed) for _, part in parts]
+    def seeds(self) -> list[tuple[ModelResult, ...]]:
+        """The results of each seed that has at least one model."""
+        parts = groupby(sorted(self.results, key=lambda one: one.seed), key=lambda one: one.seed)
+        found = [tuple(one for one in part if not one.failed) for _, part in parts]
         return [part for part in found if part]
 
     def exact(self, on: str, *, constant: bool = False) -> Mean:
         """The dominated area; ``constant`` gives every method the best constant model, which is fair."""
         own = DATA[self.data].majority if constant else 0.0
-        return Mean.of([exact(part, on=on, constant=own) for part in self.seeds])
+        return Mean.of([dominated_area(part, on=on, constant=own) for part in self.seeds])
 
     def published(self, on: str = "labels", *, anchor_last: bool = False) -> Mean:
         """The area as the authors computed it."""
         return Mean.of(
             [
-                trapezoid([row.gap(on) for row in part], [row.accuracy for row in part], anchor_last=anchor_last)
+                trapezoid([one.gap(on) for one in part], [one.accuracy for one in part], anchor_last=anchor_last)
                 for part in self.seeds
             ]
         )
 
+    def as_printed(self) -> Mean:
+        """The area as it was printed: under equal opportunity, our linear model was scored by parity by mistake."""
+        return self.published("parity" if self.mistaken else "labels")
 
-def curves(rows: Iterable[Row]) -> list[Curve]:
-    """The rows by cell and method, in the order of the paper's tables; experiments that share a figure are mixed."""
-    names = [*CLASSIFICATION, *REGRESSION, "drug-heroin"]
+    @property
+    def mistaken(self) -> bool:
+        """Whether the printed area is of another criterion than the table says."""
+        return self.experiment == "equal-opportunity" and self.method == "mfl-linear"
 
-    def key(row: Row) -> tuple[str, str, str, str, str]:
-        return (row.experiment, row.protocol, row.input, row.data, row.method)
 
-    def place(row: Row) -> tuple[object, ...]:
-        known = list(METHODS)
-        return (row.protocol, row.input, names.index(row.data), known.index(row.method), row.experiment)
+def curves(results: Iterable[ModelResult]) -> list[Curve]:
+    """Results by case and method, in the order of the paper's tables; experiments that share a figure are mixed."""
+    names, methods = [*CLASSIFICATION, *REGRESSION, "drug-heroin"], list(METHODS)
 
-    return [Curve(*found, tuple(part)) for found, part in groupby(sorted(rows, key=place), key=key)]
+    def key(one: ModelResult) -> tuple[str, str, str, str, str]:
+        return (one.experiment, one.protocol, one.input, one.data, one.method)
+
+    def place(one: ModelResult) -> tuple[object, ...]:
+        return (one.protocol, one.input, names.index(one.data), methods.index(one.method), one.experiment)
+
+    return [Curve(*found, tuple(part)) for found, part in groupby(sorted(results, key=place), key=key)]
 
 
 def close(value: float, target: Printed) -> bool:
@@ -98,7 +104,12 @@ def published_table(found: Sequence[Curve]) -> Table:
     lines = []
     for curve in found:
         target = printed(curve.experiment, curve.data, curve.method)
-        for name, area in _published_areas(curve):
+        areas = [("", curve.as_printed())]
+        if curve.experiment == "regression":
+            areas.append((" (anchor last)", curve.published(anchor_last=True)))
+        if curve.mistaken:
+            areas = [(" (scored by parity, as printed)", curve.as_printed()), ("", curve.published())]
+        for name, area in areas:
             lines.append(
                 [
                     DATA[curve.data].title,
@@ -112,22 +123,6 @@ def published_table(found: Sequence[Curve]) -> Table:
                 ]
             )
     return without_empty([heading, *lines])
-
-
-def as_printed(curve: Curve) -> Mean:
-    """The area as it was printed: under equal opportunity, our linear model was scored by parity by mistake."""
-    mistaken = curve.experiment == "equal-opportunity" and curve.method == "mfl-linear"
-    return curve.published("parity" if mistaken else "labels")
-
-
-def _published_areas(curve: Curve) -> list[tuple[str, Mean]]:
-    """The area as it was printed, and what else is worth a line."""
-    found = [("", as_printed(curve))]
-    if curve.experiment == "regression":
-        found.append((" (anchor last)", curve.published(anchor_last=True)))
-    if curve.experiment == "equal-opportunity" and curve.method == "mfl-linear":
-        found = [(" (scored by parity, as printed)", found[0][1]), ("", curve.published())]
-    return found
 
 
 def _printed_area(target: Printed | None) -> str:
@@ -156,8 +151,11 @@ def corrected_table(found: Sequence[Curve], *, marked: bool = True) -> Table:
         own = list(part)
         areas = [_corrected_areas(curve) for curve in own]
         best = [_best(column) if marked else nan for column in zip(*areas, strict=True)]
-        for curve, row in zip(own, areas, strict=True):
-            texts = [_marked(area, top) for area, top in zip(row, best, strict=True)]
+        for curve, line in zip(own, areas, strict=True):
+            texts = [
+                "" if area is None else f"**{area}**" if area.value == top else str(area)
+                for area, top in zip(line, best, strict=True)
+            ]
             texts.append(_printed_area(printed(curve.experiment, data, curve.method)))
             lines.append([DATA[data].title, inputs, METHODS[curve.method], *texts, f"{curve.seconds:.3g}"])
     return without_empty([heading, *lines])
@@ -176,33 +174,3 @@ def _best(areas: Sequence[Mean | None]) -> float:
     known = [area for area in areas if area]
     most = max((area.seeds for area in known), default=0)
     return max((area.value for area in known if area.seeds == most), default=nan)
-
-
-def _marked(area: Mean | None, best: float) -> str:
-    if area is None:
-        return ""
-    return f"**{area}**" if area.value == best else str(area)
-
-
-def markdown(table: Table) -> str:
-    """The table in Markdown.
-
-    >>> print(markdown([["data", "area"], ["Drug", "0.8"]]))
-    | data | area |
-    |---|---|
-    | Drug | 0.8 |
-    """
-    heading, *lines = (f"| {' | '.join(line)} |" for line in table)
-    return "\n".join([heading, "|" + "---|" * len(table[0]), *lines])
-
-
-def html(table: Table) -> Markup:
-    """The table in HTML; what Markdown has in bold is bold here."""
-    heading, *lines = table
-    head = element("tr", *(element("th", text, scope="col") for text in heading))
-    body = [element("tr", *(element("td", _bold(text)) for text in line)) for line in lines]
-    return element("table", element("thead", head), element("tbody", *body))
-
-
-def _bold(text: str) -> str:
-    return element("b", text.strip("*")) if text.startswith("**") else text

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from experiments.figures import line_chart, side_by_side, write_report
-from experiments.jobs import Records
-from experiments.pagenotes import circumstances
-from experiments.rows import write_records
+from experiments.page import Page, Table, circumstances, line_chart, side_by_side, write_page
+from experiments.results import write_csv
+from experiments.runs import Records
 from experiments.settings import Effort, Protocol
-from experiments.tables import Table
 from metrifair.datasets.synthetic import BiasedClassification, BiasedRegression, HiddenExperience, IndependentLabels
 
 _NOTES = (
@@ -28,37 +25,63 @@ _NOTES = (
 )
 
 
+_TITLES = {
+    "example 1": ("Example 1: risk of parity", "share of group 1"),
+    "example 2": ("Example 2: 0-1 risk", "share of group 1"),
+    "proposition": ("Proposition: unfairness of the optimum", "size of the bias"),
+    "theorem, shift": ("Theorem, bias that shifts", "size of the bias"),
+    "theorem, shrink": ("Theorem, bias that shrinks", "size of the bias"),
+    "theorem, classification": ("Theorem, cross-entropy", "size of the bias"),
+}
+
+
 def run(protocol: Protocol, effort: Effort, out: Path) -> None:
     """Write the values, their figures and their page; nothing is trained, both protocols mean the same."""
-    count, start = 9 if effort.quick else 49, time.perf_counter()
-    figures = {
-        "example 1": example_1(count),
-        "example 2": example_2(count),
-        "proposition": proposition(count),
-        "theorem, shift": theorem(count, "shift"),
-        "theorem, shrink": theorem(count, "shrink"),
-        "theorem, classification": theorem_classification(count),
-    }
-    records = [{"figure": name} | record for name, part in figures.items() for record in part]
-    write_records(out / f"theory-{protocol.name}.csv", records)
-    titles = {
-        "example 1": ("Example 1: risk of parity", "share of group 1"),
-        "example 2": ("Example 2: 0-1 risk", "share of group 1"),
-        "proposition": ("Proposition: unfairness of the optimum", "size of the bias"),
-        "theorem, shift": ("Theorem, bias that shifts", "size of the bias"),
-        "theorem, shrink": ("Theorem, bias that shrinks", "size of the bias"),
-        "theorem, classification": ("Theorem, cross-entropy", "size of the bias"),
-    }
+    start, name = time.perf_counter(), f"theory-{protocol.name}"
+    figures = exact_values(9 if effort.quick else 49)
+    seconds = time.perf_counter() - start
+    write_csv(out / f"{name}.csv", [{"figure": name} | one for name, part in figures.items() for one in part])
+    notes = [f"All values took {seconds:.1f} s.", *circumstances(effort)]
+    write_page(theory_page(figures, notes=notes), out, name)
+
+
+def exact_values(count: int) -> dict[str, Records]:
+    """What each figure shows, by its name: ``count`` points ``x`` with the ``value`` of several quantities ``what``."""
+    figures: dict[str, Records] = {name: [] for name in _TITLES}
+
+    def add(name: str, x: float, **values: float) -> None:
+        figures[name] += [{"x": x, "what": what.replace("_", " "), "value": value} for what, value in values.items()]
+
+    for p1 in np.linspace(0.3, 0.98, count).tolist():
+        first = HiddenExperience(p1=p1)
+        risks = {"optimum": first.optimal_risk, "best_fair": first.fair_risk, "constant": 1 / 12}
+        add("example 1", p1, **risks, printed_formula=first.printed_fair_risk)
+    for p1 in np.linspace(0.02, 0.98, count).tolist():
+        second = IndependentLabels(p1=p1)
+        add("example 2", p1, optimum=second.optimal_risk, best_fair=second.fair_risk)
+    for delta in np.linspace(0.0, 0.95, count).tolist():  # the bias: without any, the unpenalised optimum is fair
+        classifier = BiasedClassification(delta=delta, m=51).optimal_distances.kolmogorov
+        regressor = BiasedRegression("shift", delta=delta, m=51).optimal_distances.kolmogorov
+        add("proposition", delta, classification=classifier, regression=regressor)
+        # True risks of the unpenalised optimum and of the best fair hypothesis, both found on the biased target.
+        for name, one in (
+            ("theorem, shift", BiasedRegression("shift", delta=delta, sigma=0.0)),
+            ("theorem, shrink", BiasedRegression("shrink", delta=delta, sigma=0.0)),
+            ("theorem, classification", BiasedClassification(delta=delta)),
+        ):
+            add(name, delta, unpenalised=one.optimal_true_risk, fair=one.fair_true_risk)
+    return figures
+
+
+def theory_page(figures: dict[str, Records], *, notes: Sequence[str] = ()) -> Page:
+    """Figures and table."""
     charts = [
-        line_chart(part, x="x", y="value", colour="what", title=titles[name][0], x_title=titles[name][1], y_title="")
+        line_chart(part, x="x", y="value", colour="what", title=_TITLES[name][0], x_title=_TITLES[name][1], y_title="")
         for name, part in figures.items()
     ]
-    seconds = time.perf_counter() - start
-    write_report(
-        out,
-        f"theory-{protocol.name}",
+    return Page(
         title="The paper's theory, exactly",
-        notes=[*_NOTES, f"All values took {seconds:.1f} s.", *circumstances(effort)],
+        notes=[*_NOTES, *notes],
         tables={"Values": values_table(figures)},
         charts={"Exact values": side_by_side(charts)},
     )
@@ -77,20 +100,17 @@ def values_table(figures: dict[str, Records]) -> Table:
         ("Example 2: share of group 1 that has label 1 with probability 0.4", [0.2], [unsure]),
         ("Proposition: unfairness of the optimum without bias", [0.0, 0.0], fair),
     ]
-    lines = [[what, _text(known), _text(exact), _agrees(np.allclose(known, exact))] for what, known, exact in printed]
+    lines = []
+    for what, known, exact in printed:
+        texts = [", ".join(f"{value:.3g}" for value in values) for values in (known, exact)]
+        lines.append([what, *texts, "yes" if np.allclose(known, exact) else "no"])
     for name, part in figures.items():
         if name.startswith("theorem"):
             found, holds = _no_worse(part)
-            lines.append([f"{name.capitalize()}: fair is no worse", "for small biases", found, _agrees(holds)])
+            lines.append(
+                [f"{name.capitalize()}: fair is no worse", "for small biases", found, "yes" if holds else "no"]
+            )
     return [["statement", "printed", "exact", "agrees"], *lines]
-
-
-def _text(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
-
-
-def _agrees(holds: bool) -> str:
-    return "yes" if holds else "no"
 
 
 def _no_worse(records: Records) -> tuple[str, bool]:
@@ -101,58 +121,3 @@ def _no_worse(records: Records) -> tuple[str, bool]:
     worse = [bias for bias, risk in risks.items() if risk["fair"] > risk["unpenalised"] + 1e-12]
     found = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all that were tried"
     return found, not worse or min(worse) > sorted(risks)[1]
-
-
-def _lines(x: float, **values: float) -> Records:
-    return [{"x": x, "what": what.replace("_", " "), "value": value} for what, value in values.items()]
-
-
-def example_1(count: int) -> Records:
-    """Risks against the share of group 1: the optimum, the best fair hypothesis, the printed formula."""
-    found: Records = []
-    for p1 in np.linspace(0.3, 0.98, count).tolist():
-        one = HiddenExperience(p1=p1)
-        found += _lines(p1, optimum=one.optimal_risk, best_fair=one.fair_risk, constant=1 / 12)
-        found += _lines(p1, printed_formula=one.printed_fair_risk)
-    return found
-
-
-def example_2(count: int) -> Records:
-    """0-1 risks against the share of group 1."""
-    found: Records = []
-    for p1 in np.linspace(0.02, 0.98, count).tolist():
-        one = IndependentLabels(p1=p1)
-        found += _lines(p1, optimum=one.optimal_risk, best_fair=one.fair_risk)
-    return found
-
-
-def proposition(count: int) -> Records:
-    """Kolmogorov distance of the unpenalised optimum against the bias: 0 without it."""
-    found: Records = []
-    for delta in np.linspace(0.0, 0.95, count).tolist():
-        classifier = BiasedClassification(delta=delta, m=51)
-        regressor = BiasedRegression("shift", delta=delta, m=51)
-        found += _lines(
-            delta,
-            classification=classifier.optimal_distances.kolmogorov,
-            regression=regressor.optimal_distances.kolmogorov,
-        )
-    return found
-
-
-def theorem(count: int, kind: Any) -> Records:
-    """True risks of the unpenalised optimum and of the best fair hypothesis, both found on the biased target."""
-    found: Records = []
-    for delta in np.linspace(0.0, 0.95, count).tolist():
-        one = BiasedRegression(kind, delta=delta, sigma=0.0)
-        found += _lines(delta, unpenalised=one.optimal_true_risk, fair=one.fair_true_risk)
-    return found
-
-
-def theorem_classification(count: int) -> Records:
-    """The same for cross-entropy."""
-    found: Records = []
-    for delta in np.linspace(0.0, 0.95, count).tolist():
-        one = BiasedClassification(delta=delta)
-        found += _lines(delta, unpenalised=one.optimal_true_risk, fair=one.fair_true_risk)
-    return found

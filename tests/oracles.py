@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from metrifair.metrics.scores import Pair, Values, paired
+from metrifair.metrics.pair import Pair, Values, paired
 
 Floats = NDArray[np.float64]
 

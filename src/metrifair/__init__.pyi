@@ -18,10 +18,17 @@ from .methods.reweighing import ReweighingClassifier
 from .methods.sinkhorn import SinkhornClassifier
 from .methods.xian import XianPostprocessor
 from .methods.zafar import ZafarClassifier
-from .metrics.cdf import cramer_distance, kolmogorov_distance, lp_distance, total_variation, wasserstein_distance
-from .metrics.kernel import median_distance
-from .metrics.quadratic import energy_distance, mmd_squared
-from .metrics.registry import distances
+from .metrics.distances import (
+    cramer_distance,
+    distances,
+    energy_distance,
+    kolmogorov_distance,
+    lp_distance,
+    mmd_squared,
+    total_variation,
+    wasserstein_distance,
+)
+from .metrics.kernels import median_distance
 from .metrics.sliced import sliced_energy_distance
 from .metrics.witness import Witness, witness
 from .problem import criteria

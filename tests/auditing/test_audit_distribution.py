@@ -20,7 +20,7 @@ from metrifair.auditing.distribution import (
     utility_of,
 )
 from metrifair.auditing.resampling import Rows, resampled_counts, resampled_rows, thinned
-from metrifair.metrics.quadratic import energy_distance, mmd_squared
+from metrifair.metrics.distances import energy_distance, mmd_squared
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from metrifair.batches import Coverage, covering, overshoot_weights, resampled, whole
 from metrifair.batches import cut as cut_one
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.between import between
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Attribute, compiled
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion

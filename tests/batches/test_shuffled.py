@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from metrifair.batches import shuffled, whole
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.between import between
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.samples import Comparison, Samples, joined, sides_of
 

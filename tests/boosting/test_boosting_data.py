@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from experiments import boosting
-from experiments.boostingpage import figure, means_table, report
-from experiments.rows import read_rows
+from experiments.page import tradeoff_chart
+from experiments.results import read_csv
 from experiments.settings import CORRECTED, PUBLISHED, Effort
 from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, datasets, unfairness
 from metrifair.errors import MissingExtra
@@ -134,7 +134,7 @@ def test_the_committed_points_meet_the_targets_that_the_docs_name() -> None:
 
 
 SKETCH = Effort.of(2, quick=True)
-PIECES = 2 * 2 * 3  # data sets, seeds, methods
+SWEEPS = 2 * 2 * 3  # data sets, seeds, methods
 
 
 @pytest.fixture
@@ -149,14 +149,14 @@ def points_of(folder: Path) -> list[Any]:
     """The points without their times."""
     return [
         replace(row, seconds=0.0, parity_gap=0.0, label_gap=0.0, unconverged=0.0)
-        for row in read_rows([folder / "boosting.csv"])
+        for row in read_csv([folder / "boosting.csv"])
     ]
 
 
 @pytest.mark.usefixtures("raw_data")
 def test_the_experiment_writes_points_tables_and_figure(tmp_path: Path) -> None:
     boosting.run(CORRECTED, SKETCH, tmp_path)
-    rows = read_rows([tmp_path / "boosting.csv"])
+    rows = read_csv([tmp_path / "boosting.csv"])
     assert Counter((row.data, row.method, row.seed) for row in rows) == {
         (data, method, seed): 3  # strengths
         for data in ("compas", "student-math")
@@ -168,41 +168,32 @@ def test_the_experiment_writes_points_tables_and_figure(tmp_path: Path) -> None:
     for line in ("both protocols mean the same", "Seeds: 2.", "A sketch", "| compas | LightGBM |", "(boosting-1.svg)"):
         assert line in text
     assert "<svg" in (tmp_path / "boosting-1.svg").read_text()
-    assert len(means_table(rows)) == 1 + 2 * 3
-    assert len(figure(rows).concat) == 2
+    assert len(boosting.means_table(rows)) == 1 + 2 * 3
+    assert len(tradeoff_chart(rows, on="scores").concat) == 2
 
 
 @pytest.mark.usefixtures("raw_data")
 def test_interrupted_work_is_done_once_and_serves_both_protocols(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[boosting.Piece] = []
-    work, most = boosting.work, 5
+    done: list[boosting.Sweep] = []
+    trained, most = boosting.trained, 5
 
-    def interrupted(piece: boosting.Piece, material: Any) -> Any:
+    def interrupted(sweep: boosting.Sweep, splits: Any) -> Any:
         if len(done) == most:
             raise KeyboardInterrupt
-        done.append(piece)
-        return work(piece, material)
+        done.append(sweep)
+        return trained(sweep, splits)
 
     for name in ("resumed", "whole"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(boosting, "work", interrupted)
+    monkeypatch.setattr(boosting, "trained", interrupted)
     with pytest.raises(KeyboardInterrupt):
         boosting.run(CORRECTED, SKETCH, tmp_path / "resumed")
     assert not (tmp_path / "resumed" / "boosting.csv").exists()
-    most = PIECES
+    most = SWEEPS
     boosting.run(PUBLISHED, SKETCH, tmp_path / "resumed")
-    assert len(done) == len(set(done)) == PIECES
-    most = 2 * PIECES
+    assert len(done) == len(set(done)) == SWEEPS
+    most = 2 * SWEEPS
     boosting.run(CORRECTED, SKETCH, tmp_path / "whole")
     assert points_of(tmp_path / "resumed") == points_of(tmp_path / "whole")
-
-
-def test_the_committed_page_is_made_of_the_committed_points(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert", reason="figures need the extra report")
-    folder = Path(__file__).resolve().parents[2] / "docs" / "results" / "boosting"
-    report(read_rows([folder / "boosting.csv"]), tmp_path)
-    own, kept = ((place / "boosting.md").read_text() for place in (tmp_path, folder))
-    assert own[own.index("## ") :] == kept[kept.index("## ") :]
-    assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept

@@ -17,7 +17,7 @@ from metrifair.boosting.grid import PLACES, gridded_energy
 from metrifair.boosting.objective import FIRST_STRENGTH, WIDEST, Descent, PenalisedRisk
 from metrifair.boosting.problem import boosting_problem, is_penalised
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.counting import energy_coefficients
+from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, criterion_named
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from metrifair.datasets.rawfile import RawFile
+from metrifair.datasets.fetch import RawFile
 
 # read before any test changes the environment
 _NAMED = os.environ.get("METRIFAIR_DATA")

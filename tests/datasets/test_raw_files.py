@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from metrifair.datasets.files import cache_folder, read
-from metrifair.datasets.rawfile import RawFile
-from metrifair.errors import DataError
+from metrifair.datasets.fetch import RawFile, read
+from metrifair.errors import DataError, MissingExtra
 
 CONTENT = b"id;grade\r\n1;10\r\n2;20\r\n"
 RAW = RawFile("made-up.csv", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "http://127.0.0.1:9/made-up.csv")
@@ -101,9 +101,10 @@ def test_a_truncated_or_longer_file_is_refused_by_name_and_size(cache: Path, con
     path = put(cache, gzip.compress(content) if packed else content, name)
     with pytest.raises(DataError) as caught:
         read(RAW)
+    longer = len(content) > len(CONTENT)
+    got = "more bytes" if longer else f"{len(content)} bytes with sha256 {hashlib.sha256(content).hexdigest()}"
     assert str(caught.value) == (
-        f"{path} is not the published made-up.csv: expected 22 bytes with sha256 {RAW.sha256}, "
-        f"got {len(content)} bytes with sha256 {hashlib.sha256(content).hexdigest()}; {REMEDY}"
+        f"{path} is not the published made-up.csv: expected 22 bytes with sha256 {RAW.sha256}, got {got}; {REMEDY}"
     )
 
 
@@ -129,12 +130,14 @@ def test_something_else_than_a_folder_is_refused_as_data_home(cache: Path) -> No
     assert str(caught.value) == "data_home must be the path of a folder, got 3; leave it out to use the cache"
 
 
-def test_the_cache_ignores_a_relative_xdg_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", "here")
-    assert cache_folder() == tmp_path / ".cache" / "metrifair"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/there")
-    assert cache_folder() == Path("/there/metrifair")
+def test_a_folder_that_has_the_file_needs_no_pooch(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    put(tmp_path / "home")
+    assert read(RAW, data_home=tmp_path / "home") == CONTENT
+    with pytest.raises(MissingExtra, match=re.escape('needs pooch: pip install "metrifair[datasets]"')):
+        read(RAW)
 
 
 @contextmanager
@@ -164,9 +167,11 @@ def read_only(cache: Path) -> Iterator[Path]:
 def test_a_read_only_folder_is_named_with_file_and_address(read_only: Path) -> None:
     with ordinary_user(), pytest.raises(DataError) as caught:
         read(RAW, data_home=read_only)
-    assert str(caught.value) == (
-        f"cannot save made-up.csv from http://127.0.0.1:9/made-up.csv in {read_only}: Permission denied; "
-        "name a folder that can be written by data_home=, or one that has the file by METRIFAIR_DATA"
+    assert re.fullmatch(
+        re.escape(f"cannot save made-up.csv from http://127.0.0.1:9/made-up.csv in {read_only}: ")
+        + ".*Permission denied.*"
+        + re.escape("; name a folder that can be written by data_home=, or one that has the file by METRIFAIR_DATA"),
+        str(caught.value),
     )
 
 
@@ -175,8 +180,8 @@ def test_a_read_only_user_cache_is_named_with_file_and_address(
     read_only: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(read_only))
-    message = f"cannot save made-up.csv from {RAW.url} in {read_only}/metrifair: Permission denied"
-    with ordinary_user(), pytest.raises(DataError, match=re.escape(message)):
+    message = re.escape(f"cannot save made-up.csv from {RAW.url} in {read_only}/metrifair: ") + ".*Permission denied"
+    with ordinary_user(), pytest.raises(DataError, match=message):
         read(RAW)
 
 
@@ -209,10 +214,14 @@ def test_an_absent_file_without_a_connection_names_file_address_and_folder(cache
     raw = dataclasses.replace(RAW, url=f"{unreachable}/all.zip", member=("inner.zip", "made-up.csv"))
     with pytest.raises(DataError) as caught:
         read(raw)
-    refused = f"[Errno {errno.ECONNREFUSED}] {os.strerror(errno.ECONNREFUSED)}"
-    assert str(caught.value) == (
+    message = str(caught.value)
+    assert message.startswith(
         f"made-up.csv was not found and could not be downloaded from {unreachable}/all.zip (in it: inner.zip, "
-        f"made-up.csv): no connection ({refused}); fetch it by hand and put made-up.csv into "
-        f"{cache}, or name the folder that has it by data_home= or METRIFAIR_DATA"
+        "made-up.csv): no connection, or one that broke off ("
+    )
+    assert os.strerror(errno.ECONNREFUSED) in message
+    assert message.endswith(
+        f"; fetch it by hand and put made-up.csv into {cache}, or name the folder that has it by data_home= or "
+        "METRIFAIR_DATA"
     )
     assert list(cache.iterdir()) == []

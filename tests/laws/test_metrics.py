@@ -14,16 +14,17 @@ from oracles import Case, Floats, cases, counts, eighths, pair_of, proven
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.cdf import merged
-from metrifair.metrics.registry import METRICS, distances, trained
-from metrifair.metrics.scores import Metric, Pair
+from metrifair.metrics.distances import distances
+from metrifair.metrics.line import merged
+from metrifair.metrics.pair import Metric, Pair
+from metrifair.metrics.registry import METRICS, trained
 
 PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}
 TRAINED = {name: trained(name, unbiased=False) for name in METRICS}
 ESTIMATES = {**PLUG_IN, **{f"unbiased {name}": metric for name, metric in UNBIASED.items()}}
 EVERY = {**ESTIMATES, **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].trained}}
-SMOOTHED = ("kolmogorov", "total_variation")  # their gradient is that of a smoothed version
+SMOOTHED = [name for name, row in METRICS.items() if row.gradient == "smoothed"]
 DIFFERENTIABLE = {name: metric for name, metric in ESTIMATES.items() if name not in SMOOTHED}
 
 
@@ -276,6 +277,11 @@ def slopes(metric: Metric, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return gradient(lambda u, v: metric(pair_of(u, v)), u, v)
 
 
+def weighted_slopes(metric: Metric, case: Case) -> tuple[Tensor, Tensor]:
+    u, v = torch.tensor(case.u), torch.tensor(case.v)
+    return gradient(lambda u, v: metric(pair_of(u, v, case.a, case.b)), u, v)
+
+
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @each(DIFFERENTIABLE)
 def test_the_gradient_is_the_derivative(metric: Metric, weighted: bool) -> None:
@@ -302,11 +308,38 @@ def test_the_gradient_is_finite_at_ties(metric: Metric, case: Case) -> None:
         assert torch.isfinite(side).all()
 
 
-@each({name: DIFFERENTIABLE[name] for name in ("energy", "unbiased energy", "mmd", "unbiased mmd", "lp")})
+@each(DIFFERENTIABLE)
 def test_the_gradient_is_zero_where_all_scores_tie(metric: Metric) -> None:
     left, right = slopes(metric, torch.full((3,), 0.7), torch.full((4,), 0.7))
     assert not left.any()
     assert not right.any()
+
+
+@each(EVERY)
+@proven
+@given(cases(least=2, weighted=True, scales=(1.0,)), st.randoms(use_true_random=False))
+def test_the_gradient_goes_with_the_scores_whatever_their_order(metric: Metric, case: Case, random) -> None:
+    """Also at ties, where a sort may put equal scores in any order."""
+    i, j = list(range(len(case.u))), list(range(len(case.v)))
+    random.shuffle(i)
+    random.shuffle(j)
+    left, right = weighted_slopes(metric, case)
+    moved = weighted_slopes(metric, Case(case.u[i], case.v[j], case.a[i], case.b[j]))
+    torch.testing.assert_close(moved[0], left[i], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(moved[1], right[j], rtol=1e-9, atol=1e-9)
+
+
+@each(EVERY)
+@proven
+@given(cases(least=3, weighted=True, scales=(1.0,)))
+def test_scores_of_weight_zero_do_not_count_in_the_gradient(metric: Metric, case: Case) -> None:
+    i, j = case.a > 0, case.b > 0
+    if min(i.sum(), j.sum()) < 2:
+        return
+    alone = weighted_slopes(metric, Case(case.u[i], case.v[j], case.a[i], case.b[j]))
+    for side, own, counted in zip(weighted_slopes(metric, case), alone, (i, j), strict=True):
+        torch.testing.assert_close(side[counted], own, rtol=1e-9, atol=1e-9)
+        assert side[~counted].abs().sum() < 1e-12
 
 
 @each({name: metric for name, metric in EVERY.items() if name != "total_variation"})  # without bins it has no gradient
@@ -356,9 +389,6 @@ def test_the_device_is_kept(metric: Metric) -> None:
     there = metric(pair_of(u.cuda(), v.cuda(), a.cuda()))
     assert there.is_cuda
     torch.testing.assert_close(there.cpu(), metric(pair_of(u, v, a)), rtol=1e-10, atol=1e-12)
-    # Apart from ties, at which W1, Cramer and L^p have many derivatives and the sort of each device picks one.
-    generator = torch.Generator().manual_seed(2)
-    u, v = (torch.randn(3, n, generator=generator, dtype=torch.float64) for n in (5, 4))
     total = lambda u, v: metric(pair_of(u, v)).sum()  # noqa: E731
     for far, near_by in zip(gradient(total, u.cuda(), v.cuda()), gradient(total, u, v), strict=True):
         assert far.is_cuda

@@ -14,9 +14,9 @@ from torch import Tensor
 from metrifair import FairClassifier, audit, audit_file, distances, unfairness, witness
 from metrifair.certificates import certified_distance, dkw_radius
 from metrifair.errors import DataError
-from metrifair.metrics import cdf
+from metrifair.metrics import line
+from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_on_vectors
-from metrifair.metrics.scores import Pair
 from metrifair.nn import UnfairnessPenalty
 
 QUICK: dict[str, Any] = {"resamples": 40, "permutations": 19, "random_state": 0}
@@ -26,23 +26,23 @@ SCORE = RANDOM.beta(np.where(GROUP == "a", 3.0, 2.0), 3.0)
 LABEL = (RANDOM.random(200) < SCORE).astype(int)
 
 
-def cubic(both: cdf.Merged) -> Tensor:
+def cubic(both: line.Merged) -> Tensor:
     """L^3 norm of the difference of the distribution functions."""
     return (both.difference[..., :-1].abs() ** 3 * both.gaps).sum(-1) ** (1 / 3)
 
 
 ROW = MetricFacts(
-    lambda pair: cubic(cdf.merged(pair)),
+    lambda pair: cubic(line.merged(pair)),
     "Cubic distance",
     "The third root of the cubed difference between the shares below a score, added up over all scores.",
     of_merged=cubic,
     degree=1 / 3,
     bracket=Integral(lambda gap: np.abs(gap) ** 3, power=1 / 3),
-    certificate=cdf.norm_bound(3),
-    witness=partial(cdf.slope_utility, p=3.0),
+    certificate=line.norm_bound(3),
+    witness=partial(line.slope_utility, p=3.0),
     meaning="The cubed gap between {first} and {second} adds up to the cube of {value}.",
 )
-BARE = MetricFacts(lambda pair: cubic(cdf.merged(pair)), "Bare distance")
+BARE = MetricFacts(lambda pair: cubic(line.merged(pair)), "Bare distance")
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.between import between
-from metrifair.metrics.quadratic import energy_distance
+from metrifair.metrics.distances import energy_distance
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS, trained
 from metrifair.problem.samples import Sides
 

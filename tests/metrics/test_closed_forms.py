@@ -7,9 +7,7 @@ import pytest
 from oracles import centred_uniforms, quantile_grid, shifted_normals
 from scipy.stats import norm
 
-from metrifair.metrics.cdf import cramer_distance, total_variation
-from metrifair.metrics.quadratic import energy_distance, mmd_squared
-from metrifair.metrics.registry import distances
+from metrifair.metrics.distances import cramer_distance, distances, energy_distance, mmd_squared, total_variation
 
 N = 1000
 

@@ -17,10 +17,9 @@ from scipy import stats
 from torch import Tensor
 
 from metrifair.metrics import order
-from metrifair.metrics.cdf import cramer_distance
-from metrifair.metrics.counting import energy_coefficients
-from metrifair.metrics.quadratic import energy_between, energy_distance
-from metrifair.metrics.scores import Pair
+from metrifair.metrics.distances import cramer_distance, energy_distance
+from metrifair.metrics.pair import Pair
+from metrifair.metrics.quadratic import energy_between, energy_coefficients
 
 closely = settings(proven, max_examples=60)
 any_case = cases(least=2) | cases(least=2, weighted=True)
@@ -194,7 +193,7 @@ def test_a_transformed_function_gives_the_same() -> None:
 
 _MILLION = """
 import resource, torch
-from metrifair.metrics.quadratic import energy_distance
+from metrifair.metrics.distances import energy_distance
 
 def step(n):
     u, v = torch.randn(n // 2, requires_grad=True), torch.randn(n - n // 2, requires_grad=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracles import Case, Floats, cases, eighths, proven
 from scipy import stats
 
-from metrifair.metrics.cdf import (
+from metrifair.metrics.distances import (
     cramer_distance,
     kolmogorov_distance,
     lp_distance,

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics import quadratic
-from metrifair.metrics.kernel import median_distance
-from metrifair.metrics.quadratic import energy_distance, mmd_between, mmd_squared
-from metrifair.metrics.scores import Pair
+from metrifair.metrics.distances import energy_distance, mmd_squared
+from metrifair.metrics.kernels import median_distance
+from metrifair.metrics.pair import Pair
+from metrifair.metrics.quadratic import mmd_between
 
 each_kernel = pytest.mark.parametrize("kernel", list(KERNELS))
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])

@@ -14,8 +14,8 @@ import torch
 from oracles import pair_of
 from torch import Tensor
 
+from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import energy_between, mmd_between
-from metrifair.metrics.scores import Pair
 
 Estimate = Callable[..., Tensor]
 

@@ -15,8 +15,8 @@ from oracles import KERNELS, Floats, eighths, proven
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.quadratic import energy_distance, mmd_squared
-from metrifair.metrics.scores import Pair
+from metrifair.metrics.distances import energy_distance, mmd_squared
+from metrifair.metrics.pair import Pair
 from metrifair.metrics.sliced import random_directions, sliced_energy_between, sliced_energy_distance
 
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
@@ -159,7 +159,7 @@ def test_slices_keep_dtype_and_leading_axes() -> None:
 def test_slices_must_be_a_whole_number(slices: float) -> None:
     with pytest.raises(DataError) as caught:
         sliced_energy_distance([[0.0]], [[1.0]], slices=slices)
-    assert str(caught.value) == f"slices must be a whole number from 1 upwards, got {slices!r}"
+    assert str(caught.value) == f"slices must be an integer from 1 upwards, got {slices!r}"
 
 
 BAD_VECTORS = [

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from oracles import KERNELS, Case, Floats, cases, proven
 
 from metrifair.errors import DataError
-from metrifair.metrics.cdf import lp_distance
-from metrifair.metrics.quadratic import mmd_squared
+from metrifair.metrics.distances import lp_distance, mmd_squared
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from metrifair.auditing.counted import Floats, Integers
 from metrifair.errors import DataError
-from metrifair.metrics.cdf import Merged
+from metrifair.metrics.line import Merged
+from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import facts
-from metrifair.metrics.scores import Pair
 from metrifair.metrics.witness import Witness
 
 
@@ -158,8 +158,8 @@ def utility_of(metric: str, found: TwoSamples) -> Witness | None:
     if told is None:
         return None
     # Scores are in order: an audit of many groups would sort them many thousand times.
-    below = (torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:])
-    utility = told(Merged(torch.from_numpy(found.values), *below))
+    below = [torch.from_numpy(np.cumsum(side) / side.sum()) for side in found[1:]]
+    utility = told(Merged(torch.from_numpy(found.values), below[0], below[1]))
     left, right = (float(shares(side) @ utility(found.values)) for side in found[1:])
     return Witness(metric, (left, right), utility)
 

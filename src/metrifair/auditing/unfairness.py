@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from metrifair.checks import check_known
-from metrifair.metrics.between import between
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named

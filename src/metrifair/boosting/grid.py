@@ -1,7 +1,7 @@
 """The energy distance of many scores without sorting them: on a fine grid, where counting is enough.
 
 Scores are moved to the nearest of 16,384 places between the smallest and the largest one. The result is the exact value
-of the moved scores, and its slopes, which metrics/counting.py derives from the counts below each place.
+of the moved scores, and its slopes, which metrics/quadratic.py derives from the counts below each place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.metrics.counting import energy_slopes
+from metrifair.metrics.quadratic import energy_slopes
 
 PLACES = 2**14  # their tables stay in the processor's nearest cache
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from metrifair.boosting.grid import gridded_energy
 from metrifair.errors import Diverged
-from metrifair.metrics.counting import energy_coefficients
+from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.problem.samples import Batch
 from metrifair.problem.tasks import BINARY, Task
 from metrifair.training.objective import Objective

@@ -58,7 +58,11 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
         )
     found = predictions(known, file, ids, **reading)
     write_table(found, output)
-    said = "" if known.classes is None or len(known.classes) > 2 else _said(known)
+    said = ""
+    if known.classes is not None and len(known.classes) == 2:
+        place = positive_class(known)
+        label = known.classes[place]
+        said = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
     where = "standard output" if output == STANDARD_OUTPUT else output
     console(stderr=True).print(
         f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}"
@@ -69,12 +73,6 @@ def positive_class(model: TableModel) -> int:
     """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
     chosen, classes = getattr(model.estimator, "pos_label", None), list(model.classes)  # type: ignore[arg-type]
     return len(classes) - 1 if chosen is None else classes.index(chosen)
-
-
-def _said(model: TableModel) -> str:
-    place = positive_class(model)
-    label = model.classes[place]  # type: ignore[index]
-    return f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
 
 
 def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: str | None) -> pl.DataFrame:

@@ -4,7 +4,7 @@
 ('adult', 'communities', 'compas', 'drug', 'mortgage', 'student-math', 'student-portuguese')
 """
 
-from metrifair.datasets.catalogue import describe, load, names
-from metrifair.datasets.record import Dataset
+from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.registry import describe, load, names
 
 __all__ = ["Dataset", "describe", "load", "names"]

@@ -6,9 +6,8 @@ import io
 from typing import TYPE_CHECKING, Literal
 
 from metrifair.checks import check_known, check_switches
-from metrifair.datasets.files import Read
-from metrifair.datasets.rawfile import RawFile
-from metrifair.datasets.record import Dataset
+from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.fetch import RawFile, Read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,22 +34,9 @@ TEST = RawFile(
 )
 
 _COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-]
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+]  # fmt: skip
 _NOT_FEATURES = ["fnlwgt", "education", "income"]
 _CATEGORIES = ["workclass", "marital-status", "occupation", "relationship", "race", "native-country"]
 _RELATIONSHIPS = ["Not-in-family", "Unmarried", "Other-relative", "Own-child", "Husband", "Wife"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 
 from metrifair.checks import check_known, check_switches
-from metrifair.datasets.files import Read
-from metrifair.datasets.rawfile import RawFile
-from metrifair.datasets.record import Dataset, Task
+from metrifair.datasets.dataset import Dataset, Task
+from metrifair.datasets.fetch import RawFile, Read
 
 DESCRIPTION = """\
 Communities and Crime: 1,994 communities of the United States, with figures of the 1990 census, all scaled to [0, 1]

@@ -6,9 +6,8 @@ import io
 from typing import TYPE_CHECKING, Literal
 
 from metrifair.checks import check_known, check_switches
-from metrifair.datasets.files import Read
-from metrifair.datasets.rawfile import RawFile
-from metrifair.datasets.record import Dataset
+from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.fetch import RawFile, Read
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,16 +37,9 @@ RAW_VIOLENT = RawFile(
 
 # the only columns ever parsed: names and dates of birth stay in the file
 _COLUMNS = [
-    "sex",
-    "age_cat",
-    "race",
-    "priors_count",
-    "days_b_screening_arrest",
-    "c_charge_degree",
-    "is_recid",
-    "score_text",
+    "sex", "age_cat", "race", "priors_count", "days_b_screening_arrest", "c_charge_degree", "is_recid", "score_text",
     "two_year_recid",
-]
+]  # fmt: skip
 _AGES = ["25 - 45", "Greater than 45", "Less than 25"]
 _PAIR = ["African-American", "Caucasian"]
 

@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 
 from metrifair.checks import check_known, check_switches
-from metrifair.datasets.files import Read
-from metrifair.datasets.rawfile import RawFile
-from metrifair.datasets.record import Dataset
+from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.fetch import RawFile, Read
 
 DESCRIPTION = """\
 Drug consumption (quantified): 1,885 answers to a survey, with personality scores, age, gender, education and country.
@@ -31,19 +30,8 @@ RAW = RawFile(
 )
 
 # positions in the raw file, which has no header
-_FEATURES = {
-    "Age": 1,
-    "Gender": 2,
-    "Education": 3,
-    "Country": 4,
-    "Nscore": 6,
-    "Escore": 7,
-    "Oscore": 8,
-    "Ascore": 9,
-    "Cscore": 10,
-    "Impulsive": 11,
-    "SS": 12,
-}
+_FEATURES = {"Age": 1, "Gender": 2, "Education": 3, "Country": 4, "Nscore": 6, "Escore": 7, "Oscore": 8}
+_FEATURES |= {"Ascore": 9, "Cscore": 10, "Impulsive": 11, "SS": 12}
 _ETHNICITY = 5
 _TARGETS = {"heroin": 23, "cannabis": 18}
 _WHITE = -0.31685

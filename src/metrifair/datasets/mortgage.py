@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from metrifair.checks import check_switches, require
-from metrifair.datasets.files import Read
-from metrifair.datasets.record import Dataset
+from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.fetch import Read
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 
 from metrifair.checks import check_switches
-from metrifair.datasets.files import Read
-from metrifair.datasets.rawfile import RawFile
-from metrifair.datasets.record import Dataset
+from metrifair.datasets.dataset import Dataset
+from metrifair.datasets.fetch import RawFile, Read
 
 DESCRIPTION = """\
 Student performance: pupils of two Portuguese secondary schools, 395 in mathematics and 649 in Portuguese, with their

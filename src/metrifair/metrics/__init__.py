@@ -1,5 +1,6 @@
 """How far apart two samples of scores are.
 
-cdf: distances on the line; quadratic, kernel, sliced: energy distance and MMD; witness: the utility that shows a
-distance; catalog: all of them by name; between: over a list of comparisons.
+distances: the functions that users call; pair: two samples, and a metric over comparisons; order: ranks and ties; line:
+distances from distribution functions; quadratic, kernels, sliced: energy distance and MMD; witness: the utility that
+shows a distance; registry: every metric by name, with all its facts in one row.
 """

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.metrics.scores import Pair
+from metrifair.metrics.pair import Pair
 
 _PIECE = 2**15
 _LARGE = 2**15  # scores from here on do not fit into the processor's nearest cache

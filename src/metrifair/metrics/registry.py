@@ -5,18 +5,19 @@ Training, audits, files of any size, certificates, reports and tests look nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from math import inf, nan, sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from metrifair.checks import check_known
-from metrifair.metrics import cdf
+from metrifair.metrics import line
+from metrifair.metrics.pair import Bound, Floats, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
     energy_spread,
@@ -26,7 +27,6 @@ from metrifair.metrics.quadratic import (
     mmd_between,
     vector_energy_between,
 )
-from metrifair.metrics.scores import Bound, Floats, Metric, Pair, Utility, Values, paired, result
 from metrifair.metrics.sliced import random_directions, sliced_energy_between
 
 TRAINING_BINS = 10
@@ -62,7 +62,7 @@ class MetricFacts:
 
     # --- computed from other things than a pair of samples of numbers
     # From a sort that is shared with other metrics. None: it sorts for itself.
-    of_merged: Callable[[cdf.Merged], Tensor] | None = None
+    of_merged: Callable[[line.Merged], Tensor] | None = None
     # From distinct scores (k,), and the left sample's shares at them less the right one's (..., k), which need be no
     # such difference. None, and no of_merged either: no bootstrap interval.
     of_shares: Callable[[Tensor, Tensor], Tensor] | None = None
@@ -99,7 +99,7 @@ class MetricFacts:
     certificate: Bound | None = None
 
     # --- how it is shown and told
-    # The best utility, from cdf.Merged and the options below. None: no curve, and no bootstrap interval.
+    # The best utility, from line.Merged and the options below. None: no curve, and no bootstrap interval.
     witness: Callable[..., Utility] | None = None
     # Those parameters of metrifair.witness that are its own.
     witness_options: tuple[str, ...] = ()
@@ -112,8 +112,8 @@ class MetricFacts:
     meaning: str = ""
 
 
-def _of_merged(function: Callable[[cdf.Merged], Tensor]) -> Metric:
-    return lambda pair: function(cdf.merged(pair))
+def _of_merged(function: Callable[[line.Merged], Tensor]) -> Metric:
+    return lambda pair: function(line.merged(pair))
 
 
 _APART = (
@@ -127,7 +127,7 @@ METRICS: dict[str, MetricFacts] = {
         "Energy distance",
         "Twice the squared difference between the shares below a score, added up over all scores; in units of the "
         "score. It sees differences everywhere, not only where they are largest.",
-        of_merged=lambda both: 2 * cdf.cramer(both),
+        of_merged=lambda both: 2 * line.cramer(both),
         of_vectors=vector_energy_between,
         of_slices=sliced_energy_between,
         unbiased=partial(energy_between, unbiased=True),
@@ -135,60 +135,60 @@ METRICS: dict[str, MetricFacts] = {
         degree=1.0,
         spread=energy_spread,
         bracket=Integral(np.square, factor=2.0),
-        certificate=cdf.norm_bound(2, factor=2.0, power=2),
-        witness=partial(cdf.slope_utility, scale=sqrt(2.0)),
+        certificate=line.norm_bound(2, factor=2.0, power=2),
+        witness=partial(line.slope_utility, scale=sqrt(2.0)),
         meaning=_APART.format("half"),
     ),
     "kolmogorov": MetricFacts(
-        cdf.kolmogorov_between,
+        line.kolmogorov_between,
         "Kolmogorov distance",
         "The largest difference between the two groups' shares below any one score. "
         "0 means equal distributions, 1 that the groups do not overlap at all.",
-        of_merged=cdf.kolmogorov,
+        of_merged=line.kolmogorov,
         gradient="smoothed",
         most=1.0,
         is_maximum=True,
         bracket="largest gap",
-        certificate=cdf.norm_bound(inf),
-        witness=cdf.step_utility,
+        certificate=line.norm_bound(inf),
+        witness=line.step_utility,
         is_share=True,
         meaning="However a threshold is chosen, the shares of {first} and {second} above it differ by at most "
         "{points}; at {score} they do.",
     ),
     "wasserstein": MetricFacts(
-        _of_merged(cdf.wasserstein),
+        _of_merged(line.wasserstein),
         "Wasserstein distance",
         "How far the scores of one group would have to move, on average, to be distributed like the other's; "
         "in units of the score.",
-        of_merged=cdf.wasserstein,
+        of_merged=line.wasserstein,
         degree=1.0,
         bracket=Integral(np.abs),
-        certificate=cdf.norm_bound(1),
-        witness=partial(cdf.slope_utility, p=1.0),
+        certificate=line.norm_bound(1),
+        witness=partial(line.slope_utility, p=1.0),
         compares_means=True,
         meaning="To give {first} and {second} the same distribution, scores would have to move by {value} on average.",
     ),
     "cramer": MetricFacts(
-        _of_merged(cdf.cramer),
+        _of_merged(line.cramer),
         "Cramér distance",
         "The squared difference between the shares below a score, added up over all scores: half the energy distance.",
-        of_merged=cdf.cramer,
+        of_merged=line.cramer,
         squared=True,
         degree=1.0,
         bracket=Integral(np.square),
-        certificate=cdf.norm_bound(2, power=2),
-        witness=cdf.slope_utility,
+        certificate=line.norm_bound(2, power=2),
+        witness=line.slope_utility,
         meaning=_APART.format("value"),
     ),
     "lp": MetricFacts(
-        _of_merged(cdf.lp),
+        _of_merged(line.lp),
         "L^p distance",
         "The difference between the shares below a score, as a norm over all scores.",
-        of_merged=cdf.lp,
+        of_merged=line.lp,
         degree=0.5,
         bracket=Integral(np.square, power=0.5),
-        certificate=cdf.norm_bound(2),
-        witness=cdf.slope_utility,
+        certificate=line.norm_bound(2),
+        witness=line.slope_utility,
         witness_options=("p",),
         meaning="The gap between the shares of {first} and {second} below a score, over all scores: the root of its "
         "summed square is {value}.",
@@ -210,18 +210,18 @@ METRICS: dict[str, MetricFacts] = {
         "smooth utility of norm 1 by more.",
     ),
     "total_variation": MetricFacts(
-        cdf.total_variation_between,
+        line.total_variation_between,
         "Total variation distance",
         "The share of one group whose scores have no counterpart in the other group. Where scores hardly repeat it "
         "is near 1 for any two samples.",
-        of_merged=cdf.atoms_variation,
+        of_merged=line.atoms_variation,
         gradient="smoothed",
-        trained=partial(cdf.total_variation_between, bins=TRAINING_BINS),
+        trained=partial(line.total_variation_between, bins=TRAINING_BINS),
         most=1.0,
         is_maximum=True,
         survives_bins=False,
         bracket="atoms",
-        witness=cdf.atoms_utility,
+        witness=line.atoms_utility,
         is_share=True,
         meaning="However a set of scores is chosen, the shares of {first} and {second} in it differ by at most "
         "{points}.",
@@ -292,24 +292,3 @@ def _calling(function: Callable[..., Tensor]) -> Metric:
         return function(u, v, u_weights=u_weights, v_weights=v_weights)
 
     return metric
-
-
-def distances(
-    u: Values,
-    v: Values,
-    metrics: Sequence[str] = USUAL,
-    *,
-    u_weights: Values | None = None,
-    v_weights: Values | None = None,
-) -> dict[str, Any]:
-    """Several plug-in distances between two samples, by name, from one sort.
-
-    >>> distances([0.0, 1.0], [1.0, 3.0])
-    {'kolmogorov': 0.5, 'wasserstein': 1.5, 'energy': 1.5}
-    """
-    rows = {name: facts(name) for name in metrics}
-    pair = paired(u, v, u_weights, v_weights)
-    both = cdf.merged(pair)
-    return {
-        name: result(row.of_merged(both) if row.of_merged else row.plug_in(pair), u, v) for name, row in rows.items()
-    }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from metrifair.checks import is_whole
 from metrifair.errors import DataError
+from metrifair.metrics.pair import Pair, Values, distance_of, paired
 from metrifair.metrics.quadratic import energy_between
-from metrifair.metrics.scores import Pair, Values, paired, result
 
 
 def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = False) -> Tensor:
@@ -50,12 +52,41 @@ def sliced_energy_distance(
 
     Its mean over the random directions is ``energy_distance(u, v, vector=True)``.
 
+    Parameters
+    ----------
+    u, v : array-like of shape (n, d) and (m, d), or tensors of shape (..., n, d) and (..., m, d)
+        The two samples. Leading axes of tensors are many models at once.
+    slices : int, default=64
+        How many projections, 1 or more; the more, the closer.
+    unbiased : bool, default=False
+        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
+        is the distance of the populations.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+    random_state : int, default=0
+        Seed of the directions.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``unbiased`` and a sample has less than two scores of positive weight.
+    DataError
+        If slices is not a positive integer, the vectors have different lengths, a sample is empty or holds something
+        else than finite numbers, or the distance exceeds the largest float.
+
+    Examples
+    --------
     >>> sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000)      # 2 x 5
     10.0...
     """
-    if not (isinstance(slices, int) and slices >= 1):
-        raise DataError(f"slices must be a whole number from 1 upwards, got {slices!r}")
+    if not is_whole(slices):
+        raise DataError(f"slices must be an integer from 1 upwards, got {slices!r}")
     pair = paired(u, v, u_weights, v_weights, vector=True)
     generator = torch.Generator(device=pair.values.device).manual_seed(random_state)
     directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
-    return result(sliced_energy_between(pair, directions, unbiased=unbiased), u, v)
+    return distance_of(partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v)

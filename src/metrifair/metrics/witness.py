@@ -13,18 +13,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrifair.errors import DataError
-from metrifair.metrics import cdf
-from metrifair.metrics.kernel import Bandwidth, KernelFunction, KernelName
+from metrifair.metrics import line
+from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
+from metrifair.metrics.pair import Pair, Utility, Values, paired
 from metrifair.metrics.registry import facts
-from metrifair.metrics.scores import Pair, Utility, Values, paired
 
 
 @dataclass(frozen=True)
 class Witness:
     """A utility, as a function of the score, with what each sample expects of it.
 
-    ``gap``, the difference of the expected utilities, is the metric (its square root for energy, cramer, mmd).
+    Made by ``witness``. Calling it with a score, or an array of scores, gives their utility.
 
+    Parameters
+    ----------
+    metric : str
+        The metric that it shows.
+    expected : tuple of float
+        The mean utility of the first sample and of the second.
+    utility : callable
+        From an array of scores to their utilities.
+
+    Attributes
+    ----------
+    gap : float
+        The difference of the expected utilities: the metric itself, or its square root for energy, cramer and mmd.
+
+    Examples
+    --------
     >>> utility = witness([0.0, 1.0], [1.0, 3.0], metric="wasserstein")    # falls with slope 1: the lower sample gains
     >>> utility([0.0, 1.0, 3.0]), utility.expected, utility.gap
     (array([ 0., -1., -3.]), (-0.5, -2.0), 1.5)
@@ -59,8 +75,35 @@ def witness(
 ) -> Witness:
     """The utility that tells the two samples apart best, within the family of the metric.
 
-    ``p`` belongs to ``lp``; ``kernel`` and ``bandwidth`` to ``mmd``.
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,)
+        The two samples.
+    metric : str, default="energy"
+        One of ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"``, ``"mmd"``,
+        ``"total_variation"``.
+    p : float, default=2.0
+        The exponent of ``"lp"``, from 1 upwards.
+    kernel : str or callable, default="gaussian"
+        That of ``"mmd"``, as in ``mmd_squared``.
+    bandwidth : float, sequence of floats or "median", default=1.0
+        Of the kernel.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
 
+    Returns
+    -------
+    Witness
+        The utility as a function of the score, what each sample expects of it, and the gap between the two.
+
+    Raises
+    ------
+    DataError
+        If the metric is not known or has no witness, the samples are not numbers, or the utility exceeds the largest
+        float.
+
+    Examples
+    --------
     >>> step = witness([0.1, 0.1, 0.2, 0.6], [0.5, 0.7, 0.8, 0.9], metric="kolmogorov")
     >>> step.gap, step([0.1, 0.2, 0.3])           # three of four u, no v at 0.2 or below
     (0.75, array([1., 1., 0.]))
@@ -68,15 +111,18 @@ def witness(
     row = facts(metric)
     if row.witness is None:
         raise DataError(f"the metric {metric!r} has no witness: no utility is known that attains it")
-    cdf.check_exponent(p)
+    line.check_exponent(p)
     pair = paired(u, v, u_weights, v_weights)
     if pair.values.ndim != 1:
         raise DataError("a witness belongs to two samples of numbers; pass one-dimensional u and v")
     weights = None if pair.weights is None else pair.weights.cpu()
     pair = Pair(pair.values.detach().cpu().double(), pair.left, pair.right, weights)
     options = {"p": p, "kernel": kernel, "bandwidth": bandwidth}
-    utility = row.witness(cdf.merged(pair), **{name: options[name] for name in row.witness_options})
-    values, cut = utility(pair.values.numpy()), pair.samples[0]
-    own = np.ones(len(values)) if pair.weights is None else pair.weights.numpy()
-    left, right = (np.average(values[part], weights=own[part]) for part in (slice(cut), slice(cut, None)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        utility = row.witness(line.merged(pair), **{name: options[name] for name in row.witness_options})
+        values, cut = utility(pair.values.numpy()), pair.samples[0]
+        own = np.ones(len(values)) if pair.weights is None else pair.weights.numpy()
+        left, right = (np.average(values[part], weights=own[part]) for part in (slice(cut), slice(cut, None)))
+    if not np.isfinite([left, right]).all():
+        raise DataError("the witness exceeds the largest floating-point number; divide all scores by a constant")
     return Witness(metric, (float(left), float(right)), utility)

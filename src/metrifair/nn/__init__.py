@@ -1,9 +1,7 @@
-"""The penalty and the batches for anyone's own PyTorch loop."""
+"""Fairness in a PyTorch loop of one's own: a penalty, and batches that hold every group."""
 
-from __future__ import annotations
-
-from metrifair.nn.batching import CoveringBatch, StratifiedBatchSampler, covering
 from metrifair.nn.penalty import UnfairnessPenalty
+from metrifair.nn.samplers import CoveringBatch, StratifiedBatchSampler, covering
 
 __all__ = ["CoveringBatch", "StratifiedBatchSampler", "UnfairnessPenalty", "covering"]
 

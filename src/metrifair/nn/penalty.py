@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import MetricLike, facts
-from metrifair.nn.given import check_below, check_lengths, class_count, codes_of, integer_cells, label_codes, numbers
-from metrifair.problem.cells import Cells, Contrast, Integers
+from metrifair.nn.samplers import StratifiedBatchSampler
+from metrifair.nn.values import BatchValues, numbers, scheme_of
+from metrifair.problem.cells import Contrast, Integers
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.samples import Comparison, Sides, sides_of
 from metrifair.training.objective import penalty
 
@@ -23,13 +25,37 @@ from metrifair.training.objective import penalty
 class UnfairnessPenalty(torch.nn.Module):
     """Distance between the groups' scores in a batch, summed over all comparisons; differentiable.
 
-    ``scores`` are what is to be distributed alike: probabilities, outputs, predictions, or, for risk parity, losses;
-    (n,), or (n, d) for vector scores; a floating-point tensor, and finite (looked at on the CPU only). ``groups`` are
-    integers (n,), or (n, attributes), -1 where the group is not known. ``targets`` are label codes, needed by the
-    criteria that look at them (the last label is the positive one).
+    Which groups and labels there are is learnt from the batches unless a sampler, or ``n_groups`` and ``n_classes``,
+    say so; a batch that lacks one of them raises an error. Two groups, or labels, of which only one was seen yet are
+    taken for 0 and 1, or -1 and 1.
 
-    Which groups and labels there are is learnt from the batches unless ``n_groups`` (one number, or one for each
-    attribute) and ``n_classes`` say so; a batch that lacks one of them raises an error.
+    With ``unbiased`` the mean over batches is the distance of the population, if batches are drawn at random, or come
+    from a ``StratifiedBatchSampler`` that is given as ``sampler``. Without it a group that is made up of several
+    of the sampler's strata (several attributes, each group against the rest) would be weighed as in the batch, not as
+    in the data.
+
+    Parameters
+    ----------
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, and within which sets.
+    metric : str or callable, default="energy"
+        How distributions are compared.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    sampler : StratifiedBatchSampler, default=None
+        Where the batches come from.
+    pos_label : int, default=None
+        The positive label; by default the last one.
+    n_groups : int, or list of one int for each attribute, default=None
+        How many groups there are: numbers from 0 upwards.
+    n_classes : int, default=None
+        How many labels there are: numbers from 0 upwards.
+    slices : int, default=16
+        Projections of vector scores, drawn anew at each call.
+    random_state : int, default=0
+        Seed of the projections.
 
     Examples
     --------
@@ -39,9 +65,9 @@ class UnfairnessPenalty(torch.nn.Module):
     >>> x, groups = torch.randn(200, 3), torch.arange(200) % 2
     >>> x[:, 0] += groups
     >>> y = (x.sum(1) > 0.5).float()
-    >>> model, penalty = torch.nn.Linear(3, 1), UnfairnessPenalty("equal_opportunity")
-    >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     >>> sampler = StratifiedBatchSampler(groups, y, batch_size=50, criterion="equal_opportunity")
+    >>> model, penalty = torch.nn.Linear(3, 1), UnfairnessPenalty("equal_opportunity", sampler=sampler)
+    >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     >>> for rows in [rows for epoch in range(30) for rows in sampler]:
     ...     output = model(x[rows]).squeeze(1)
     ...     bce = torch.nn.functional.binary_cross_entropy_with_logits(output, y[rows], sampler.weights[rows])
@@ -49,7 +75,7 @@ class UnfairnessPenalty(torch.nn.Module):
     ...     optimizer.zero_grad()
     ...     loss.backward()
     ...     optimizer.step()
-    >>> penalty(model(x).squeeze(1).sigmoid(), groups, y).item() < 0.02
+    >>> UnfairnessPenalty("equal_opportunity")(model(x).squeeze(1).sigmoid(), groups, y).item() < 0.02
     True
     """
 
@@ -60,10 +86,12 @@ class UnfairnessPenalty(torch.nn.Module):
         unbiased: bool = True,
         contrast: Contrast = "pairs",
         *,
+        sampler: StratifiedBatchSampler | None = None,
+        pos_label: Any = None,
         n_groups: int | Sequence[int] | None = None,
         n_classes: int | None = None,
         slices: int = 16,
-        seed: int = 0,
+        random_state: int = 0,
     ) -> None:
         super().__init__()
         self.criterion = criterion_named(criterion)
@@ -71,12 +99,27 @@ class UnfairnessPenalty(torch.nn.Module):
             facts(metric)
         check_switches(unbiased=unbiased)
         check_known("contrast", contrast, ("pairs", "rest"))
+        if sampler is not None and not isinstance(sampler, StratifiedBatchSampler):
+            raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(sampler).__name__}")
         self.metric, self.unbiased, self.contrast, self.slices = metric, unbiased, contrast, slices
+        self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
-        self.n_classes = n_classes
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator().manual_seed(random_state)
+        self._known_groups = None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
+        self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None
-        self._compiled: tuple[list[int], Cells] | None = None  # for so many groups and classes
+        self._scheme: Scheme | None = None  # of what is known so far
+        self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
+        self._strata: _Strata | None = None
+        if sampler is not None:
+            values = BatchValues(self.criterion, sampler.values.groups, sampler.values.targets)
+            self._strata = _Strata(sampler, values.problem(self._scheme_with(values)))
+            self._declared = True, True  # the data set has shown them all
+
+    def extra_repr(self) -> str:
+        """The parameters, for the module's repr."""
+        told = f"{self.criterion.name!r}, metric={self.metric!r}, unbiased={self.unbiased}, contrast={self.contrast!r}"
+        return told if self.sampler is None else f"{told}, sampler=..."
 
     def forward(
         self,
@@ -85,14 +128,37 @@ class UnfairnessPenalty(torch.nn.Module):
         targets: Tensor | ArrayLike | None = None,
         weights: Tensor | ArrayLike | None = None,
     ) -> Tensor:
-        """The penalty of a batch, a scalar."""
+        """The penalty of a batch.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (n,) or (n, d)
+            What is to be distributed alike: probabilities, outputs, predictions, or, for risk parity, losses; finite
+            floating-point numbers (looked at on the CPU only). Two columns whose rows sum to 1 are the probabilities of
+            two classes: that of the positive one counts. Other columns are vector scores.
+        groups : tensor or array-like of shape (n,) or (n, attributes)
+            Integers, -1 where the group is not known.
+        targets : tensor or array-like of shape (n,), default=None
+            Labels, needed by the criteria that look at them.
+        weights : tensor or array-like of shape (n,), default=None
+            Weights of the samples. Batches of a sampler have none: it draws rows by their weight.
+
+        Returns
+        -------
+        Tensor
+            A scalar.
+        """
         _check_scores(scores)
-        codes, labels = codes_of(groups), label_codes(targets)
-        weights = None if weights is None else numbers("weights", weights).to(scores.device)
-        check_lengths("a batch", scores=scores, groups=codes, targets=labels, weights=weights)
-        cells = self._cells(codes, labels)
-        cell = torch.as_tensor(cells.of(codes, labels=labels))
-        sides = sides_of(cells.comparisons, cell.to(scores.device), weights)
+        own = None if weights is None else numbers("weights", weights).to(scores.device)
+        values = BatchValues(self.criterion, groups, targets, scores=scores, weights=own)
+        problem = values.problem(self._scheme_with(values))
+        scores = self._one_column(scores, problem.scheme)
+        if self._strata is None:
+            sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell).to(scores.device), own)
+        elif weights is not None:
+            raise DataError("the sampler draws rows by their weight; give it sample_weight, and leave weights out here")
+        else:
+            sides = self._strata.sides(values, problem, scores.device)
         if self.generator.device != scores.device:
             self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
         try:
@@ -106,26 +172,79 @@ class UnfairnessPenalty(torch.nn.Module):
                 generator=self.generator,
             )
         except TooFewSamples as error:
-            raise _too_few(cells.comparisons, sides, error) from error
+            raise _too_few(problem.comparisons, sides, error) from error
 
-    def _cells(self, codes: Integers, labels: NDArray[Any] | None) -> Cells:
-        """Cells for all groups and labels known so far."""
-        seen = (codes.max(0, initial=-1) + 1).tolist()
-        groups = self.n_groups or [2] * len(seen)
-        if len(seen) != len(groups):
-            raise DataError(f"groups must have {len(groups)} column(s), as declared or seen before, got {len(seen)}")
-        if self._declared[0]:
-            check_below("group", groups, seen)
-        else:
-            self.n_groups = groups = [max(pair) for pair in zip(groups, seen, strict=True)]
-        classes, shown = self.n_classes or 2, class_count(self.criterion, labels)
-        if self._declared[1]:
-            check_below("label", [classes], [shown])
-        elif shown > classes:
-            self.n_classes = classes = shown
-        if self._compiled is None or self._compiled[0] != [*groups, classes]:
-            self._compiled = [*groups, classes], integer_cells(self.criterion, groups, classes, self.contrast)
-        return self._compiled[1]
+    def _scheme_with(self, values: BatchValues) -> Scheme:
+        """What values stand for, with all groups and labels known so far."""
+        groups, labels = values.seen()
+        known, classes = self._known_groups or [set[int]() for _ in groups], self._known_labels
+        if len(known) != len(groups):
+            raise DataError(f"groups must have {len(known)} column(s), as declared or seen before, got {len(groups)}")
+        if not self._declared[0]:
+            known = [one | own for one, own in zip(known, groups, strict=True)]
+        if not self._declared[1]:
+            classes = classes | labels
+        if self._scheme is None or (known, classes) != (self._known_groups, self._known_labels):
+            self._known_groups, self._known_labels = known, classes
+            self._scheme = scheme_of(self.criterion, known, classes, contrast=self.contrast, pos_label=self.pos_label)
+        return self._scheme
+
+    def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
+        """The positive class's probability, where the two columns are the probabilities of two classes."""
+        if scores.ndim != 2 or scores.shape[1] != 2:
+            return scores
+        if self._two_classes is None:  # asked once: on another device the answer is waited for
+            self._two_classes = bool((scores.detach().sum(1) - 1).abs().max() < 1e-3)
+        return scores[:, 0 if scheme.positive == 0 and len(scheme.classes) == 2 else 1] if self._two_classes else scores
+
+
+class _Strata:
+    """The strata that a sampler's batches are drawn from, and how much of each comparison's sides each makes up."""
+
+    def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
+        self.sampler = sampler
+        self.cells = 1 + int(problem.cell.max(initial=0))
+        weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
+        block = self._block(sampler.problem.cell, problem.cell)
+        self.mass = np.bincount(block, weight)  # of each stratum of the batches within each cell that is compared
+
+    def _block(self, stratum: Integers, cell: Integers) -> Integers:
+        return stratum * self.cells + cell
+
+    def sides(self, values: BatchValues, problem: Problem, device: torch.device) -> tuple[Sides, ...]:
+        """The rows of each comparison, block by block, with weights where a side mixes several."""
+        drawn = BatchValues(self.sampler.problem.scheme.criterion, values.groups, values.targets)
+        stratum = drawn.problem(self.sampler.problem.scheme).cell
+        block = self._block(stratum, np.minimum(problem.cell, self.cells - 1))
+        order = np.argsort(block, kind="stable")
+        blocks, counts = np.unique(block[order], return_counts=True)
+        rows = dict(zip(blocks.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True))
+        present = np.flatnonzero(self.mass)
+        return tuple(self._side(comparison, present, rows, device) for comparison in problem.comparisons)
+
+    def _side(
+        self, comparison: Comparison, present: Integers, rows: dict[int, Integers], device: torch.device
+    ) -> Sides:
+        parts, sizes, weights = [], [], []
+        for cells in (comparison.left, comparison.right):
+            own = [int(block) for block in present[np.isin(present % self.cells, cells)]]
+            found = [rows.get(block, np.zeros(0, dtype=np.int64)) for block in own]
+            if len(own) > 1 and not all(map(len, found)):
+                raise TooFewSamples(
+                    f"comparing {comparison}: the batch lacks one of the {len(own)} kinds of rows that make up a side; "
+                    "pass batches of the sampler"
+                )
+            parts += found
+            sizes.append(tuple(map(len, found)))
+            shares = [self.mass[block] / max(1, len(part)) for block, part in zip(own, found, strict=True)]
+            weights += [np.full(len(part), share) for part, share in zip(found, shares, strict=True)]
+        mixed = max(map(len, sizes)) > 1
+        return Sides(
+            torch.as_tensor(np.concatenate(parts)).to(device),
+            sizes[0],
+            sizes[1],
+            torch.as_tensor(np.concatenate(weights)).to(device) if mixed else None,
+        )
 
 
 def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples) -> TooFewSamples:

@@ -102,6 +102,11 @@ class Scheme:
         )
 
     @property
+    def cell_count(self) -> int:
+        """How many cells there are; one where nothing is compared."""
+        return self.cells.count if self.cells else 1
+
+    @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """What is compared."""
         return self.cells.comparisons if self.cells else ()

@@ -30,6 +30,8 @@ Column: TypeAlias = NDArray[Any]
 Backend: TypeAlias = Literal["pandas", "polars"]
 
 UNKNOWN = -1
+_EXACT = 2**53  # up to here every integer is a float
+_LONGEST = 1023  # bits of integers below the largest float
 
 
 class Groups(NamedTuple):
@@ -98,12 +100,33 @@ def array_of(name: str, values: Any) -> Column:
         array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)
     except ValueError:
         raise DataError(f"{name} must hold numbers, or rows of one length, got {values!r}") from None
+    check_exact(name, array)
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise DataError(f"{name} must hold numbers, got {array.dtype} values such as {_first(array)}") from None
     return array
+
+
+def check_exact(name: str, array: Column) -> None:
+    """Raise a DataError for numbers that floats do not hold: complex ones, and long integers that would be rounded."""
+    kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else {array.dtype.type}
+    if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
+        raise DataError(f"{name} must hold real numbers, got {_first(array)}; compare the real part, or the modulus")
+    if array.dtype.kind in "iu" and array.size and max(int(array.max()), -int(array.min())) > _EXACT:
+        long = array[np.abs(array.astype(np.float64)) >= _EXACT].tolist()
+    elif any(issubclass(kind, int | np.integer) for kind in kinds) and array.dtype.kind == "O":
+        integers = [int(one) for one in array.flat if isinstance(one, int | np.integer)]
+        long = [one for one in integers if abs(one) > _EXACT]
+    else:
+        return
+    rounded = next((one for one in long if one.bit_length() > _LONGEST or one != float(one)), None)
+    if rounded is not None:
+        raise DataError(
+            f"{name} holds integers that floating-point numbers do not tell apart, such as {rounded}; subtract a "
+            "constant from all of them, or round them yourself"
+        )
 
 
 def _first(array: Column) -> str:

@@ -15,7 +15,8 @@ from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_sco
 from torch import Tensor
 
 from metrifair.certificates import dkw_radius
-from metrifair.metrics.between import between
+from metrifair.curves import curves_of_rows
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import scores
 from metrifair.problem.predictions import scores_of
@@ -26,7 +27,6 @@ from metrifair.tradeoff.split import HeldOut
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
-_GRID = 101
 
 
 class Predictions(NamedTuple):
@@ -73,7 +73,7 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
     found, problem = predictions(model, part), part.problem
     if not np.isfinite(found.score).all():
         return Point(strength, seed, 0.0, 1.0, failed=True)
-    gap = _distances(_compared(found, part), part)
+    gap = distances_of(_compared(found, part), part)
     intervals = {"unfairness": _certified(gap, part)}
     if part.regression:
         accuracy, intervals["accuracy"] = _r2(part.labels, found.score, problem.weight)
@@ -86,7 +86,9 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
         accuracy, more = float(np.average(right, weights=problem.weight)), _classification_figures(found, part)
         wilson = binomtest(int(right.sum()), len(right)).proportion_ci(CONFIDENCE, method="wilson")
         intervals["accuracy"] = Interval(float(wilson.low), float(wilson.high))
-        decisions = _distances(_compared_decisions(found.decision, part), part)
+        errors = problem.scheme.criterion.score == "loss"
+        compared = right == 0 if errors else _indicators(found.decision, part).T
+        decisions = distances_of(torch.as_tensor(compared).double(), part)
         decided, intervals["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
     if problem.weight is not None:  # neither Wilson's nor what is proven holds for weighted samples
         intervals = {}
@@ -94,25 +96,15 @@ def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
 
 
 def _compared(found: Predictions, part: HeldOut) -> Tensor:
-    """What the criterion compares of a model's scores."""
-    criterion = part.problem.scheme.criterion
-    if criterion.score == "prediction":
-        return torch.as_tensor(found.score)
-    if found.kind == "output":
-        task = BINARY if found.score.ndim == 1 else MULTICLASS
-        return scores(criterion, task, torch.as_tensor(found.score), part.problem.targets())
-    loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
-    return scores_of(criterion, found.score, part.problem, loss=loss)
-
-
-def _compared_decisions(decision: NDArray[Any], part: HeldOut) -> Tensor:
-    if part.problem.scheme.criterion.score == "loss":
-        return torch.as_tensor(decision != part.labels).double()
-    return torch.as_tensor(_indicators(decision, part))
-
-
-def _distances(values: Tensor, part: HeldOut) -> Tensor:
-    return distances_of(values if values.ndim == 1 else values.T, part)
+    """What the criterion compares of a model's scores: (n,), or (classes, n)."""
+    criterion, values = part.problem.scheme.criterion, torch.as_tensor(found.score)
+    if criterion.score != "prediction" and found.kind == "output":
+        task = BINARY if values.ndim == 1 else MULTICLASS
+        values = scores(criterion, task, values, part.problem.targets())
+    elif criterion.score != "prediction":
+        loss = ("squared_error" if part.regression else "log_loss") if criterion.score == "loss" else None
+        values = scores_of(criterion, found.score, part.problem, loss=loss)
+    return values.movedim(-1, 0)
 
 
 def distances_of(values: Tensor, part: HeldOut) -> Tensor:
@@ -169,26 +161,12 @@ def _r2(y: Floats, prediction: Floats, weight: Floats | None) -> tuple[float, In
 def curves_of(model: Any, part: HeldOut) -> Curves:
     """Distribution functions and densities of the scores of each group, of the attribute with the largest gap.
 
-    Densities are Gaussian kernel estimates; for several classes, of the positive class's probability.
+    For several classes, of the positive class's probability.
     """
     found, attribute = predictions(model, part), next(iter(part.members))
     if len(part.members) > 1:
-        gaps = _distances(_compared(found, part), part).reshape(-1, len(part.sides))
+        gaps = distances_of(_compared(found, part), part).reshape(-1, len(part.sides))
         attribute = part.problem.comparisons[int(gaps.amax(0).argmax())].attribute
     line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
-    grid = np.linspace(low, high if high > low else low + 1.0, _GRID)
-    weight = np.ones(len(line)) if part.problem.weight is None else part.problem.weight
-    density, cumulative = {}, {}
-    for name, member in part.members[attribute].items():
-        order = np.argsort(line[member])
-        own, share = line[member][order], weight[member][order]
-        if not len(own):
-            continue
-        below = np.append(0.0, np.cumsum(share / share.sum()))
-        cumulative[name] = below[np.searchsorted(own, grid, side="right")].round(5).tolist()
-        spread = sqrt(np.average((own - np.average(own, weights=share)) ** 2, weights=share))
-        width = max(spread * len(own) ** -0.2, (grid[1] - grid[0]) / 2)
-        bumps = np.exp(-(((grid[:, None] - own) / width) ** 2) / 2)
-        density[name] = (bumps @ share / share.sum() / (width * np.sqrt(2 * np.pi))).round(5).tolist()
-    return Curves(grid.round(6).tolist(), density, cumulative)
+    return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)

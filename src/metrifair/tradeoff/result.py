@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,48 +30,54 @@ class Frontier:
 
     Made by :func:`metrifair.frontier`, or read by :func:`metrifair.load`.
 
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        Every model with what it reaches.
+    on : {"scores", "decisions"}
+        Whose distributions unfairness compares.
+    accuracy_name : {"accuracy", "R2"}
+        What the first figure of a point is.
+    groups : tuple of str
+        Names of the groups.
+    sizes : dict of str to int
+        Test rows by group.
+    notes : tuple of str, default=()
+        What to know of the figures, in sentences.
+    comparisons : int, default=1
+        Distances behind each unfairness: comparisons, times classes where there are several.
+    parameter : str, default="strength"
+        The parameter of the estimator that was varied.
+    floor : float, default=None
+        The unfairness that chance alone would show on these rows.
+    small : str, default=""
+        Which groups have few rows to choose on, and what to do.
+
     Attributes
     ----------
-    points : tuple of Point
-        What each model reaches on test data.
-    validation_points : tuple of Point
-        The same on the rows that ``select`` looks at.
-    models : tuple
-        The fitted models, in the same order; None where training failed.
-    pareto : tuple of Point
-        The test points that no other beats.
-    area : float
-        Share of the unit box that the test points dominate.
     chosen : Point or None
         The test point of the last selection.
     limit : float or None
         The unfairness that it asked for.
-    floor : float or None
-        The unfairness that chance alone would show on these rows.
-    notes : tuple of str
-        What to know of the figures, in sentences.
 
     Examples
     --------
     >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
-    >>> outcomes = [Outcome(Job(point.strength, 0), point, point, model=f"model {point.strength}") for point in points]
-    >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
-    >>> front
+    >>> outcomes = [Outcome(Job(point.strength, 0), point, point) for point in points]
+    >>> Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
     Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.100, area 0.780)
-    >>> front.select(max_unfairness=0.2)
-    'model 1.0'
     """
 
     outcomes: Sequence[Outcome]
     on: Literal["scores", "decisions"]
     accuracy_name: str
     groups: tuple[str, ...]
-    sizes: dict[str, int]  # test rows by group
+    sizes: dict[str, int]
     notes: tuple[str, ...] = ()
-    comparisons: int = 1  # distances behind each unfairness: comparisons, times classes where there are several
+    comparisons: int = 1
     parameter: str = "strength"
     floor: float | None = None
-    small: str = ""  # which groups have few rows to choose on, and what to do
+    small: str = ""
     chosen: Point | None = field(default=None, init=False)
     limit: float | None = field(default=None, init=False)
 
@@ -148,15 +155,13 @@ class Frontier:
         candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
-        if max_unfairness is not None:
-            found = self._fair_enough(candidates, max_unfairness, certified=certified)
-            best = max(found, key=lambda one: (one.validation.accuracy, -one.validation.gap(self.on)))
-        else:
-            if rule is not None:
-                best_accuracy = max(one.validation.accuracy for one in candidates)
-                min_accuracy = min(best_accuracy, 0.97 * best_accuracy)  # a negative R2 has no 97 %
-            found = self._accurate_enough(candidates, 0.0 if min_accuracy is None else min_accuracy)
-            best = min(found, key=lambda one: (one.validation.gap(self.on), -one.validation.accuracy))
+        if rule is not None:
+            best_accuracy = max(one.validation.accuracy for one in candidates)
+            min_accuracy = min(best_accuracy, 0.97 * best_accuracy)  # a negative R2 has no 97 %
+        found = self._suitable(candidates, max_unfairness, min_accuracy, certified=certified)
+        by_accuracy = max_unfairness is not None
+        figures = [(one.validation.accuracy, -one.validation.gap(self.on)) for one in found]
+        best = found[max(range(len(found)), key=lambda at: figures[at] if by_accuracy else figures[at][::-1])]
         if best.model is None:
             raise DataError(
                 "the ledger kept this model's figures but not the model; fit it with "
@@ -165,28 +170,25 @@ class Frontier:
         self.chosen = best.test
         return best.model
 
-    def _fair_enough(self, candidates: list[Outcome], limit: float, *, certified: bool) -> list[Outcome]:
-        gaps = {
-            id(one): self._bound(one.validation, len(candidates)) if certified else one.validation.gap(self.on)
-            for one in candidates
-        }
-        found = [one for one in candidates if gaps[id(one)] <= limit]
-        if not found:
-            kind = "certified unfairness" if certified else "unfairness"
+    def _suitable(
+        self, candidates: list[Outcome], at_most: float | None, at_least: float | None, *, certified: bool
+    ) -> list[Outcome]:
+        """The candidates within the limit; where there are none, an error says what there is."""
+        points, hint = [one.validation for one in candidates], ""
+        if at_most is not None:
+            figures = [self._bound(one, len(points)) if certified else one.gap(self.on) for one in points]
+            wanted = f"{'certified ' if certified else ''}unfairness at most {at_most:g}"
             usual = ": ask for more, train with larger strengths, or hold more data out"
-            raise DataError(
-                f"no model has {kind} at most {limit:g} on validation data; it ranges from {min(gaps.values()):.4f} to "
-                f"{max(gaps.values()):.4f}{f'. {self.small}' if self.small else usual}"
-            )
-        return found
-
-    def _accurate_enough(self, candidates: list[Outcome], limit: float) -> list[Outcome]:
-        found = [one for one in candidates if one.validation.accuracy >= limit]
+            hint = f". {self.small}" if self.small else usual
+        else:
+            figures = [one.accuracy for one in points]
+            wanted = f"{self.accuracy_name} at least {at_least:g}"
+        low, high = -inf if at_least is None else at_least, inf if at_most is None else at_most
+        found = [one for one, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
         if not found:
-            reached = [one.validation.accuracy for one in candidates]
             raise DataError(
-                f"no model has {self.accuracy_name} at least {limit:g} on validation data; it ranges from "
-                f"{min(reached):.4f} to {max(reached):.4f}"
+                f"no model has {wanted} on validation data; it ranges from {min(figures):.4f} to "
+                f"{max(figures):.4f}{hint}"
             )
         return found
 
@@ -275,6 +277,13 @@ class Frontier:
             If altair is not installed.
         DataError
             If every model failed.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> len(front.plot().layer)                                    # points and Pareto line
+        2
         """
         return frontier_chart(self.view())
 
@@ -292,6 +301,16 @@ class Frontier:
         ------
         DataError
             If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
+        ...     "Who is hired" in Path(folder, "report.html").read_text()
+        True
         """
         write_html(path, frontier_html(self.view(title)))
 
@@ -324,6 +343,17 @@ class Frontier:
         ------
         DataError
             If a model cannot be kept, or the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from metrifair import load
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.save(Path(folder, "front.metrifair"))
+        ...     load(Path(folder, "front.metrifair")).points == front.points
+        True
         """
         write_frontier(path, self)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from metrifair.metrics.between import between
+from metrifair.metrics.pair import between
 from metrifair.metrics.registry import MetricLike, trained, trained_on_vectors
 from metrifair.problem.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
 from metrifair.problem.samples import Batch, Comparison, Sides

@@ -14,7 +14,7 @@ from metrifair.report.charts import (
     short,
     thinned,
 )
-from metrifair.report.frontier.view import Figure, FrontierView, Row, figure_lines, front_line, frontier_axes
+from metrifair.report.frontier.view import FrontierView, Row, figure_lines, front_line, frontier_axes
 from metrifair.report.frontier.words import UNSCRIPTED, glossary, highlights, summary
 from metrifair.report.html import Markup, Section, document, element, joined, resource
 from metrifair.report.numbers import figure_text
@@ -64,6 +64,10 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
     for strength, curves in view.curves.items():
         check_curve(curves, f"at strength {strength!r}")
     at = {row.strength: number for number, row in enumerate(view.rows)}
+    # The slider stands on the chosen model at first, else on the first that can be shown.
+    start = None if view.choice is None else at.get(view.choice.strength)
+    if start is None:
+        start = next((number for number, row in enumerate(view.rows) if row.usable), 0)
     return {
         "title": view.title,
         "notes": list(view.notes),
@@ -82,7 +86,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
             "accuracy": view.label("accuracy"),
             "gap": view.label(view.gap_key),
         },
-        "start": _start(view, at),
+        "start": start,
         "rows": [_row(view, row) for row in view.rows],
         "frontier": _frontier(view, at),
         "table": _table(view),
@@ -101,61 +105,41 @@ def _headline(view: FrontierView, point: Point) -> Json:
     ]
 
 
-def _start(view: FrontierView, at: Mapping[float, int]) -> int:
-    """Where the slider stands at first: on the chosen model, else on the first that can be shown."""
-    if view.choice is not None and view.choice.strength in at:
-        return at[view.choice.strength]
-    return next((number for number, row in enumerate(view.rows) if row.usable), 0)
-
-
 def _row(view: FrontierView, row: Row) -> Json:
     reference = next((other for other in view.rows if other.usable), row)
-    shown = [(key, row.figures[key], row.figures[key].text) for key in view.keys]
-    brief = ", ".join(f"{view.label(key)} {text}" for key, _, text in shown[:3]) if row.usable else "training failed"
+    brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
     x, y = row.figures[view.gap_key], row.figures["accuracy"]
     return {
         "text": row.text,
         "usable": row.usable,
         "state": row.state,
-        "brief": brief,
-        "spoken": f"{view.label('strength')} {row.text}: {brief}",
+        "brief": brief if row.usable else "training failed",
+        "spoken": f"{view.label('strength')} {row.text}: {brief if row.usable else 'training failed'}",
         "against": "" if row is reference else f"{view.label('strength')} {reference.text}",
         "x": short(x.value),
         "y": short(y.value),
-        "spread": [_bounds(x), _bounds(y)],
-        "figures": [
-            {
-                "name": view.label(key),
-                "text": text,
-                "bounds": _bounds_text(figure, row),
-                "change": _change(figure, reference.figures[key]) if row is not reference else "",
-                "trend": _trend(key, figure, reference.figures[key]),
-            }
-            for key, figure, text in shown
+        "spread": [
+            [short(figure.bounds.low), short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
+            for figure in (x, y)
         ],
+        "figures": [_figure(view, key, row, reference) for key in view.keys],
     }
 
 
-def _bounds_text(figure: Figure, row: Row) -> str:
-    text = figure.bounds_text
-    return f"{text} over {len(row.points) - row.failed} seeds" if text and figure.over_seeds else text
-
-
-def _bounds(figure: Figure) -> Json:
-    return [short(figure.bounds.low), short(figure.bounds.high)] if figure.bounds_text and figure.bounds else None
-
-
-def _change(figure: Figure, reference: Figure) -> str:
-    if figure.value is None or reference.value is None:
-        return ""
-    return figure_text(figure.value - reference.value, signed=True)
-
-
-def _trend(key: str, figure: Figure, reference: Figure) -> str:
-    """Whether a change is for the better; only of the figures whose direction is known."""
+def _figure(view: FrontierView, key: str, row: Row, reference: Row) -> Json:
+    """One figure of a row beside that of the row it is compared with; better or worse, where its direction is known."""
+    figure, other = row.figures[key], reference.figures[key]
     direction = {"accuracy": 1, "unfairness": -1, "decision_unfairness": -1}.get(key, 0)
-    change = ((figure.value or 0.0) - (reference.value or 0.0)) * direction
-    return "better" if change > 0.0005 else "worse" if change < -0.0005 else ""
+    change = None if figure.value is None or other.value is None else figure.value - other.value
+    gain = (change or 0.0) * direction
+    seeds = f" over {len(row.points) - row.failed} seeds" if figure.bounds_text and figure.over_seeds else ""
+    return {
+        "name": view.label(key),
+        "text": figure.text,
+        "bounds": f"{figure.bounds_text}{seeds}",
+        "change": "" if change is None or row is reference else figure_text(change, signed=True),
+        "trend": "better" if gain > 0.0005 else "worse" if gain < -0.0005 else "",
+    }
 
 
 def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:

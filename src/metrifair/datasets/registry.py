@@ -8,8 +8,8 @@ from functools import partial
 from typing import NamedTuple
 
 from metrifair.checks import check_known, require
-from metrifair.datasets import adult, communities, compas, drug, files, mortgage, student
-from metrifair.datasets.record import Dataset
+from metrifair.datasets import adult, communities, compas, drug, fetch, mortgage, student
+from metrifair.datasets.dataset import Dataset
 
 
 class _Entry(NamedTuple):
@@ -51,7 +51,7 @@ def describe(name: str) -> str:
     return _ENTRIES[name].description
 
 
-def load(name: str, *, data_home: files.Folder | None = None, **options: str | bool) -> Dataset:
+def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | bool) -> Dataset:
     """The data set of this name: features, target, groups, and where they come from.
 
     Raw files are looked for (as ``NAME``, then ``NAME.gz``) in ``data_home``, in the folder that the environment
@@ -104,4 +104,4 @@ def load(name: str, *, data_home: files.Folder | None = None, **options: str | b
     for option in options:
         check_known(f"an option of the data set {name!r}", option, ["data_home", *known])
     require("pandas", extra="datasets", purpose=f"the data set {name!r}")
-    return loader(partial(files.read, data_home=data_home), **options)
+    return loader(partial(fetch.read, data_home=data_home), **options)

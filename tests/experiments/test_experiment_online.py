@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments import convergence, onlineclassification, onlineregression, theory
+from experiments import convergence, online, theory
 from experiments.streams import batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
@@ -122,12 +122,7 @@ def test_the_fitted_exponent_is_that_of_the_power() -> None:
 
 
 def test_the_paper_s_examples_beside_the_exact_values() -> None:
-    figures = {
-        "proposition": theory.proposition(3),
-        "theorem, shift": theory.theorem(9, "shift"),
-        "theorem, shrink": theory.theorem(9, "shrink"),
-    }
-    lines = {line[0]: line[1:] for line in theory.values_table(figures)[1:]}
+    lines = {line[0]: line[1:] for line in theory.values_table(theory.exact_values(9))[1:]}
     assert lines["Example 1: least fair risk"] == ["0.365", "0.0625", "no"]
     assert lines["Example 2: positive decisions in group 0, in group 1"] == ["0.8, 0.2", "0.8, 0.2", "yes"]
     assert lines["Example 2: share of group 1 that has label 1 with probability 0.4"] == ["0.2", "0.8", "no"]
@@ -148,24 +143,24 @@ def test_a_fair_hypothesis_that_loses_at_once_contradicts_the_theorem() -> None:
 def test_online_tables_have_the_authors_values_and_the_times() -> None:
     curves = [
         {"size": size, "unbiased": unbiased, "replication": at, "seen": 40, "objective": 0.5 + at}
-        for size in onlineregression.SIZES
+        for size in online.REGRESSION_SIZES
         for unbiased in (True, False)
         for at in (0, 1)
     ]
     seconds = {(size, unbiased): float(size) for size in (4, 16, 50) for unbiased in (True, False)}
-    ends = onlineregression.end_table(onlineregression.summary(curves), seconds)
+    ends = online.end_table(online.mean_curves(curves), seconds)
     assert ends[1] == ["4", "unbiased", "0.35 (0.03)", "1.000 ± 0.500", "4.0"]
     points = [
         {"size": size, "kind": kind, "accuracy": 0.8 + at / 10, "label_gap": 0.1, "kolmogorov": 0.2}
         for size in (16, 4)
-        for kind in onlineclassification.KINDS
+        for kind in online.KINDS
         for at in (0, 1)
     ]
-    means = onlineclassification.means_table(points, seconds)
+    means = online.means_table(points, seconds)
     assert [line[:4] for line in means[1:]] == [
         ["4", "no penalty", "", "0.850 ± 0.050"],
         ["4", "biased", "0.769 / 0", "0.850 ± 0.050"],
         ["4", "unbiased", "0.826 / 0.058", "0.850 ± 0.050"],
-        *(["16", kind, "", "0.850 ± 0.050"] for kind in onlineclassification.KINDS),
+        *(["16", kind, "", "0.850 ± 0.050"] for kind in online.KINDS),
     ]
     assert {line[-1] for line in means[4:]} == {"16.0"}

@@ -1,19 +1,22 @@
-"""One sample of scores as every metric takes it, from whatever the caller holds, and back to a number."""
+"""Two samples of scores as every metric takes them, from whatever the caller holds; and a metric over comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import isfinite
-from typing import Any, TypeAlias
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import frexp, isfinite, isnan
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.errors import DataError
-from metrifair.problem.tables import array_of
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.samples import Sides
+from metrifair.problem.tables import array_of, check_exact
 
 Values: TypeAlias = "Tensor | ArrayLike"
 """Scores as a caller may hold them: a tensor, an array, a list, a column of any data frame."""
@@ -42,6 +45,8 @@ class Pair:
 Metric: TypeAlias = Callable[[Pair], Tensor]
 """How far apart two samples of scores are: a tensor of the leading (model) axes."""
 
+Reduction: TypeAlias = Literal["sum", "max", "all"]
+
 Floats: TypeAlias = NDArray[np.float64]
 
 Utility: TypeAlias = Callable[[Floats], Floats]
@@ -55,7 +60,10 @@ known, and from the length of the interval that holds all scores, None where tha
 def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
-    samples = [_scores("u", u, vector), _scores("v", v, vector)]
+    samples = [_tensor("u", u, 2 if vector else 1), _tensor("v", v, 2 if vector else 1)]
+    for name, sample in zip("uv", samples, strict=True):
+        if sample.shape[axis] == 0:
+            raise DataError(f"{name} holds no scores; pass at least one")
     if samples[0].device != samples[1].device:
         raise DataError(f"u and v must be on one device, got {samples[0].device} and {samples[1].device}; move one")
     if vector and samples[0].shape[-1] != samples[1].shape[-1]:
@@ -66,8 +74,7 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
     weights = None
     if u_weights is not None or v_weights is not None:
         both = _weights("u", u_weights, n), _weights("v", v_weights, m)
-        # Each sample counts once, however large its weights are.
-        weights = joined(*((weight / weight.sum(-1, keepdim=True)).to(samples[0].device) for weight in both))
+        weights = joined(*(weight.to(samples[0].device) for weight in both))
     dtype = torch.promote_types(samples[0].dtype, samples[1].dtype)
     values = joined(*(sample.to(dtype) for sample in samples), axis=axis)
     if weights is not None:
@@ -81,21 +88,27 @@ def joined(u: Tensor, v: Tensor, *, axis: int = -1) -> Tensor:
     return torch.cat([part.expand(*lead, *part.shape[axis:]) for part in (u, v)], axis)
 
 
-def result(value: Tensor, *inputs: Values | None) -> Any:
-    """The value as the caller expects it: a tensor where tensors came in, else a float."""
-    return value if any(isinstance(given, Tensor) for given in inputs) else value.item()
+def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, value: Tensor | None = None) -> Any:
+    """The metric of a pair: a tensor where tensors were the ``inputs``, else a float; never infinite or NaN.
 
-
-def _scores(name: str, values: Values, vector: bool) -> Tensor:
-    scores = _tensor(name, values, least_dimensions=2 if vector else 1)
-    if scores.shape[-2 if vector else -1] == 0:
-        raise DataError(f"{name} holds no scores; pass at least one")
-    return scores
+    Where sums of the largest floats overflow, the scores are scaled down, and the distance up again by its ``degree``
+    (nan: that cannot be done). ``value`` is the distance, where it is known already.
+    """
+    found = metric(pair) if value is None else value
+    # On an accelerator this check would make every training step wait for the device.
+    if found.device.type == "cpu" and not _finite(found):
+        scale = 2.0 ** (frexp(pair.values.detach().abs().max().item())[1] - 1)
+        smaller = replace(pair, values=pair.values / scale)
+        found = found if isnan(degree) else metric(smaller) * scale**degree
+        if not _finite(found):
+            raise DataError("the distance exceeds the largest floating-point number; divide all scores by a constant")
+    return found if any(isinstance(given, Tensor) for given in inputs) else found.item()
 
 
 def _weights(name: str, weights: Values | None, count: int) -> Tensor:
+    """Weights that sum to 1: each sample counts once, however large its weights are."""
     if weights is None:
-        return torch.ones(count, dtype=torch.float64)
+        return torch.full((count,), 1 / count, dtype=torch.float64)
     weight = _tensor(f"{name}_weights", weights, least_dimensions=1).double()
     if weight.shape[-1] != count:
         raise DataError(
@@ -103,12 +116,19 @@ def _weights(name: str, weights: Values | None, count: int) -> Tensor:
         )
     if weight.device.type == "cpu" and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
         raise DataError(f"{name}_weights must not be negative and must have a positive sum")
-    return weight
+    if weight.device.type == "cpu" and not _finite(weight.sum(-1)):
+        weight = weight / weight.amax(-1, keepdim=True)
+    return weight / weight.sum(-1, keepdim=True)
 
 
 def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
-    if isinstance(values, Tensor):
-        tensor = values if values.is_floating_point() else values.to(torch.float64)
+    if isinstance(values, Tensor) and values.is_floating_point():
+        tensor = values
+    elif isinstance(values, Tensor):
+        if values.is_complex():
+            raise DataError(f"{name} must hold real numbers, got {values.dtype}; compare the real part, or the modulus")
+        check_exact(name, values.cpu().numpy())
+        tensor = values.to(torch.float64)
     else:
         array = array_of(name, values)
         if array.ndim > least_dimensions:
@@ -131,3 +151,48 @@ def _finite(tensor: Tensor) -> bool:
         return True
     low, high = tensor.detach().aminmax()
     return isfinite(low.item()) and isfinite(high.item())
+
+
+def between(
+    metric: Metric,
+    scores: Tensor,
+    sides: Sequence[Sides],
+    *,
+    names: Sequence[object] = (),
+    reduce: Reduction = "sum",
+    vector: bool = False,
+) -> Tensor:
+    """The metric for each comparison (..., comparisons), or their sum or maximum.
+
+    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed.
+
+    >>> from metrifair.metrics.registry import METRICS
+    >>> sides = Sides(slice(0, 4), (2,), (2,))
+    >>> between(METRICS["energy"].plug_in, torch.tensor([0.0, 1.0, 1.0, 3.0]), [sides])
+    tensor(1.5000)
+    """
+    found: list[Tensor] = []
+    for place, side in enumerate(sides):
+        try:
+            found.append(metric(_pair(scores, side, vector)))
+        except TooFewSamples as error:
+            error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
+            raise
+    if not found:
+        raise DataError("there is nothing to compare: the list of comparisons is empty")
+    if reduce == "sum":
+        return functools.reduce(operator.add, found)
+    values = torch.stack(found, -1)
+    return values if reduce == "all" else values.amax(-1)
+
+
+def _pair(scores: Tensor, sides: Sides, vector: bool) -> Pair:
+    if min(sides.counts) == 0:
+        raise TooFewSamples(
+            f"a comparison has {sides.counts[0]} and {sides.counts[1]} samples on its sides; "
+            "use a larger batch size, or batches that hold every group"
+        )
+    # Asked for its kind first: comparing a tensor with a slice takes longer than the whole distance.
+    everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
+    values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
+    return Pair(values, sides.left, sides.right, sides.weights)

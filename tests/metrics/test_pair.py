@@ -12,15 +12,16 @@ import pytest
 import torch
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.cdf import (
+from metrifair.metrics.distances import (
     cramer_distance,
+    distances,
+    energy_distance,
     kolmogorov_distance,
     lp_distance,
+    mmd_squared,
     total_variation,
     wasserstein_distance,
 )
-from metrifair.metrics.quadratic import energy_distance, mmd_squared
-from metrifair.metrics.registry import distances
 from metrifair.metrics.witness import witness
 
 FUNCTIONS = [
@@ -178,7 +179,7 @@ def test_p_outside_its_range_is_refused(p: float) -> None:
 def test_bins_that_cannot_be_are_refused(bins: object) -> None:
     with pytest.raises(DataError) as caught:
         total_variation([0.0], [1.0], bins=bins)
-    assert str(caught.value) == f"bins must be a whole number from 2 upwards or None, got {bins!r}"
+    assert str(caught.value) == f"bins must be an integer from 2 upwards or None, got {bins!r}"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.scores import Values, paired
+from metrifair.metrics.pair import Pair, Values, distance_of, paired
 
 KernelFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis."""
@@ -30,7 +30,7 @@ def kernel_function(
     """The kernel as a function; several bandwidths add up. ``scores`` give the median bandwidth, if asked for."""
     if callable(kernel):
         return kernel
-    distance = euclidean if vector else _absolute
+    distance = euclidean if vector else lambda a, b: (a - b).abs()
     if kernel == "distance":
         origin = scores.new_zeros(())
         return lambda a, b: (distance(a, origin) + distance(b, origin) - distance(a, b)) / 2
@@ -42,10 +42,6 @@ def kernel_function(
     check_known("kernel", kernel, [*shapes, "distance"], otherwise="a function of two tensors")
     shape, lengths = shapes[kernel], bandwidths(bandwidth, scores, unbiased=unbiased, vector=vector)
     return lambda a, b: torch.stack([shape(distance(a, b) / length) for length in lengths]).sum(0)
-
-
-def _absolute(a: Tensor, b: Tensor) -> Tensor:
-    return (a - b).abs()
 
 
 def euclidean(a: Tensor, b: Tensor) -> Tensor:
@@ -77,8 +73,29 @@ def bandwidths(bandwidth: Bandwidth, scores: Tensor, *, unbiased: bool, vector: 
 def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -> float:
     """Median distance between two of the scores: a bandwidth to compute once and then keep.
 
-    Above ``most`` scores, evenly spaced ones (in order, on the line) stand for all.
+    Parameters
+    ----------
+    scores : array-like of shape (n,), or (n, d) with ``vector``
+        Two or more of them.
+    vector : bool, default=False
+        Whether the scores are points of R^d, along the last axis.
+    most : int, default=1000
+        Above so many scores, evenly spaced ones (in order, on the line) stand for all.
 
+    Returns
+    -------
+    float
+        The median, or 1.0 where more than half of the pairs are equal.
+
+    Raises
+    ------
+    TooFewSamples
+        If there are less than two scores.
+    DataError
+        If the scores are not finite numbers, or the median exceeds the largest float.
+
+    Examples
+    --------
     >>> median_distance([0.0, 1.0, 4.0])                 # 1, 3, 4
     3.0
     """
@@ -88,5 +105,5 @@ def median_distance(scores: Values, *, vector: bool = False, most: int = 1000) -
     if len(z) < 2:
         raise TooFewSamples(f"the median distance needs 2 scores, got {len(z)}")
     z = z[torch.linspace(0, len(z) - 1, min(most, len(z)), device=z.device).round().long()]
-    median = torch.pdist(z.double()).median().item()
-    return median if median > 0 else 1.0
+    median = distance_of(lambda some: torch.pdist(some.values).median(), Pair(z.double(), (), ()), 1.0)
+    return float(median) if median > 0 else 1.0

@@ -6,16 +6,19 @@ gaps between consecutive scores, every distance here is a sum or a maximum over 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.order import ascending, block_weights, block_weights_in_order, closes_tie, running_sums
-from metrifair.metrics.scores import Bound, Floats, Pair, Utility, Values, paired, result
+from metrifair.metrics.order import Ties, ascending, block_weights, block_weights_in_order, closes_tie, running_sums
+from metrifair.metrics.pair import Bound, Floats, Pair, Utility
+
+Curve: TypeAlias = Callable[[Tensor], Tensor]
 
 
 class Merged(NamedTuple):
@@ -24,6 +27,7 @@ class Merged(NamedTuple):
     points: Tensor  # (..., n), differentiable
     left: Tensor  # (..., n)
     right: Tensor  # (..., n)
+    ties: Ties | None = None  # None where it is known that no two scores are equal
 
     @property
     def gaps(self) -> Tensor:
@@ -40,10 +44,10 @@ def merged(pair: Pair) -> Merged:
     """One sort of both samples: all that a distance on the line needs."""
     z = pair.values
     with torch.no_grad():
-        order = ascending(z).order
+        _, order, ties = ascending(z)
         cumulative = running_sums(block_weights_in_order(pair, pair.samples, order))
         left, right = (cumulative / cumulative[..., -1:]).to(z.dtype).unbind(-2)
-    return Merged(z.gather(-1, order), left, right)
+    return Merged(z.gather(-1, order), left, right, ties)
 
 
 def kolmogorov(both: Merged) -> Tensor:
@@ -53,23 +57,52 @@ def kolmogorov(both: Merged) -> Tensor:
 
 def cramer(both: Merged) -> Tensor:
     """Integral of the squared difference of the distribution functions."""
-    return (both.difference[..., :-1].square() * both.gaps).sum(-1)
+    return _integral(both, both.difference, torch.square, lambda gap: 2 * gap)
 
 
 def wasserstein(both: Merged) -> Tensor:
     """Integral of the absolute difference of the distribution functions."""
-    return (both.difference[..., :-1].abs() * both.gaps).sum(-1)
+    return _integral(both, both.difference, torch.abs, torch.sign)
 
 
 def lp(both: Merged, p: float = 2.0) -> Tensor:
     """L^p norm of the difference of the distribution functions."""
-    height = both.difference[..., :-1].abs() * (both.gaps > 0)
-    most = height.amax(-1, keepdim=True)
-    # Relative to the largest difference: small ones to a high power would vanish.
-    power = ((height / torch.where(most > 0, most, 1.0)).pow(p) * both.gaps).sum(-1)
+    difference = both.difference
+    most = (difference.abs() * closes_tie(both.points)).amax(-1, keepdim=True)
+    # Relative to the largest difference: small ones to a high power would vanish. Within ties there may be larger ones.
+    share = difference / torch.where(most > 0, most, 1.0)
+    height = lambda gap: gap.abs().clamp_max(1.0).pow(p)  # noqa: E731
+    power = _integral(both, share, height, lambda gap: p * gap.abs().pow(p - 1) * gap.sign())
     # The root has no derivative at 0; where the distance is 0 so is its gradient.
-    positive = power > 0
-    return torch.where(positive, power, 1.0).pow(1.0 / p) * positive * most.squeeze(-1)
+    apart = power != 0
+    return torch.where(apart, power, 1.0).pow(1.0 / p) * apart * most.squeeze(-1)
+
+
+def _integral(both: Merged, gap: Tensor, function: Curve, slope: Curve) -> Tensor:
+    """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its derivative.
+
+    What stands between equal scores does not count in the value, but shares the derivative out to them. There the
+    function is replaced by its chord across all of the equal scores: what a score gets then depends on its own weight,
+    not on the order in which equal ones were sorted.
+    """
+    height = function(gap)
+    if both.ties is not None and both.points.requires_grad:
+        ties = both.ties
+        own = torch.arange(gap.shape[-1], device=gap.device) if ties.tied is None else ties.tied
+        first, last, own = (place.expand(*gap.shape[:-1], -1) for place in (ties.first, ties.last, own))
+        # Before the lowest score of all the gap is 0, and so is the function.
+        before, bottom = (torch.nn.functional.pad(rows, (1, 0)).gather(-1, first) for rows in (gap, height))
+        after, top = gap.gather(-1, last), height.gather(-1, last)
+        level = (after - before).abs() <= _rounding(gap)
+        flat = slope(torch.where(after.abs() <= _rounding(gap), 0.0, after))
+        chord = torch.where(level, flat, (top - bottom) / torch.where(level, 1.0, after - before))
+        height = height.scatter(-1, own, bottom + chord * (gap.gather(-1, own) - before))
+    return (height[..., :-1] * both.gaps).sum(-1)
+
+
+def _rounding(shares: Tensor) -> float:
+    """How far sums of shares may be off, being added up in another order."""
+    return 1e-12 if shares.dtype == torch.float64 else 1e-6
 
 
 def check_exponent(p: float) -> None:
@@ -105,6 +138,10 @@ def _bin_edges(both: Merged, bins: int) -> Tensor:
     return torch.searchsorted(points, points.gather(-1, place), right=True) - 1
 
 
+def _is_differentiated(pair: Pair) -> bool:
+    return torch.is_grad_enabled() and pair.values.requires_grad
+
+
 def smoothed(value: Tensor, pair: Pair, thresholds: Tensor, signs: Tensor) -> Tensor:
     """``value`` with the gradient of ``sum of signs x (F0 - F1)(thresholds)`` after smoothing both functions.
 
@@ -112,11 +149,8 @@ def smoothed(value: Tensor, pair: Pair, thresholds: Tensor, signs: Tensor) -> Te
     indicator 1{score <= t} is given the slope of a logistic curve of the width of a kernel density estimate.
     """
     z = pair.values
-    if not (torch.is_grad_enabled() and z.requires_grad):
-        return value
     with torch.no_grad():
-        width = z.std(-1, keepdim=True, correction=0) * z.shape[-1] ** -0.2
-        width = torch.where(width > 0, width, 1.0).unsqueeze(-2)
+        width = _kernel_width(pair).unsqueeze(-2)
         weights = block_weights(pair, pair.samples)
         share = (weights / weights.sum(-1, keepdim=True)).to(z.dtype)
         signed = share[..., :1, :] - share[..., 1:, :]
@@ -125,13 +159,29 @@ def smoothed(value: Tensor, pair: Pair, thresholds: Tensor, signs: Tensor) -> Te
     return value + surrogate - surrogate.detach()
 
 
+def _kernel_width(pair: Pair) -> Tensor:
+    """Width of a kernel density estimate of the pooled scores, (..., 1); those without weight do not count."""
+    z = pair.values
+    if pair.weights is None:
+        width = z.std(-1, keepdim=True, correction=0) * z.shape[-1] ** -0.2
+    else:
+        counts = (pair.weights > 0).to(z.dtype)
+        count = counts.sum(-1, keepdim=True)
+        centred = z - (counts * z).sum(-1, keepdim=True) / count
+        width = ((counts * centred.square()).sum(-1, keepdim=True) / count).sqrt() * count**-0.2
+    return torch.where(width > 0, width, 1.0)
+
+
 def kolmogorov_between(pair: Pair) -> Tensor:
     """Kolmogorov distance that can be trained on."""
     both = merged(pair)
-    height = both.difference.abs() * closes_tie(both.points)
-    place = height.argmax(-1, keepdim=True)
-    top = both.points.detach().gather(-1, place)
-    return smoothed(height.amax(-1), pair, top, both.difference.gather(-1, place).sign())
+    if not _is_differentiated(pair):
+        return kolmogorov(both)
+    gap = both.difference * closes_tie(both.points)
+    value = gap.abs().amax(-1)
+    # The lowest of equally large gaps, whatever the rounding.
+    place = (gap.abs() >= value.unsqueeze(-1) - _rounding(gap)).byte().argmax(-1, keepdim=True)
+    return smoothed(value, pair, both.points.detach().gather(-1, place), gap.gather(-1, place).sign())
 
 
 def total_variation_between(pair: Pair, bins: int | None = None) -> Tensor:
@@ -139,6 +189,8 @@ def total_variation_between(pair: Pair, bins: int | None = None) -> Tensor:
     both = merged(pair)
     if bins is None:
         return atoms_variation(both)
+    if not _is_differentiated(pair):
+        return binned_variation(both, bins)
     place = _bin_edges(both, bins)
     at_edges = both.difference.gather(-1, place)
     jumps = torch.nn.functional.pad(at_edges, (1, 1)).diff(dim=-1).sign()  # one per bin
@@ -200,76 +252,3 @@ def norm_bound(p: float, *, factor: float = 1.0, power: int = 1) -> Bound:
         return min(most, float((max(0.0, value) ** (1 / power) + radius * most ** (1 / power)) ** power))
 
     return bound
-
-
-def kolmogorov_distance(
-    u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
-) -> Any:
-    """Largest gap between the two distribution functions, max |F0 - F1|; between 0 and 1.
-
-    Torch tensors give a tensor. As a function of the scores it is piecewise constant: its gradient is that
-    of a smoothed version, and a poor guide. Train on the energy distance instead.
-
-    >>> kolmogorov_distance([0.0, 1.0], [1.0, 3.0])      # half of u, none of v below 1
-    0.5
-    """
-    return result(kolmogorov_between(paired(u, v, u_weights, v_weights)), u, v)
-
-
-def wasserstein_distance(
-    u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
-) -> Any:
-    """Area between the two distribution functions, the least mean way to move one sample onto the other.
-
-    >>> wasserstein_distance([0.0, 1.0], [1.0, 3.0])     # 0 -> 1 and 1 -> 3
-    1.5
-    """
-    return result(wasserstein(merged(paired(u, v, u_weights, v_weights))), u, v)
-
-
-def lp_distance(
-    u: Values, v: Values, *, p: float = 2.0, u_weights: Values | None = None, v_weights: Values | None = None
-) -> Any:
-    """L^p norm of the difference of the two distribution functions, for 1 <= p < infinity.
-
-    >>> lp_distance([0.0, 1.0], [1.0, 3.0], p=1.0)
-    1.5
-    >>> lp_distance([0.0, 0.0], [4.0, 4.0], p=2.0)       # (1 x 4) ** (1 / 2)
-    2.0
-    """
-    check_exponent(p)
-    return result(lp(merged(paired(u, v, u_weights, v_weights)), p), u, v)
-
-
-def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None) -> Any:
-    """Squared L^2 distance of the two distribution functions; half the energy distance.
-
-    >>> cramer_distance([0.0, 1.0], [1.0, 3.0])          # 1/4 on [0, 1], 1/4 on [1, 3]
-    0.75
-    """
-    return result(cramer(merged(paired(u, v, u_weights, v_weights))), u, v)
-
-
-def total_variation(
-    u: Values,
-    v: Values,
-    *,
-    bins: int | None = None,
-    u_weights: Values | None = None,
-    v_weights: Values | None = None,
-) -> Any:
-    """Half the sum of |p0 - p1| over the values that occur; between 0 and 1.
-
-    It means something for decisions and other scores with few distinct values. Between samples of
-    continuous scores it is 1 whatever they are: pass ``bins`` to compare the shares that fall between
-    that many quantiles of the even mixture of both samples. The gradient is that of a smoothed version,
-    and exists with ``bins`` only.
-
-    >>> total_variation([0, 0, 1, 1], [0, 1, 1, 1])
-    0.25
-    >>> total_variation([0.1, 0.2, 0.3, 0.4], [0.15, 0.25, 0.35, 0.45], bins=2)
-    0.0
-    """
-    if bins is not None and not (isinstance(bins, int) and bins >= 2):
-        raise DataError(f"bins must be a whole number from 2 upwards or None, got {bins!r}")
-    return result(total_variation_between(paired(u, v, u_weights, v_weights), bins), u, v)

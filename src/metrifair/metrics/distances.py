@@ -1,0 +1,342 @@
+"""Distances between two samples, as users call them: what they hold in, a float or a differentiable tensor out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import nan
+from typing import Any
+
+from metrifair.checks import is_whole
+from metrifair.errors import DataError
+from metrifair.metrics import line
+from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
+from metrifair.metrics.pair import Metric, Values, distance_of, paired
+from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
+from metrifair.metrics.registry import METRICS, USUAL, facts
+
+
+def kolmogorov_distance(
+    u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
+) -> Any:
+    """Largest gap between the two distribution functions, max |F0 - F1|; between 0 and 1.
+
+    As a function of the scores it is piecewise constant: its gradient is that of a smoothed version, and a poor guide.
+    Train on the energy distance instead.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    DataError
+        If a sample is empty, or holds something else than finite numbers that floats can tell apart.
+
+    Examples
+    --------
+    >>> kolmogorov_distance([0.0, 1.0], [1.0, 3.0])      # half of u, none of v below 1
+    0.5
+    """
+    pair = paired(u, v, u_weights, v_weights)
+    return distance_of(line.kolmogorov_between, pair, 0.0, u, v)
+
+
+def wasserstein_distance(
+    u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
+) -> Any:
+    """Area between the two distribution functions, the least mean way to move one sample onto the other.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    DataError
+        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float.
+
+    Examples
+    --------
+    >>> wasserstein_distance([0.0, 1.0], [1.0, 3.0])     # 0 -> 1 and 1 -> 3
+    1.5
+    """
+    pair = paired(u, v, u_weights, v_weights)
+    return distance_of(METRICS["wasserstein"].plug_in, pair, 1.0, u, v)
+
+
+def lp_distance(
+    u: Values, v: Values, *, p: float = 2.0, u_weights: Values | None = None, v_weights: Values | None = None
+) -> Any:
+    """L^p norm of the difference of the two distribution functions, (integral of |F0 - F1|^p)^(1/p).
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    p : float, default=2.0
+        The exponent, from 1 upwards; 1 is the Wasserstein distance. For infinity use ``kolmogorov_distance``.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    DataError
+        If p is below 1 or infinite, a sample is empty or holds something else than finite numbers, or the distance
+        exceeds the largest float.
+
+    Examples
+    --------
+    >>> lp_distance([0.0, 1.0], [1.0, 3.0], p=1.0)
+    1.5
+    >>> lp_distance([0.0, 0.0], [4.0, 4.0], p=2.0)       # (1 x 4) ** (1 / 2)
+    2.0
+    """
+    line.check_exponent(p)
+    pair = paired(u, v, u_weights, v_weights)
+    return distance_of(lambda pair: line.lp(line.merged(pair), p), pair, 1 / p, u, v)
+
+
+def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None) -> Any:
+    """Squared L^2 distance of the two distribution functions; half the energy distance.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    DataError
+        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float.
+
+    Examples
+    --------
+    >>> cramer_distance([0.0, 1.0], [1.0, 3.0])          # 1/4 on [0, 1], 1/4 on [1, 3]
+    0.75
+    """
+    pair = paired(u, v, u_weights, v_weights)
+    return distance_of(METRICS["cramer"].plug_in, pair, 1.0, u, v)
+
+
+def total_variation(
+    u: Values,
+    v: Values,
+    *,
+    bins: int | None = None,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+) -> Any:
+    """Half the sum of |p0 - p1| over the values that occur; between 0 and 1.
+
+    It means something for decisions and other scores with few distinct values. Between samples of continuous scores it
+    is 1 whatever they are: pass ``bins``. The gradient is that of a smoothed version, and exists with ``bins`` only.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    bins : int, default=None
+        Compare the shares that fall between so many quantiles of the even mixture of both samples, 2 or more. None:
+        the shares of every value.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a tensor of the leading axes.
+
+    Raises
+    ------
+    DataError
+        If bins is not an integer from 2 upwards, or if a sample is empty or holds something else than finite numbers.
+
+    Examples
+    --------
+    >>> total_variation([0, 0, 1, 1], [0, 1, 1, 1])
+    0.25
+    >>> total_variation([0.1, 0.2, 0.3, 0.4], [0.15, 0.25, 0.35, 0.45], bins=2)
+    0.0
+    """
+    if bins is not None and not is_whole(bins, least=2):
+        raise DataError(f"bins must be an integer from 2 upwards or None, got {bins!r}")
+    pair = paired(u, v, u_weights, v_weights)
+    return distance_of(partial(line.total_variation_between, bins=bins), pair, 0.0, u, v)
+
+
+def energy_distance(
+    u: Values,
+    v: Values,
+    *,
+    unbiased: bool = False,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+    vector: bool = False,
+) -> Any:
+    """Energy distance, 2 E|U - V| - E|U - U'| - E|V - V'|: twice the squared L^2 distance of the CDFs.
+
+    One sort, also for the gradient. Its scale: scipy returns the square root of this, dcor this, geomloss half of it.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    unbiased : bool, default=False
+        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
+        is the distance of the populations.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+    vector : bool, default=False
+        Take points of R^d along one more, last axis, with Euclidean distances, by pairs. ``sliced_energy_distance`` is
+        the fast way.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``unbiased`` and a sample has less than two scores of positive weight.
+    DataError
+        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float.
+
+    Examples
+    --------
+    >>> energy_distance([0.0, 1.0], [1.0, 3.0])                   # 3 - 1/2 - 1
+    1.5
+    >>> energy_distance([0.0, 1.0], [1.0, 3.0], unbiased=True)    # 3 - 1 - 2
+    0.0
+    """
+    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    between = vector_energy_between if vector else energy_between
+    return distance_of(partial(between, unbiased=unbiased), pair, 1.0, u, v)
+
+
+def mmd_squared(
+    u: Values,
+    v: Values,
+    *,
+    kernel: KernelName | KernelFunction = "gaussian",
+    bandwidth: Bandwidth = 1.0,
+    unbiased: bool = False,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+    vector: bool = False,
+) -> Any:
+    """Squared maximum mean discrepancy, E k(U, U') + E k(V, V') - 2 E k(U, V).
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    kernel : str or callable, default="gaussian"
+        ``"gaussian"``, exp(-(z - z')^2 / (2 l^2)); ``"laplace"``, exp(-|z - z'| / l), by one sort;
+        ``"inverse_multiquadric"``, (1 + (z - z')^2 / l^2)^(-1/2); ``"distance"``, half the energy distance; or any
+        symmetric function of two broadcasting tensors.
+    bandwidth : float, sequence of floats or "median", default=1.0
+        The length l. Several add up their kernels; ``"median"`` is the median distance of all scores, for plug-in
+        values only (see ``median_distance``).
+    unbiased : bool, default=False
+        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
+        is the squared discrepancy of the populations.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+    vector : bool, default=False
+        Take points of R^d along one more, last axis, with Euclidean distances.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``unbiased`` and a sample has less than two scores of positive weight.
+    DataError
+        If the kernel or bandwidth is unknown, or a sample is empty or holds something else than finite numbers.
+
+    Examples
+    --------
+    >>> mmd_squared([0.0], [1.0], kernel="laplace")      # 2 - 2 / e
+    1.2642411176571153
+    >>> mmd_squared([0.0, 1.0], [1.0, 3.0], kernel="distance")
+    0.75
+    """
+    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    metric: Metric = partial(mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
+    return distance_of(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
+
+
+def distances(
+    u: Values,
+    v: Values,
+    metrics: Sequence[str] = USUAL,
+    *,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+) -> dict[str, Any]:
+    """Several plug-in distances between two samples, by name, from one sort.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
+        The two samples. Leading axes of tensors are many models at once.
+    metrics : sequence of str, default=("kolmogorov", "wasserstein", "energy")
+        Among ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"`` (p = 2), ``"mmd"`` (Gaussian
+        kernel of bandwidth 1) and ``"total_variation"``.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+
+    Returns
+    -------
+    dict of str to float or Tensor
+        The distances by name, in the order asked for; tensors of the leading axes where u or v is a tensor.
+
+    Raises
+    ------
+    DataError
+        If a metric is not known, a sample is empty or holds something else than finite numbers, or a distance exceeds
+        the largest float.
+
+    Examples
+    --------
+    >>> distances([0.0, 1.0], [1.0, 3.0])
+    {'kolmogorov': 0.5, 'wasserstein': 1.5, 'energy': 1.5}
+    """
+    rows = {name: facts(name) for name in metrics}
+    pair = paired(u, v, u_weights, v_weights)
+    both = line.merged(pair)
+    shared = {name: None if row.of_merged is None else row.of_merged(both) for name, row in rows.items()}
+    return {name: distance_of(row.plug_in, pair, row.degree, u, v, value=shared[name]) for name, row in rows.items()}

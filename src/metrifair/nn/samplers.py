@@ -1,0 +1,176 @@
+"""Batches that hold every group: of a data set, and of an endless stream."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from metrifair.batches import Coverage, cut, layout, stratified_pass
+from metrifair.checks import check_known
+from metrifair.nn.values import BatchValues, numbers, scheme_of
+from metrifair.problem.cells import Contrast
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.problem import weights_of
+from metrifair.problem.samples import Samples, joined, rows_by_cell
+
+
+class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
+    """Row numbers of batches that hold a fixed number of every group (in every set of the criterion).
+
+    For ``DataLoader(batch_sampler=...)`` (not ``sampler=``, which would take a batch for one row) or a plain loop. Pass
+    it to ``UnfairnessPenalty(sampler=...)`` too: a group that is made up of several strata of the batches (with several
+    attributes, or each group against the rest) is only then weighed as it should be. Each iteration is another epoch,
+    reproducible from ``random_state``. A batch is larger than ``batch_size``, with a warning, where that is too small
+    for two rows (one, if not ``unbiased``) of every group.
+
+    Parameters
+    ----------
+    groups : tensor or array-like of shape (n,) or (n, attributes)
+        The group of each row: integers, -1 where it is not known.
+    targets : tensor or array-like of shape (n,), default=None
+        Labels, or the target of a regression, needed by criteria that look at them.
+    batch_size : int
+        Rows of a batch.
+    criterion : str or Criterion, default="statistical_parity"
+        Whose sets the batches are to hold.
+    contrast : {"pairs", "rest"}, default="pairs"
+        How groups will be compared.
+    pos_label : int, default=None
+        The positive label; by default the last one.
+    unbiased : bool, default=True
+        Whether an unbiased estimate is wanted, which needs two rows of every group.
+    sample_weight : array-like of shape (n,), default=None
+        Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
+    random_state : int, default=0
+        Seed of the batches.
+
+    Attributes
+    ----------
+    weights : Tensor of shape (n,)
+        Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an unbiased estimate of
+        the (weighted) mean loss, whatever rounding did to the group counts.
+
+    Examples
+    --------
+    >>> sampler = StratifiedBatchSampler([0, 0, 0, 0, 0, 0, 1, 1, 1], batch_size=4)
+    >>> [len(rows) for rows in sampler], sampler.weights[[0, 8]]
+    ([4, 4], tensor([1.3333, 0.6667]))
+    """
+
+    def __init__(
+        self,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None = None,
+        *,
+        batch_size: int,
+        criterion: str | Criterion = "statistical_parity",
+        contrast: Contrast = "pairs",
+        pos_label: Any = None,
+        unbiased: bool = True,
+        sample_weight: ArrayLike | None = None,
+        random_state: int = 0,
+    ) -> None:
+        kind = criterion_named(criterion)
+        check_known("contrast", contrast, ("pairs", "rest"))
+        self.values = BatchValues(kind, groups, targets)
+        scheme = scheme_of(kind, *self.values.seen(), contrast=contrast, pos_label=pos_label)
+        self.sample_weight = weights_of("sample_weight", sample_weight, self.values.length)
+        self.problem = self.values.problem(scheme, self.sample_weight)
+        counted = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
+        own = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cell_count)
+        self.rows = [rows[counted[rows] > 0] for rows in own]
+        self._odds = None if self.sample_weight is None else [counted[rows] for rows in self.rows]
+        self.layout = layout(
+            [len(rows) for rows in self.rows], scheme.comparisons, size=batch_size, least=2 if unbiased else 1
+        )
+        if self.layout.size > batch_size:
+            warnings.warn(
+                f"batch_size={batch_size} is too small to hold enough of every group: batches have "
+                f"{self.layout.size} rows",
+                UserWarning,
+                stacklevel=2,
+            )
+        self.random_state, self.epoch = random_state, 0
+        shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
+        per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
+        self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
+
+    def __len__(self) -> int:
+        return sum(map(len, self.rows)) // self.layout.size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        seed = int(np.random.SeedSequence([self.random_state, self.epoch]).generate_state(1)[0])
+        generator = torch.Generator().manual_seed(seed)
+        self.epoch += 1
+        yield from stratified_pass(self.rows, self.layout, len(self), generator, odds=self._odds).tolist()
+
+
+class CoveringBatch(NamedTuple):
+    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk."""
+
+    x: Tensor
+    y: Tensor
+    group: Tensor
+    weight: Tensor
+
+
+def covering(
+    stream: Iterable[tuple[Tensor, Tensor | float, int]],
+    *,
+    batch_size: int,
+    criterion: str | Criterion = "statistical_parity",
+    groups: int = 2,
+    classes: int = 2,
+    least: int = 2,
+) -> Iterator[CoveringBatch]:
+    """Batches of an endless stream of (x, y, group): at least so many samples, and ``least`` of every group.
+
+    (In every set of the criterion.) The loss weights undo the bias that waiting for the last sample brings.
+
+    Parameters
+    ----------
+    stream : iterable of (x, y, group)
+        Samples. Group -1 is unknown: it counts for the risk only.
+    batch_size : int
+        Samples that a batch has at least.
+    criterion : str or Criterion, default="statistical_parity"
+        Whose sets a batch must hold.
+    groups, classes : int, default=2
+        How many groups, and labels, there are: numbers from 0 upwards.
+    least : int, default=2
+        Samples of every group, in every set of the criterion.
+
+    Yields
+    ------
+    CoveringBatch
+        The next batch, with ``x``, ``y``, ``group`` and ``weight``.
+
+    Examples
+    --------
+    >>> stream = ((torch.zeros(2), 1.0, group) for group in (0, 0, 0, 0, 1, 1, 0, 1, 0, 1))
+    >>> [batch.group.tolist() for batch in covering(stream, batch_size=4)]
+    [[0, 0, 0, 0, 1, 1], [0, 1, 0, 1]]
+    """
+    kind = criterion_named(criterion)
+    scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None)
+    rule = Coverage(scheme.comparisons, size=batch_size, least=least)
+    pending: list[tuple[Tensor, Tensor, Tensor]] = []
+    waiting: Samples | None = None
+    for x, y, group in stream:
+        pending.append((torch.as_tensor(x), numbers("y", y), numbers("group", group)))
+        target = pending[-1][1].reshape(1)
+        problem = BatchValues(kind, pending[-1][2].reshape(1, 1), target).problem(scheme)
+        one = Samples(torch.empty(1, 0), target, torch.as_tensor(problem.cell), torch.ones(1))
+        waiting = one if waiting is None else joined([waiting, one])
+        if (found := cut(waiting, rule)) is not None:
+            batch, waiting = found
+            count = len(batch.samples)
+            features, targets, own = (torch.stack(part) for part in zip(*pending[:count], strict=True))
+            pending = pending[count:]
+            yield CoveringBatch(features, targets, own, batch.samples.weight)

@@ -1,0 +1,113 @@
+"""The committed pages, rebuilt from the committed points: every number is the same."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments import boosting, convergence, online, remote, theory
+from experiments.results import read_csv
+
+pytest.importorskip("altair", reason="pages have charts, which need the extra report")
+RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+TABLES = ("regression", "classification", "equal-opportunity", "preprocessing", "postprocessing")
+PROTOCOLS = ("published", "corrected")
+
+
+def numbers(text: str) -> list[str]:
+    """All numbers, in order, as they are printed; signs belong to them."""
+    return re.findall(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?", text)
+
+
+def table_lines(text: str) -> list[list[str]]:
+    return [[part.strip() for part in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+
+
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of all comparisons, made of the raw points, without their pictures."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name, page in remote.pages(sorted((RESULTS / "raw").glob("*.csv.gz"))):
+        (folder / f"{name}.md").write_text(page.markdown(name))
+    return folder
+
+
+@pytest.mark.parametrize("name", [f"{table}-{protocol}" for table in TABLES for protocol in PROTOCOLS])
+def test_the_tables_hold_the_committed_figures(name: str, rebuilt: Path) -> None:
+    own, kept = ((folder / f"{name}.md").read_text() for folder in (rebuilt, RESULTS))
+    assert len(numbers(kept)) > 50
+    assert numbers(own) == numbers(kept)
+    assert [line[:2] for line in table_lines(own)] == [line[:2] for line in table_lines(kept)]  # of the same cases
+
+
+def test_boosted_trees() -> None:
+    kept = (RESULTS / "boosting" / "boosting.md").read_text()
+    own = boosting.boosting_page(read_csv([RESULTS / "boosting" / "boosting.csv"])).markdown("boosting")
+    assert table_lines(own) == table_lines(kept)
+    assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
+
+
+def online_records(name: str) -> list[dict[str, Any]]:
+    kinds = {"size": int, "unbiased": lambda text: text == "True", "replication": int, "seen": int, "kind": str}
+    text = gzip.decompress((RESULTS / "raw" / "online" / f"{name}.csv.gz").read_bytes()).decode()
+    return [
+        {key: kinds.get(key, float)(value) for key, value in record.items()}
+        for record in csv.DictReader(text.splitlines())
+    ]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", ["regression", "classification"])
+def test_online_tables(name: str, protocol: str) -> None:
+    """But for the seconds, which the points do not hold, and the authors' own values."""
+    records, sizes = online_records(f"{name}-{protocol}"), (*online.CLASSIFICATION_SIZES, 50)
+    seconds = {(size, unbiased): 0.0 for size in sizes for unbiased in (True, False)}
+    make = online.regression_page if name == "regression" else online.classification_page
+    own = make(records, seconds, protocol).markdown("page")
+    kept = (RESULTS / f"online-{name}-{protocol}.md").read_text()
+    assert means(kept)
+    assert means(own) == means(kept)
+
+
+def means(text: str) -> dict[tuple[str, ...], list[str]]:
+    """The mean in every column but the seconds, by batch size and kind; the older pages have no standard errors."""
+    heading, _, *lines = table_lines(text)
+    shown = [at for at, name in enumerate(heading) if at > 1 and name[:2] not in ("s", "s,") and "authors" not in name]
+    return {tuple(line[:2]): [line[at].split()[0] for at in shown] for line in lines}
+
+
+def test_theory_is_computed_anew() -> None:
+    own = theory.theory_page(theory.exact_values(49)).markdown("page")
+    assert table_lines(own) == table_lines((RESULTS / "theory-corrected.md").read_text())
+
+
+def convergence_lines(lengths: list[int]) -> list[list[str]]:
+    records = [
+        one for unbiased in (True, False) for length in lengths for one in convergence.norms(length, unbiased=unbiased)
+    ]
+    return table_lines(convergence.convergence_page(records).markdown("page"))
+
+
+def check_convergence(lengths: list[int]) -> list[list[str]]:
+    """Sums of many steps may round otherwise on another machine: by one in the last digit."""
+    kept = {line[0]: line[1:] for line in table_lines((RESULTS / "convergence-corrected.md").read_text())}
+    own = convergence_lines(lengths)
+    for line in own[own.index(["T", "unbiased", "biased"]) + 2 :]:
+        values, expected = ([float(x) for x in numbers(" ".join(part))] for part in (line[1:], kept[line[0]]))
+        assert values == pytest.approx(expected, abs=2e-4)
+    return own
+
+
+def test_short_runs_of_the_convergence() -> None:
+    check_convergence([64, 128, 256, 512])
+
+
+@pytest.mark.slow
+def test_the_whole_convergence() -> None:
+    own = check_convergence([2**k for k in range(6, 15)])
+    assert own[:4] == table_lines((RESULTS / "convergence-corrected.md").read_text())[:4]
