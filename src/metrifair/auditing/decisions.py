@@ -81,11 +81,12 @@ def decisions_of(
             attribute, units, code, present = members_of(problem, inside, place)
             if len(present) < 2:
                 continue
-            cell = code if positive is None else code * 2 + positive[units]
-            rows, weight = (None if part is None else part[units] for part in (sample.rows, sample.weight))
+            own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
+            cell = code if positive is None else code * 2 + positive[own]
+            rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
             shape = len(attribute.groups), labels
             total = np.bincount(cell, rows if weight is None else weight, shape[0] * labels).reshape(shape)
-            chosen = np.bincount(cell, selected[units], shape[0] * labels).reshape(shape)
+            chosen = np.bincount(cell, selected[own], shape[0] * labels).reshape(shape)
             counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
             sizes = np.bincount(code, rows, shape[0])[present]
             pooled = counts.sum(1)

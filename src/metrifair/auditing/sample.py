@@ -200,9 +200,10 @@ class Members(NamedTuple):
 
 def members_of(problem: Problem, units: Integers, place: int) -> Members:
     """Those of the attribute at this place."""
-    attribute, codes = problem.scheme.attributes[place], problem.groups[units, place]
-    known = codes >= 0
-    if not known.all():
+    attribute, column = problem.scheme.attributes[place], problem.groups[:, place]
+    codes = column if len(units) == len(column) else column[units]  # everyone need not be copied
+    if codes.min(initial=0) < 0:
+        known = codes >= 0
         units, codes = units[known], codes[known]
     present = np.flatnonzero(np.bincount(codes, minlength=len(attribute.groups)))
     return Members(attribute, units, codes, present.tolist())
