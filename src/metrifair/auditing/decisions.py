@@ -77,8 +77,8 @@ def decisions_of(
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
     labels = 1 if positive is None else 2
     for within, inside in sets_of(STATISTICAL_PARITY, problem):
-        for place in range(len(problem.scheme.attributes)):
-            attribute, units, code, present = members_of(problem, inside, place)
+        for place, attribute in enumerate(problem.scheme.attributes):
+            units, code, present = members_of(problem, inside, place)
             if len(present) < 2:
                 continue
             own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied

@@ -185,9 +185,8 @@ def sets_of(criterion: Criterion, problem: Problem) -> list[tuple[str, Integers]
 
 
 class Members(NamedTuple):
-    """The units of a part whose group of one attribute is known."""
+    """The units of a set whose group of one attribute is known."""
 
-    attribute: Attribute
     units: Integers
     codes: Integers
     present: list[int]  # codes of the groups that have units
@@ -200,35 +199,46 @@ class Members(NamedTuple):
 
 def members_of(problem: Problem, units: Integers, place: int) -> Members:
     """Those of the attribute at this place."""
-    attribute, column = problem.scheme.attributes[place], problem.groups[:, place]
-    codes = column if len(units) == len(column) else column[units]  # everyone need not be copied
+    codes = _codes(problem, units, place)
     if codes.min(initial=0) < 0:
         known = codes >= 0
         units, codes = units[known], codes[known]
-    present = np.flatnonzero(np.bincount(codes, minlength=len(attribute.groups)))
-    return Members(attribute, units, codes, present.tolist())
+    return Members(units, codes, np.flatnonzero(np.bincount(codes)).tolist())
+
+
+def _codes(problem: Problem, units: Integers, place: int) -> Integers:
+    column = problem.groups[:, place]
+    found: Integers = column if len(units) == len(column) else column[units]  # everyone need not be copied
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
     """Two groups, or one and the rest, within a part. Units are looked up when asked for: there may be many of them."""
 
+    problem: Problem
     part: Part
-    members: Members
+    place: int  # of the attribute
     left: int
     right: int | None  # None: the rest
 
     @property
+    def attribute(self) -> Attribute:
+        """Whose groups are compared."""
+        return self.problem.scheme.attributes[self.place]
+
+    @property
     def groups(self) -> tuple[str, str]:
         """The names of both sides."""
-        names = self.members.attribute.groups
+        names = self.attribute.groups
         return str(names[self.left]), REST if self.right is None else str(names[self.right])
 
     @property
     def sides(self) -> tuple[Integers, Integers]:
         """The units of both sides."""
-        units, codes = self.members.units, self.members.codes
-        return units[codes == self.left], units[codes != self.left if self.right is None else codes == self.right]
+        units, codes = self.part.units, _codes(self.problem, self.part.units, self.place)
+        right = (codes >= 0) & (codes != self.left) if self.right is None else codes == self.right
+        return units[codes == self.left], units[right]
 
     def two_samples(self, sides: tuple[Integers, Integers]) -> tuple[TwoSamples, tuple[Rows, ...]]:
         """The scores of both sides; and the rows of either, where they have weights and are held."""
@@ -246,9 +256,9 @@ def compared_in(sample: Sample, part: Part, contrast: Contrast) -> list[Compared
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        members = members_of(sample.problem, part.units, place)
-        pairs = opponents(members.present, "rest" if len(attribute.groups) > MOST_PAIRED else contrast)
-        found += [Compared(part, members, left, right) for left, right in pairs]
+        present = members_of(sample.problem, part.units, place).present
+        pairs = opponents(present, "rest" if len(attribute.groups) > MOST_PAIRED else contrast)
+        found += [Compared(sample.problem, part, place, left, right) for left, right in pairs]
     return found
 
 
