@@ -2,8 +2,8 @@ from . import batches, datasets, errors, nn
 from .auditing.audit import Audit, audit
 from .auditing.audit_file import audit_file
 from .auditing.unfairness import unfairness
-from .boosting.lgbm import FairLGBMClassifier, FairLGBMRegressor
-from .boosting.xgb import FairXGBClassifier, FairXGBRegressor
+from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
+from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor

@@ -30,7 +30,7 @@ from metrifair import (
     kolmogorov_distance,
     unfairness,
 )
-from metrifair.boosting.shell import METRIC_NAME
+from metrifair.boosting.booster import METRIC_NAME
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.problem.criteria import Criterion
 
@@ -570,3 +570,12 @@ except metrifair.MissingExtra as error:
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f'needs {other}: pip install "metrifair[boosting]"' in done.stdout
+
+
+def test_nobody_is_warned_of_what_nobody_can_avoid() -> None:
+    """LightGBM calls eval_set deprecated; the suite turns warnings into errors."""
+    a, X, y = np.arange(200) % 2, np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) // 2 % 2
+    sets = {"eval_set": [(X, y)], "eval_sensitive_features": [a], "sensitive_features": a}
+    for strength in (0.0, 1.0):
+        model = FairLGBMClassifier(strength, n_estimators=2, n_jobs=1, verbose=-1).fit(X, y, **sets)
+        assert model.evals_result_

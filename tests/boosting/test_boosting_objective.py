@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import energy_distance
-from metrifair.boosting.grid import PLACES, gridded_energy
-from metrifair.boosting.objective import FIRST_STRENGTH, WIDEST, Descent, PenalisedRisk
+from metrifair.boosting.objective import FIRST_STRENGTH, PLACES, WIDEST, Descent, PenalisedRisk, gridded_energy
 from metrifair.boosting.problem import boosting_problem, is_penalised
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.quadratic import energy_coefficients

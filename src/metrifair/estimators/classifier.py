@@ -28,25 +28,59 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 
     Parameters
     ----------
-    strength : weight of the unfairness; 0 is an ordinary classifier, which needs no groups.
-    criterion : what is compared, a name (``statistical_parity``, ``equal_opportunity``, ``predictive_equality``,
-        ``equalized_odds``, ``risk_parity``, ``conditional_statistical_parity``) or a ``Criterion``.
-    metric : how distributions are compared: ``energy`` (default), ``mmd``, ``wasserstein``, ``cramer``, ``lp``,
-        ``kolmogorov``, ``total_variation``, or a function of two tensors.
-    unbiased : use the unbiased estimate on each batch, where the metric has one (energy, mmd).
-    compare : compare predictions (probabilities) or outputs (log-odds).
-    contrast : compare all ``"pairs"`` of groups, or each group with the ``"rest"``.
-    intersectional : cross several attributes into one, instead of one penalty for each.
-    pos_label : the class that equal opportunity and predictive equality speak of; by default the last one.
-    model : ``"mlp"``, ``"linear"``, or a ``torch.nn.Module`` from features to one output per sample (to one per
-        class, if there are more than two).
-    hidden : units of the hidden layers of ``"mlp"``.
-    batch_size, epochs, learning_rate, learning_rate_decay, weight_decay : the descent (Adam). By default small data
-        sets are used whole in every step, and 100 to 1,000 steps are made (docs/defaults.md).
-    standardize : centre and scale the features inside.
-    device : ``"auto"`` takes a CUDA device where there is one.
-    random_state : seed of initial weights and batches.
-    verbose : show a progress bar.
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is an ordinary classifier, which needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``, ``equalized_odds``,
+        ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion`` of your own.
+    metric : str or callable, default="energy"
+        How distributions are compared: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
+        ``total_variation``, or a function of two tensors.
+    unbiased : bool, default=True
+        Use the unbiased estimate on each batch, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions (probabilities) or outputs (log-odds).
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one, instead of one penalty for each.
+    pos_label : object, default=None
+        The class that equal opportunity and predictive equality speak of; by default the last one.
+    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+        A network, a linear model, or a module of your own from features to one output per sample (to one per
+        class, if there are more than two). Layers that
+        keep running statistics, as BatchNorm does, are refused.
+    hidden : sequence of int, default=(16,)
+        Units of the hidden layers of ``"mlp"``.
+    batch_size : int or "auto", default="auto"
+        Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
+    epochs : int or "auto", default="auto"
+        Passes over the data; by default so many that 100 to 1,000 steps are made.
+    learning_rate : float, default=0.005
+        Step size of Adam.
+    learning_rate_decay : float, default=1.0
+        Factor of the step size after each epoch.
+    weight_decay : float, default=0.0
+        Weight of the squared parameters.
+    standardize : bool, default=True
+        Centre and scale the features inside.
+    device : str, default="auto"
+        ``"auto"`` takes a CUDA device where there is one.
+    random_state : int, generator or None, default=None
+        Seed of initial weights and batches.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, in ascending order.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had them.
+    n_iter_ : int
+        Epochs of ``fit``.
 
     Examples
     --------

@@ -24,9 +24,62 @@ from metrifair.training import weighted_moments
 class FairRegressor(RegressorMixin, FairEstimator):
     """A regressor whose predictions are distributed alike in all groups.
 
-    Parameters are those of FairClassifier, with ``loss`` (``squared_error``, ``absolute_error`` or ``huber``) instead
-    of ``pos_label``. With ``standardize`` the target too is centred and scaled inside, so that a strength means the
-    same on every scale.
+    With ``standardize`` the target too is centred and scaled inside, so that a strength means the same on every scale.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is an ordinary regressor, which needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared: ``statistical_parity``, ``equal_opportunity``, ``predictive_equality``, ``equalized_odds``,
+        ``risk_parity``, ``conditional_statistical_parity``, or a ``Criterion`` of your own.
+    metric : str or callable, default="energy"
+        How distributions are compared: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
+        ``total_variation``, or a function of two tensors.
+    unbiased : bool, default=True
+        Use the unbiased estimate on each batch, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs, which are the same here up to scale.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one, instead of one penalty for each.
+    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+        The loss.
+    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
+        A network, a linear model, or a module of your own from features to one output per sample. Layers that
+        keep running statistics, as BatchNorm does, are refused.
+    hidden : sequence of int, default=(16,)
+        Units of the hidden layers of ``"mlp"``.
+    batch_size : int or "auto", default="auto"
+        Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
+    epochs : int or "auto", default="auto"
+        Passes over the data; by default so many that 100 to 1,000 steps are made.
+    learning_rate : float, default=0.005
+        Step size of Adam.
+    learning_rate_decay : float, default=1.0
+        Factor of the step size after each epoch.
+    weight_decay : float, default=0.0
+        Weight of the squared parameters.
+    standardize : bool, default=True
+        Centre and scale the features and the target inside.
+    device : str, default="auto"
+        ``"auto"`` takes a CUDA device where there is one.
+    random_state : int, generator or None, default=None
+        Seed of initial weights and batches.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    target_scaling_ : tuple of float
+        Centre and spread of the target.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X had them.
+    n_iter_ : int
+        Epochs of ``fit``.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -86,7 +86,15 @@ class FairBatchClassifier(NetworkClassifier):
     criterion: str = "statistical_parity"
     step: float = 0.005
     variant: Literal["method", "reference"] = "method"
+    model: str | torch.nn.Module = "mlp"
+    hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float = 5e-3
+    learning_rate_decay: float = 1.0
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, _ = grid

@@ -106,7 +106,15 @@ class FairKDEClassifier(NetworkClassifier):
     tail: Literal["exact", "approx"] | None = None
     warm_start_path: bool = False
     variant: Literal["method", "reference"] = "method"
+    model: str | torch.nn.Module = "mlp"
+    hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float = 5e-3
+    learning_rate_decay: float = 1.0
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample: the positive one from probability ``threshold`` upwards."""

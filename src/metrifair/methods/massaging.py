@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -87,9 +87,11 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
 
     _two_groups = True
 
+    estimator: Any = field(default=None, kw_only=False)
     ranker: Any = None
     deprived: object = None
     rounding: Literal["nearest", "ceiling"] = "nearest"
+    random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
         """Change labels and train; the labels passed stay as they are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from metrifair.training.online import Moments
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
 
+_NETWORK = ("model", "hidden", "batch_size", "epochs", "learning_rate", "learning_rate_decay", "standardize", "device")
 _DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
 
@@ -103,18 +104,8 @@ def fit_stack(
     return models
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NetworkClassifier(TwoClassMixin, StackedEstimator):
     """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
-
-    model: str | torch.nn.Module = "mlp"
-    hidden: Sequence[int] = (16,)
-    epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 5e-3
-    learning_rate_decay: float = 1.0
-    standardize: bool = True
-    device: str = "auto"
-    random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
         """Train from scratch; ``sensitive_features`` is one column without missing values."""
@@ -137,8 +128,7 @@ class NetworkClassifier(TwoClassMixin, StackedEstimator):
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
-        names = NetworkClassifier.__dataclass_fields__.keys() - {"random_state"} | {"batch_size"}
-        network = FairClassifier(0.0, **{name: getattr(self, name) for name in names if hasattr(self, name)})
+        network = FairClassifier(0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)})
         check_settings(network)
         return network
 

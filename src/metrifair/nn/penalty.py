@@ -117,7 +117,13 @@ class UnfairnessPenalty(torch.nn.Module):
             self._declared = True, True  # the data set has shown them all
 
     def extra_repr(self) -> str:
-        """The parameters, for the module's repr."""
+        """The parameters, for the module's repr.
+
+        Returns
+        -------
+        str
+            As they would be typed.
+        """
         told = f"{self.criterion.name!r}, metric={self.metric!r}, unbiased={self.unbiased}, contrast={self.contrast!r}"
         return told if self.sampler is None else f"{told}, sampler=..."
 

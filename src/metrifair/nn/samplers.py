@@ -112,7 +112,20 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
 
 
 class CoveringBatch(NamedTuple):
-    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk."""
+    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk.
+
+    Parameters
+    ----------
+    x, y, group : Tensor of shape (n, ...)
+        The samples.
+    weight : Tensor of shape (n,)
+        Loss weights.
+
+    Examples
+    --------
+    >>> CoveringBatch(torch.zeros(1, 2), torch.ones(1), torch.zeros(1), torch.ones(1)).weight
+    tensor([1.])
+    """
 
     x: Tensor
     y: Tensor

@@ -23,11 +23,26 @@ Compare: TypeAlias = Literal["prediction", "output"]
 class Criterion:
     """A score, and the sets of samples within which its distribution should not depend on the group.
 
-    ``labels`` names the sets by label: ``"positive"``, ``"negative"``, ``"every"`` (one set per label); without
-    it there is one set, everyone. ``bins`` cuts a regression target into labels. ``sets`` maps the targets, an
-    array (n,), to a boolean membership (n, J), one column for each of ``set_names``. ``strata`` asks for
-    ``control_features``, with which the sets of any criterion can be intersected.
+    Parameters
+    ----------
+    name : str
+        What it is called in messages and reports.
+    score : {"prediction", "output", "loss", "log_prediction"} or callable, default="prediction"
+        What is compared. A function is given the prediction and the outcome: of two classes the positive one's
+        probability, and 1 where the label is the positive one.
+    labels : {"positive", "negative", "every"}, default=None
+        The sets by label, "every" being one set for each; without it there is one set, everyone.
+    bins : tuple of float, default=None
+        Cuts a regression target into labels; the highest bin is the positive one.
+    sets : callable, default=None
+        Maps the outcomes, an array (n,), to a boolean membership (n, J).
+    set_names : tuple of str, default=()
+        A name for each of the J columns of ``sets``.
+    strata : bool, default=False
+        Asks for ``control_features``, with which the sets of any criterion can be intersected.
 
+    Examples
+    --------
     >>> EQUAL_OPPORTUNITY == Criterion("equal_opportunity", labels="positive")
     True
     >>> from dataclasses import replace

@@ -55,8 +55,8 @@ def predictions(model: Any, part: HeldOut) -> Predictions:
         probability = np.asarray(asked(model.predict_proba), dtype=np.float64)
         if probability.shape[1] != max(2, len(classes)):
             raise DataError(
-                f"the model knows {probability.shape[1]} classes, and y holds the {len(classes)} classes {list(classes)}"
-                "; judge it on rows of all its classes"
+                f"the model knows {probability.shape[1]} classes, and y holds the {len(classes)} classes "
+                f"{list(classes)}; judge it on rows of all its classes"
             )
         score = probability[:, positive if len(classes) == 2 else 1] if probability.shape[1] == 2 else probability
         return Predictions(score, decision, "probability")

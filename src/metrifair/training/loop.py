@@ -13,7 +13,7 @@ from metrifair.problem.samples import Samples
 from metrifair.progress import Progress
 from metrifair.training.models import Model, stacked
 from metrifair.training.objective import Objective
-from metrifair.training.results import Trained
+from metrifair.training.predictor import Trained
 from metrifair.training.scaling import Scaling, scaling_of
 from metrifair.training.stack import Stack, recorded, stack_at_start
 

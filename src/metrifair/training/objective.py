@@ -27,9 +27,32 @@ class Terms(NamedTuple):
 class Objective:
     """What training lowers: the mean loss, and the metric summed over all comparisons.
 
-    ``rho``, a non-decreasing function of each comparison's metric, is the identity unless given. The gradient
-    is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on batches.
+    The gradient is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on
+    batches.
 
+    Parameters
+    ----------
+    task : Task
+        Loss and link.
+    comparisons : tuple of Comparison
+        Which cells are compared.
+    criterion : Criterion, default=STATISTICAL_PARITY
+        What score is compared.
+    metric : str or callable, default="energy"
+        How distributions are compared.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one.
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    rho : callable, default=None
+        A non-decreasing function of each comparison's metric; the identity unless given.
+    slices : int, default=16
+        Projections of vector scores.
+    generator : torch.Generator
+        Where projections are drawn from.
+
+    Examples
+    --------
     >>> from metrifair.batches import whole
     >>> from metrifair.problem.samples import Samples
     >>> from metrifair.problem.tasks import regression
@@ -57,7 +80,20 @@ class Objective:
         return Terms(risk, self.unfairness(output, batch))
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
-        """Sum of the metric over the comparisons; 0 where there are none."""
+        """Sum of the metric over the comparisons; 0 where there are none.
+
+        Parameters
+        ----------
+        output : Tensor of shape (..., n) or (..., n, classes)
+            What models return for the batch.
+        batch : Batch
+            Samples, and the rows of each comparison.
+
+        Returns
+        -------
+        Tensor
+            Of the leading axes.
+        """
         if not batch.sides:
             return output.new_zeros(())
         score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.boosting.booster import METRIC_NAME, FairBooster, FitPlan
 from metrifair.boosting.problem import OWN, BoostingProblem
-from metrifair.boosting.shell import METRIC_NAME, FairBooster, FitPlan
 from metrifair.checks import require
 from metrifair.errors import DataError
 
@@ -72,9 +72,24 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    strength : weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
-    criterion, metric, unbiased, compare, contrast, intersectional, pos_label : as in FairClassifier.
-    booster : every parameter of ``xgboost.XGBClassifier``.
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairClassifier``.
+    metric : str or callable, default="energy"
+        How distributions are compared.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        The positive class; by default the last one.
+    **booster
+        Every parameter of ``xgboost.XGBClassifier``.
 
     Examples
     --------
@@ -96,8 +111,29 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """An XGBoost regressor whose predictions are distributed alike in all groups.
 
-    Parameters are those of FairXGBClassifier (``pos_label`` is for classifiers). The loss is the squared error; inside,
-    the target is standardised, so that a strength means the same on every scale and what it does in FairRegressor.
+    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    and what it does in FairRegressor.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairRegressor``.
+    metric : str or callable, default="energy"
+        How distributions are compared.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        For classifiers only.
+    **booster
+        Every parameter of ``xgboost.XGBRegressor``.
 
     Examples
     --------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -27,7 +29,8 @@ from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
-from metrifair.saving.modelfile import PathLike
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
 
 METRIC_NAME = "penalised_risk"
 
@@ -45,6 +48,14 @@ class FitPlan:
         """The penalised risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
         turns = cycle(self.evaluations)
         return lambda output: self.descent.report(next(turns), output)
+
+
+@contextmanager
+def _eval_set_allowed() -> Iterator[None]:
+    """LightGBM 4.7 would rather be given eval_X and eval_y, but does not translate labels in these."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
+        yield
 
 
 class FairBooster:
@@ -89,19 +100,39 @@ class FairBooster:
         eval_control_features: Sequence[Table] | None = None,
         **booster: Any,
     ) -> Self:
-        """Boost from scratch; ``booster`` holds further arguments of the plain booster's ``fit``.
+        """Boost from scratch. With strength 0 the call is the plain booster's.
 
-        ``sensitive_features`` is a column, or a table of several attributes; missing values in it mean that the group
-        is not known: such samples count for the risk only. ``control_features`` are strata within which the criterion
-        is asked for. ``eval_sensitive_features`` and ``eval_control_features`` are lists with one entry for each set of
-        ``eval_set``, which is judged, and stopped early, by ``penalised_risk``. With strength 0 the call is the plain
-        booster's.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the booster takes them.
+        y : array-like of shape (n_samples,)
+            Labels of two classes, or the target of a regression.
+        sensitive_features : array-like or table, default=None
+            The group of each sample; a table holds several attributes. Missing values mean that the group is not
+            known: such samples count for the risk only.
+        control_features : array-like or table, default=None
+            Strata within which the criterion is asked for.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights.
+        eval_set : list of (X, y), default=None
+            Sets that are judged, and stopped early, by ``penalised_risk``.
+        eval_sensitive_features, eval_control_features : list, default=None
+            Groups and strata, one entry for each set of ``eval_set``.
+        **booster
+            Further arguments of the plain booster's ``fit``.
+
+        Returns
+        -------
+        self : object
+            The fitted booster.
         """
         if isinstance(eval_set, tuple):
             eval_set = [eval_set]
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
         if not is_penalised(self):
-            super().fit(X, y, **booster)  # type: ignore[misc]
+            with _eval_set_allowed():
+                super().fit(X, y, **booster)  # type: ignore[misc]
             return self
         problem = boosting_problem(self, Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}))
         evaluated: list[Given] = []
@@ -115,7 +146,7 @@ class FairBooster:
         self._plan = self._planned(problem, evaluated, booster)
         training = problem.training.problem
         try:
-            with small_groups_named(training.comparisons, lambda: torch.as_tensor(training.cell)):
+            with _eval_set_allowed(), small_groups_named(training.comparisons, lambda: torch.as_tensor(training.cell)):
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
         finally:
             del self._plan
@@ -126,10 +157,17 @@ class FairBooster:
 
         The file holds the parameters and the booster's own text or JSON. It cannot hold functions (a score, a callback
         or a metric of your own: a DataError). A crash leaves the old file.
-        """
-        from metrifair.boosting.keeping import save  # noqa: PLC0415  (it knows both boosters by name only)
 
-        save(self, path)
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        write(path, content_of(self))
+
+    def _check_parameters(self) -> None:
+        """Raise a DataError that names the first parameter out of its range."""
+        is_penalised(self)
 
     def _planned(self, problem: BoostingProblem, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
         rounds, learning_rate = self._pace()

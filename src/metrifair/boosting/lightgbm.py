@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from metrifair.boosting.booster import METRIC_NAME, FairBooster, FitPlan
 from metrifair.boosting.problem import OWN
-from metrifair.boosting.shell import METRIC_NAME, FairBooster, FitPlan
 from metrifair.checks import require
 from metrifair.errors import DataError
 
@@ -72,10 +71,7 @@ class _FairLGBM(FairBooster):
             arguments["init_score"] = np.full(len(plan.problem.training.weight), start)
         if plan.evaluations:
             arguments |= _evaluation(plan, arguments, start, ranks_only=hasattr(self, "predict_proba"))
-        with warnings.catch_warnings():
-            # LightGBM 4.7 would rather be given eval_X and eval_y, but does not translate labels in these.
-            warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
-            fit(**arguments)
+        fit(**arguments)
         _complete(estimator.booster_, start, self._in_model_text)
 
 
@@ -88,9 +84,24 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
 
     Parameters
     ----------
-    strength : weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
-    criterion, metric, unbiased, compare, contrast, intersectional, pos_label : as in FairClassifier.
-    booster : every parameter of ``lightgbm.LGBMClassifier``. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairClassifier``.
+    metric : str or callable, default="energy"
+        How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        The positive class; by default the last one.
+    **booster
+        Every parameter of ``lightgbm.LGBMClassifier``.
 
     Examples
     --------
@@ -114,9 +125,29 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
     """A LightGBM regressor whose predictions are distributed alike in all groups.
 
-    Parameters are those of FairLGBMClassifier (``pos_label`` is for classifiers). The loss is the squared error;
-    inside, the target is standardised, so that a strength means the same on every scale, and what it does in
-    FairRegressor.
+    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    and what it does in FairRegressor.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the unfairness; 0 is the plain LGBMRegressor, to the last bit, and needs no groups.
+    criterion : str or Criterion, default="statistical_parity"
+        What is compared, as in ``FairRegressor``.
+    metric : str or callable, default="energy"
+        How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
+    unbiased : bool, default=True
+        Use the unbiased estimate, where the metric has one (energy, mmd).
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several attributes into one.
+    pos_label : object, default=None
+        For classifiers only.
+    **booster
+        Every parameter of ``lightgbm.LGBMRegressor``.
 
     Examples
     --------
