@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import model_for, schedule_for
@@ -121,7 +121,7 @@ class FairBatchClassifier(NetworkClassifier):
             strengths=[0.0],
             seeds=seeds,
             rows=rows,
-            dealer=Dealer(sampler.size, (), sampler.deal),
+            source=EpochSource(sampler.size, (), sampler.draw),
             model=Doubled(model) if reference else model,
         )
         return [
@@ -236,7 +236,7 @@ class Sampler:
         self.size = self.batch_size + 2  # four counts are rounded up by a half at most
         self.begun = False
 
-    def deal(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Deal:
+    def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
         """The batches of an epoch; from the second one on the shares move first.
 
         All seeds' batches are filled up to one size with rows of weight 0.
@@ -259,4 +259,4 @@ class Sampler:
             filling = parts[0][:, :1].expand(-1, self.size - sum(sizes))
             rows.append(torch.cat([*parts, filling], 1))
             weight[seed, :, : sum(sizes)] = self.size / sum(sizes)
-        return Deal(torch.stack(rows), weight)
+        return Epoch(torch.stack(rows), weight)
