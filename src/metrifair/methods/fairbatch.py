@@ -35,11 +35,11 @@ class FairBatchClassifier(NetworkClassifier):
     ----------
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
         Whose losses are to be equal.
-    step : float, default=0.005
-        By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
     variant : {"method", "reference"}, default="method"
         The reference does as the authors' code: the score is the logistic function of twice the output, halves are
         rounded to even, and after the end of a cell's rows some of them repeat.
+    step : float, default=0.005
+        By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         As in FairClassifier, as all that follow.
     hidden : sequence of int, default=(16,)
@@ -84,8 +84,8 @@ class FairBatchClassifier(NetworkClassifier):
     _two_groups = True
 
     criterion: str = "statistical_parity"
-    step: float = 0.005
     variant: Literal["method", "reference"] = "method"
+    step: float = 0.005
     model: str | torch.nn.Module = "mlp"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
