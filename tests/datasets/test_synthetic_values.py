@@ -90,10 +90,10 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         for p1 in (0, 1, -0.1, math.nan)
     ),
     *(
-        (lambda make=make: make(m=1), "m must be a whole number of at least 2, got 1; choose 2 or more")
+        (lambda make=make: make(m=1), "m must be an integer of at least 2, got 1; choose 2 or more")
         for make in (BiasedRegression, BiasedClassification)
     ),
-    (lambda: BiasedRegression(m=2.5), "m must be a whole number of at least 2, got 2.5; choose 2 or more"),
+    (lambda: BiasedRegression(m=2.5), "m must be an integer of at least 2, got 2.5; choose 2 or more"),
     (
         lambda: BiasedRegression("stretch"),
         "kind must be one of the known words, got 'stretch'; choose 'shift' or 'shrink'",
@@ -140,22 +140,22 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: OffsetRegression(()),
         f"{_THETA}, got () with delta 0.5; choose coefficients such as (1.0,)",
     ),
-    (lambda: OffsetRegression.drawn(0), "k must be a whole number of at least 1, got 0; choose 1 or more"),
+    (lambda: OffsetRegression.drawn(0), "k must be an integer of at least 1, got 0; choose 1 or more"),
     *(
         (
             lambda population=population: population.sample(0),
-            "n must be a whole number of at least 1, got 0; choose 1 or more",
+            "n must be an integer of at least 1, got 0; choose 1 or more",
         )
         for population in POPULATIONS
     ),
     (
         lambda: HiddenExperience().sample(5, seed=-1),
-        "seed must be a whole number of at least 0, got -1; choose 0 or more",
+        "seed must be an integer of at least 0, got -1; choose 0 or more",
     ),
     *(
         (
             lambda name=name: OnlineRegression(**{name: 0}),
-            f"{name} must be a whole number of at least 1, got 0; choose 1 or more",
+            f"{name} must be an integer of at least 1, got 0; choose 1 or more",
         )
         for name in ("d", "n_pieces", "period")
     ),
@@ -175,7 +175,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: OnlineRegression().stream(size=0),
-        "size must be a whole number of at least 1, got 0; choose 1 or more",
+        "size must be an integer of at least 1, got 0; choose 1 or more",
     ),
     (
         lambda: HiddenExperience().optimal_prediction(np.zeros((3, 4))),

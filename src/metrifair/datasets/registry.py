@@ -31,6 +31,11 @@ _ENTRIES = {
 def names() -> tuple[str, ...]:
     """Names that `load` knows.
 
+    Returns
+    -------
+    tuple of str
+        In alphabetical order.
+
     Examples
     --------
     >>> names()
@@ -41,6 +46,21 @@ def names() -> tuple[str, ...]:
 
 def describe(name: str) -> str:
     """What the data set is, with source, citation and licence; needs no data.
+
+    Parameters
+    ----------
+    name
+        One of `names()`.
+
+    Returns
+    -------
+    str
+        Several lines: what the rows are, ``Source:``, ``Citation:``, ``Licence:``.
+
+    Raises
+    ------
+    DataError
+        If there is no such data set.
 
     Examples
     --------
@@ -80,6 +100,11 @@ def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | b
                                                      tables: cannabis)
         ``student-math``, ``student-portuguese``     ``drop_previous_grades=False``
         ============================================ ====================================================
+
+    Returns
+    -------
+    Dataset
+        Features ``X``, target ``y`` and ``sensitive_features`` on one index, with ``split(seed)`` and a description.
 
     Raises
     ------

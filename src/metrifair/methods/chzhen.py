@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -62,9 +62,13 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
     array([2., 3., 4., 5., 2., 3., 4., 5.])
     """
 
+    estimator: Any = field(default=None, kw_only=False)
     t: float = 1.0
     sigma: float = 0.0
     split: bool = False
+    prefit: bool = False
+    holdout: float = 0.0
+    random_state: Any = None
 
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -124,6 +124,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     0.0
     """
 
+    estimator: Any = field(default=None, kw_only=False)
     criterion: str = "statistical_parity"
     rounds: int = 20
     step: float = 1.0
@@ -131,6 +132,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     keep: Literal["last", "best"] = "last"
     warm_start: bool = False
     variant: Literal["method", "reference"] = "method"
+    random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
         """Train for all rounds; ``sample_weight`` are weights that the rows had before."""

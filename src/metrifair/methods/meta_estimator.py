@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -68,12 +67,8 @@ def _fitted_has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", None) or self.estimator or FairClassifier, name)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Preprocessor(ClassifierMixin, StackedEstimator):
     """Predictions of the base learner that ``fit`` kept in ``estimator_``, which knows classes by their codes."""
-
-    estimator: Any = field(default=None, kw_only=False)
-    random_state: Any = None
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample."""
@@ -157,14 +152,8 @@ def _is_plain_network(base: Any) -> bool:
 # --- after training: the base's predictions are changed, by the group of each row -----------------------------------
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Postprocessor(BaseEstimator):
     """A fitted base, kept in ``base_``, whose predictions are changed; new rows need their groups."""
-
-    estimator: Any = field(default=None, kw_only=False)
-    prefit: bool = False
-    holdout: float = 0.0
-    random_state: Any = None
 
     def _calibration(self, X: Table, y: Table, sensitive_features: Table) -> tuple[Any, Table, Table, Integers]:
         """The ``estimator``, a network where it is None, fitted unless ``prefit``; and what it is calibrated on.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
@@ -33,6 +33,7 @@ from metrifair.training.online import Moments
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
 
+_NETWORK = ("model", "hidden", "batch_size", "epochs", "learning_rate", "learning_rate_decay", "standardize", "device")
 _DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
 
@@ -103,18 +104,8 @@ def fit_stack(
     return models
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class NetworkClassifier(TwoClassMixin, StackedEstimator):
     """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
-
-    model: str | torch.nn.Module = "mlp"
-    hidden: Sequence[int] = (16,)
-    epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 5e-3
-    learning_rate_decay: float = 1.0
-    standardize: bool = True
-    device: str = "auto"
-    random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
         """Train from scratch; ``sensitive_features`` is one column without missing values."""
@@ -137,8 +128,7 @@ class NetworkClassifier(TwoClassMixin, StackedEstimator):
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""
-        names = NetworkClassifier.__dataclass_fields__.keys() - {"random_state"} | {"batch_size"}
-        network = FairClassifier(0.0, **{name: getattr(self, name) for name in names if hasattr(self, name)})
+        network = FairClassifier(0.0, **{name: getattr(self, name) for name in _NETWORK if hasattr(self, name)})
         check_settings(network)
         return network
 
@@ -151,7 +141,7 @@ def train_networks(
     strengths: Sequence[float],
     seeds: Sequence[int],
     rows: Sequence[Integers],
-    dealer: Dealer | None = None,
+    source: EpochSource | None = None,
     path: bool = False,
     model: Model | None = None,
 ) -> list[list[Predictor | None]]:
@@ -167,7 +157,7 @@ def train_networks(
         seeds=seeds,
         schedule=schedule_for(network, max(map(len, rows))),
         rows=[torch.as_tensor(own) for own in rows],
-        dealer=dealer,
+        source=source,
         path=path,
         standardize=network.standardize,
         device=device_of(network.device),
@@ -228,7 +218,7 @@ def fit_weighted(
         strengths=[0.0],
         seeds=seeds,
         rows=rows,
-        dealer=weighted_dealer(rows, weights, schedule.batch_size),
+        source=weighted_epochs(rows, weights, schedule.batch_size),
         model=_Continued(model, starts) if earlier else model,
     )
     fitted = []
@@ -246,7 +236,7 @@ def fit_weighted(
     return fitted
 
 
-def weighted_dealer(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> Dealer:
+def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> EpochSource:
     """Shuffled batches of each seed's own rows, whose weights (mean 1) count in the loss; the rest of a pass is left.
 
     Where all rows of every seed fit into one batch, each batch holds them all.
@@ -256,17 +246,17 @@ def weighted_dealer(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
     fewest = min(map(len, own))
     size = min(batch_size, fewest)
     if size == fewest == max(map(len, own)):
-        everything = Deal(torch.stack(own).unsqueeze(1), torch.stack(weight).unsqueeze(1))
-        return Dealer(size, (), lambda *_: everything, whole=True)
+        everything = Epoch(torch.stack(own).unsqueeze(1), torch.stack(weight).unsqueeze(1))
+        return EpochSource(size, (), lambda *_: everything, whole=True)
     dealt = fewest // size * size  # rows of a pass
 
-    def deal(generators: Sequence[torch.Generator], _: Outputs) -> Deal:
+    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(own, generators, strict=True)]
-        return Deal(
+        return Epoch(
             *(
                 torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
                 for values in (own, weight)
             )
         )
 
-    return Dealer(size, (), deal)
+    return EpochSource(size, (), draw)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +68,9 @@ class ReweighingClassifier(Preprocessor):
     """
 
     _two_classes = False
+
+    estimator: Any = field(default=None, kw_only=False)
+    random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the weights and train; ``sample_weight`` are weights that the rows had before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -107,12 +107,18 @@ class SinkhornClassifier(NetworkClassifier):
     epsilon: float = 0.1
     tolerance: float = 1e-9
     max_iterations: int = 1000
+    model: Literal["mlp", "linear"] = "mlp"
+    hidden: Sequence[int] = (16,)
     epochs: int = 500
     learning_rate: float = 0.1
+    learning_rate_decay: float = 1.0
     block: int | None = None
     memory_limit: float = 4 * 2**30
     precision: Literal["double", "single"] = "double"
     variant: Literal["method", "reference"] = "method"
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         """As many are trained at once as ``memory_limit`` holds: all strengths of some seeds, or some of one seed.

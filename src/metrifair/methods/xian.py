@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple, Self
 
@@ -71,8 +71,12 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
     [[0, 0, 0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1, 1, 1]]
     """
 
+    estimator: Any = field(default=None, kw_only=False)
     alpha: float = 0.0
     randomized: bool = False
+    prefit: bool = False
+    holdout: float = 0.0
+    random_state: Any = None
 
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 

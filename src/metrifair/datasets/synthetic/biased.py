@@ -30,8 +30,15 @@ def fair_by_sorting(optimum: Floats, p1: float) -> Floats:
 
     Parameters
     ----------
-    optimum : unpenalised optimum, shape (2, m): row = group, column = atom
-    p1 : share of group 1
+    optimum
+        Unpenalised optimum, shape (2, m): row = group, column = atom.
+    p1
+        Share of group 1.
+
+    Returns
+    -------
+    ndarray of shape (2, m)
+        The fair hypothesis: row = group, column = atom.
 
     Examples
     --------
@@ -58,12 +65,18 @@ class BiasedRegression:
 
     Parameters
     ----------
-    kind : "shift" or "shrink"
-    delta : size of the bias, 0 or more; 0 is the truth
-    beta : direction and scale of the bias
-    m : number of values of X1, at least 2
-    p1 : share of group 1
-    sigma : standard deviation of the noise
+    kind
+        "shift" or "shrink".
+    delta
+        Size of the bias, 0 or more; 0 is the truth.
+    beta
+        Direction and scale of the bias.
+    m
+        Number of values of X1, at least 2.
+    p1
+        Share of group 1.
+    sigma
+        Standard deviation of the noise.
 
     Examples
     --------
@@ -163,9 +176,12 @@ class BiasedClassification:
 
     Parameters
     ----------
-    delta : share of the positives of group 1 that goes unrecorded, from 0 to 1
-    m : number of values of X1, at least 2
-    p1 : share of group 1
+    delta
+        Share of the positives of group 1 that goes unrecorded, from 0 to 1.
+    m
+        Number of values of X1, at least 2.
+    p1
+        Share of group 1.
 
     Examples
     --------

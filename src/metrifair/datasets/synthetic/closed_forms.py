@@ -15,6 +15,17 @@ class Distances:
 
     Energy is twice the squared L2 distance of the CDFs.
 
+    Parameters
+    ----------
+    energy
+        Energy distance: twice the squared L2 distance of the CDFs.
+    kolmogorov
+        Largest gap between the CDFs.
+    wasserstein
+        Wasserstein-1 distance.
+    total_variation
+        Total variation distance, from 0 to 1.
+
     Examples
     --------
     >>> Distances(energy=0.5, kolmogorov=0.5, wasserstein=1.0, total_variation=1.0).cramer
@@ -38,6 +49,18 @@ NO_DISTANCE = Distances(0.0, 0.0, 0.0, 0.0)
 def uniform_distances(width0: float, width1: float) -> Distances:
     """Distances between two uniform distributions with the same centre; width 0 is a point mass.
 
+    Parameters
+    ----------
+    width0
+        Width of the first distribution, 0 or more.
+    width1
+        Width of the second.
+
+    Returns
+    -------
+    Distances
+        How far apart they are.
+
     Examples
     --------
     >>> uniform_distances(0, 1)                       # a point against [0, 1]
@@ -54,6 +77,13 @@ def uniform_distances(width0: float, width1: float) -> Distances:
 @dataclass(frozen=True)
 class Normal:
     """A normal distribution with this mean and positive standard deviation.
+
+    Parameters
+    ----------
+    mean
+        Any finite number.
+    deviation
+        Standard deviation, positive.
 
     Examples
     --------
@@ -96,6 +126,18 @@ def normal_distances(first: Normal, second: Normal) -> Distances:
     Wasserstein couples quantiles, so that it is the mean of a folded normal. Where the densities cross (one point or
     two) the CDFs are furthest apart, and the difference of the densities changes its sign.
 
+    Parameters
+    ----------
+    first
+        One distribution.
+    second
+        The other.
+
+    Returns
+    -------
+    Distances
+        How far apart they are.
+
     Examples
     --------
     >>> d = normal_distances(Normal(1.0, 1.0), Normal(0.0, 1.0))
@@ -131,6 +173,20 @@ def _density_crossings(first: Normal, second: Normal) -> list[float]:
 def normal_mmd_squared(first: Normal, second: Normal, bandwidth: float = 1.0) -> float:
     """Squared MMD of two normals for the kernel exp(-(z - z')^2 / (2 bandwidth^2)).
 
+    Parameters
+    ----------
+    first
+        One distribution.
+    second
+        The other.
+    bandwidth
+        Width of the kernel, positive.
+
+    Returns
+    -------
+    float
+        The squared MMD, not its root.
+
     Examples
     --------
     >>> round(normal_mmd_squared(Normal(1.0, 1.0), Normal(0.0, 1.0)), 6)
@@ -152,6 +208,18 @@ def atomic_distances(
     values0: Sequence[float], masses0: Sequence[float], values1: Sequence[float], masses1: Sequence[float]
 ) -> Distances:
     """Distances between two distributions on finitely many atoms.
+
+    Parameters
+    ----------
+    values0, masses0
+        Where the atoms of the first distribution lie, and the probability of each; these sum to 1.
+    values1, masses1
+        The same of the second.
+
+    Returns
+    -------
+    Distances
+        How far apart they are.
 
     Examples
     --------

@@ -18,6 +18,15 @@ _TOLERANCE = 1e-9  # masses are sums of a dozen floats near 1
 class FairFit(NamedTuple):
     """The best SP-fair hypothesis: the blocks on which it is constant, its values, and its excess risk.
 
+    Parameters
+    ----------
+    partition
+        Blocks of atoms on which the hypothesis is constant.
+    prediction
+        Its value on each atom.
+    excess_risk
+        Its risk less that of the unpenalised optimum.
+
     Examples
     --------
     >>> FairFit(((0, 1),), (0.5, 0.5), 0.25).excess_risk
@@ -39,8 +48,10 @@ class FiniteSpace:
 
     Parameters
     ----------
-    masses : one pair (P[X = x, A = 0], P[X = x, A = 1]) for each atom; all together sum to 1
-    optimum : E[Y | X = x] for each atom
+    masses
+        One pair (P[X = x, A = 0], P[X = x, A = 1]) for each atom; all together sum to 1.
+    optimum
+        E[Y | X = x] for each atom.
 
     Examples
     --------

@@ -34,7 +34,8 @@ class HiddenExperience:
 
     Parameters
     ----------
-    p1 : share of group 1, strictly between 0 and 1
+    p1
+        Share of group 1, strictly between 0 and 1.
 
     Examples
     --------

@@ -35,8 +35,10 @@ class IndependentLabels:
 
     Parameters
     ----------
-    p1 : share of group 1
-    loss : "zero_one" for decisions 0 and 1, as in the paper, or "squared" for predictions of P[Y=1|X]
+    p1
+        Share of group 1.
+    loss
+        "zero_one" for decisions 0 and 1, as in the paper, or "squared" for predictions of P[Y=1|X].
 
     Examples
     --------

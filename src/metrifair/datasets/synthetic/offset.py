@@ -35,10 +35,14 @@ class OffsetRegression:
 
     Parameters
     ----------
-    theta : coefficients, at least one, not all zero
-    delta : what is added in group 0, to the target or to each coefficient
-    p1 : share of group 1
-    kind : "offset" or "slope"
+    theta
+        Coefficients, at least one, not all zero.
+    delta
+        What is added in group 0, to the target or to each coefficient.
+    p1
+        Share of group 1.
+    kind
+        "offset" or "slope".
 
     Examples
     --------

@@ -29,6 +29,17 @@ _TEST, _SLOPES = 1, 2  # purposes of a seed besides the stream itself
 class Chunk(NamedTuple):
     """Consecutive rows of a stream, all of one regime: features, targets, groups, and the number of the regime.
 
+    Parameters
+    ----------
+    X
+        Features of shape (n, d); the group is the last column.
+    y
+        Targets of shape (n,).
+    a
+        Groups of shape (n,), integers 0 and 1.
+    regime
+        Number of the regime, from 0.
+
     Examples
     --------
     >>> next(OnlineRegression().stream(4000)).regime
@@ -47,6 +58,21 @@ class RegimeEstimate:
 
     The target Y is also the unpenalised optimum (risk 0: the group is a feature), so that distances of Y are those of
     the optimum. ``fair_risk`` is the least risk of an SP-fair hypothesis, p0 p1 W2^2.
+
+    Parameters
+    ----------
+    means
+        Mean target of group 0 and of group 1.
+    variance
+        Variance of the target.
+    energy
+        Energy distance of the groups' targets.
+    kolmogorov
+        Kolmogorov distance of the groups' targets.
+    wasserstein
+        Wasserstein distance of the groups' targets.
+    fair_risk
+        Least risk of an SP-fair hypothesis.
 
     Examples
     --------
@@ -72,13 +98,19 @@ class OnlineRegression:
 
     Parameters
     ----------
-    d : number of features, the group included
-    n_pieces : number of linear pieces
-    period : samples per regime; 2000 switches at the rows 2000, 4000, ... (counted from 0). The reference's code
-        switches one sample late, which for 4,000 samples is period 2001
-    p1 : share of group 1
-    slopes : one matrix of shape (d, n_pieces) for each regime; None draws as many as are asked for
-    slopes_seed : seed of the drawn slopes; does not matter where slopes are given
+    d
+        Number of features, the group included.
+    n_pieces
+        Number of linear pieces.
+    period
+        Samples per regime; 2000 switches at the rows 2000, 4000, ... (counted from 0). The reference's code
+        switches one sample late, which for 4,000 samples is period 2001.
+    p1
+        Share of group 1.
+    slopes
+        One matrix of shape (d, n_pieces) for each regime; None draws as many as are asked for.
+    slopes_seed
+        Seed of the drawn slopes; does not matter where slopes are given.
 
     Examples
     --------
@@ -209,6 +241,11 @@ def reference_slopes() -> Floats:
     """The two slope matrices of the reference's code, shape (2, 10, 5); needs torch, whose generator drew them.
 
     They are ``4 * rand(10, 5) - 2`` twice after ``torch.manual_seed(0)``; the global generator stays untouched.
+
+    Returns
+    -------
+    ndarray of shape (2, 10, 5)
+        Slopes of the two regimes: row = feature, column = piece.
 
     Examples
     --------

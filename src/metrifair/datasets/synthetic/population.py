@@ -19,9 +19,12 @@ class Sample(NamedTuple):
 
     Parameters
     ----------
-    X : features of shape (n, d), 64-bit floats; the group, where it is a feature, is the last column
-    y : targets of shape (n,): floats for regression, integers 0 and 1 for classification
-    a : groups of shape (n,), integers 0 and 1
+    X
+        Features of shape (n, d), 64-bit floats; the group, where it is a feature, is the last column.
+    y
+        Targets of shape (n,): floats for regression, integers 0 and 1 for classification.
+    a
+        Groups of shape (n,), integers 0 and 1.
 
     Examples
     --------
@@ -40,11 +43,16 @@ class TradeOffPoint:
 
     Parameters
     ----------
-    strength : weight of the energy distance in the objective (the paper's lambda)
-    parameters : what singles the hypothesis out in its class, by name; empty for the class of all hypotheses
-    risk : expected loss
-    energy : energy distance of the groups' predictions, twice the squared L2 distance of their CDFs
-    kolmogorov : Kolmogorov distance of the groups' predictions
+    strength
+        Weight of the energy distance in the objective (the paper's lambda).
+    parameters
+        What singles the hypothesis out in its class, by name; empty for the class of all hypotheses.
+    risk
+        Expected loss.
+    energy
+        Energy distance of the groups' predictions, twice the squared L2 distance of their CDFs.
+    kolmogorov
+        Kolmogorov distance of the groups' predictions.
 
     Examples
     --------
@@ -94,7 +102,7 @@ def last_column_as_group(X: Floats, width: int) -> Integers:
 
 
 def table_values(table: Floats, X: Floats) -> Floats:
-    """The entries of a hypothesis on rows (x1, a) of whole numbers, given as a table: row = group, column = x1.
+    """The entries of a hypothesis on rows (x1, a) of integers, given as a table: row = group, column = x1.
 
     Examples
     --------
@@ -135,9 +143,9 @@ def check_strength(value: float) -> None:
 
 
 def check_count(name: str, value: int, least: int) -> None:
-    """Refuse what is not a whole number of the least size or more."""
+    """Refuse what is not an integer of the least size or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise DataError(f"{name} must be a whole number of at least {least}, got {value!r}; choose {least} or more")
+        raise DataError(f"{name} must be an integer of at least {least}, got {value!r}; choose {least} or more")
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> None:

@@ -42,15 +42,21 @@ def unrestricted_tradeoff(
 
     Parameters
     ----------
-    cdf0, cdf1 : CDFs of E[Y|X] in the two groups, on arrays
-    p1 : share of group 1
-    strength : weight of the energy distance; infinity gives the best SP-fair hypothesis
-    support : smallest and largest value of E[Y|X] (all but a negligible part of it)
-    points : number of thresholds; the error is of order 1 / points^2 for smooth CDFs
+    cdf0, cdf1
+        CDFs of E[Y|X] in the two groups, on arrays.
+    p1
+        Share of group 1.
+    strength
+        Weight of the energy distance; infinity gives the best SP-fair hypothesis.
+    support
+        Smallest and largest value of E[Y|X] (all but a negligible part of it).
+    points
+        Number of thresholds; the error is of order 1 / points^2 for smooth CDFs.
 
     Returns
     -------
-    TradeOffPoint whose risk is the excess over the risk of E[Y|X]
+    TradeOffPoint
+        Its risk is the excess over the risk of E[Y|X].
 
     Examples
     --------
