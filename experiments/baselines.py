@@ -52,9 +52,15 @@ class Baseline(NamedTuple):
     dear: bool = False  # on Adult an accelerator needs minutes for one seed, a CPU days; the paper has no entry there
 
 
-def baseline_runs(case: Case, methods: Sequence[Baseline], source: Source, effort: Effort) -> list[Run]:
-    """All methods that apply to a case, each under the case whose results are also those of this one."""
-    code = inspect.getsource(sys.modules[__name__])  # the settings of all methods: work is done anew when they change
+def baseline_runs(
+    case: Case, methods: Sequence[Baseline], source: Source, effort: Effort, *, code: str | None = None
+) -> list[Run]:
+    """All methods that apply to a case, each under the case whose results are also those of this one.
+
+    ``code`` is the text of what sets the methods up, of all those in this module by default: work is done anew when it
+    changes.
+    """
+    code = code or inspect.getsource(sys.modules[__name__])
     found = []
     for one in methods:
         if one.dear and case.name == "adult" and device_of("auto").type != "cuda":
