@@ -1,40 +1,63 @@
-"""Model files -> models: which class a file's kind stands for."""
+"""Model files -> models: what the kind of a file stands for."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import reprlib
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
-from numpy.typing import NDArray
 
-from metrifair.boosting.booster import FairBooster
-from metrifair.boosting.keeping import KIND as BOOSTER
-from metrifair.boosting.keeping import rebuilt as rebuilt_booster
 from metrifair.encoding.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.errors import ModelFileError
-from metrifair.estimators import BY_NAME, Estimator
-from metrifair.saving.keeping import KIND, rebuilt
-from metrifair.saving.modelfile import Content, Json, PathLike, read
+from metrifair.estimators import Estimator
+from metrifair.saving import boosters, estimators
+from metrifair.saving.modelfile import Content, PathLike, read
+from metrifair.saving.models import model_of
 from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
 
-Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
+if TYPE_CHECKING:
+    from metrifair.boosting.booster import FairBooster
+
+    Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
+
+_MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
+    "FairClassifier": "metrifair.estimators",
+    "FairRegressor": "metrifair.estimators",
+    "FairLGBMClassifier": "metrifair.boosting.lightgbm",
+    "FairLGBMRegressor": "metrifair.boosting.lightgbm",
+    "FairXGBClassifier": "metrifair.boosting.xgboost",
+    "FairXGBRegressor": "metrifair.boosting.xgboost",
+}
 
 
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
-    """The estimator, frontier or table model that ``.save(path)`` wrote: bit-equal predictions, ready to learn on.
+    """The estimator, booster, frontier or table model that ``.save(path)`` wrote.
 
-    Loading runs no code from the file. A file that is damaged, hostile or of a later format is a ModelFileError.
+    Predictions are the same to the last bit, and ``partial_fit`` goes on as if nothing had been saved. Loading runs no
+    code from the file; docs/untrusted-input.md says what that covers.
 
     Parameters
     ----------
-    path : the file.
-    module : for a model that is a ``torch.nn.Module`` of your own: one with the same parameters, whose values do not
+    path : str or os.PathLike
+        The file.
+    module : torch.nn.Module, optional
+        For a model that is a ``torch.nn.Module`` of your own: one with the same parameters, whose values do not
         matter. It is copied, and buffers of the copy are set as saved.
+
+    Returns
+    -------
+    FairClassifier, FairRegressor, a fair booster, Frontier or TableModel
+        Whatever was saved.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is damaged, hostile, of a later format, or not a model file. MissingModelFile, which is one too
+        and a FileNotFoundError, where there is none.
 
     Examples
     --------
@@ -58,29 +81,16 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
 
 def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
+    made_of = partial(model_of, class_named=_class_named, module=module)
     if content.kind == FRONTIER:
-        return frontier_from(content, Frontier, module)
+        return frontier_from(content, Frontier, made_of)
     if content.kind == TABLE_MODEL:
-        return table_model_of(content, partial(_made_of, module=module))
-    if content.kind == BOOSTER:
-        booster: FairBooster = rebuilt_booster(content.meta, content.arrays)
-        return booster
-    if content.kind != KIND:
+        return table_model_of(content, made_of)
+    if content.kind not in (estimators.KIND, boosters.KIND):
         raise ModelFileError(f"it holds a {reprlib.repr(content.kind)}, which this metrifair does not know; upgrade it")
-    return from_parts(content.meta, content.arrays, module=module)
+    found: Loaded = made_of(content)
+    return found
 
 
-def from_parts(
-    meta: Mapping[str, Json], arrays: Mapping[str, NDArray[Any]], *, module: torch.nn.Module | None = None
-) -> Estimator:
-    """The estimator that ``keeping.to_parts`` took apart.
-
-    >>> from_parts({"kind": "Oracle"}, {})
-    Traceback (most recent call last):
-    metrifair.errors.ModelFileError: kind must be FairClassifier or FairRegressor, got 'Oracle'
-    """
-    kind = meta.get("kind")
-    if not isinstance(kind, str) or kind not in BY_NAME:
-        raise ModelFileError(f"kind must be {' or '.join(BY_NAME)}, got {reprlib.repr(kind)}")
-    estimator: Estimator = rebuilt(BY_NAME[kind], meta, arrays, module)
-    return estimator
+def _class_named(name: str) -> Any:
+    return getattr(importlib.import_module(_MODULES[name]), name) if name in _MODULES else None

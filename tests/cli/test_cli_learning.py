@@ -166,7 +166,7 @@ def test_codes_with_a_leading_zero_and_towns_with_odd_names_are_text(csv: Path, 
     coders = load(tmp_path / "m").encoder.coders_
     assert coders["code"].levels == ("00", "01", "02", "03")
     assert coders["town"].levels == ("<b>west</b>", "=east", "north", "south")
-    assert (coders["income"].kind, coders["income"].flagged, coders["member"].kind) == ("number", True, "truth")
+    assert (coders["income"].kind, coders["income"].flagged, coders["member"].kind) == ("number", True, "boolean")
     # a file in which the codes look like numbers is read as the model needs it
     later = tmp_path / "later.csv"
     pl.read_csv(csv, infer_schema=False).with_columns(code=pl.lit("7"), income=pl.lit("?")).head(3).write_csv(later)
@@ -437,7 +437,7 @@ def test_another_separator_can_be_named(people: pl.DataFrame, tmp_path: Path, ca
             lambda frame: frame.with_columns(income=pl.lit("much")),
             "column 'income' held numbers at fit, and holds text now: 'much'; pass numbers",
         ),
-        (lambda frame: frame.with_columns(member=pl.lit(3)), "column 'member' held truth values at fit, and holds"),
+        (lambda frame: frame.with_columns(member=pl.lit(3)), "column 'member' held booleans at fit, and holds"),
         (lambda frame: frame.head(0), "has no rows below its header"),
         (lambda frame: frame.with_columns(income=pl.lit("inf")), "column 'income' holds inf, which is too large"),
     ],

@@ -82,7 +82,7 @@ def _distribution_functions(compared: Sequence[Compared]) -> int:
     """How many different ones the comparisons look at."""
     return len(
         {
-            (id(one.part), one.members.attribute.name, side)
+            (id(one.part), one.place, side)
             for one in compared
             for side in ((one.left, None), (one.right, one.left if one.right is None else None))
         }

@@ -29,7 +29,8 @@ from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
-from metrifair.saving.modelfile import PathLike
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
 
 METRIC_NAME = "penalised_risk"
 
@@ -162,9 +163,11 @@ class FairBooster:
         path : str or path
             The file.
         """
-        from metrifair.boosting.keeping import save  # noqa: PLC0415  (it knows both boosters by name only)
+        write(path, content_of(self))
 
-        save(self, path)
+    def _check_parameters(self) -> None:
+        """Raise a DataError that names the first parameter out of its range."""
+        is_penalised(self)
 
     def _planned(self, problem: BoostingProblem, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
         rounds, learning_rate = self._pace()

@@ -80,7 +80,7 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: s
     import polars as pl
 
     from metrifair.cli.tables import read
-    from metrifair.encoding.coders import Levels
+    from metrifair.encoding.encoder import Levels
 
     texts = [
         name for name, coder in model.encoder.coders_.items() if isinstance(coder, Levels) and coder.kind == "text"

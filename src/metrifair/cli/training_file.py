@@ -17,8 +17,8 @@ from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.options import TrainingOptions
 from metrifair.cli.tables import without_missing_words
+from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.encoding.kinds import level_name, strays_in, typed
 from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, columns, is_missing

@@ -1,18 +1,19 @@
-"""The scikit-learn transformer for raw tables."""
+"""The scikit-learn transformer for raw tables: how each column becomes numbers is learned once, as a value."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections import Counter
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from metrifair.encoding.coders import Coder, Levels, Omitted, levels_coder, numbers_coder
-from metrifair.encoding.kinds import (
+from metrifair.encoding.column_types import (
     LARGEST,
     Floats,
     as_kind,
@@ -25,27 +26,155 @@ from metrifair.encoding.kinds import (
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table
 
+_ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
+
+
+class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column of numbers, or of dates as days since 1970: the median where one is missing, in standard units.
+
+    >>> Numbers("number", 2.0, 2.0, 1.0, flagged=True).encoded(np.array([3.0, np.nan]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    kind: Literal["number", "date"]
+    median: float
+    centre: float
+    spread: Annotated[float, msgspec.Meta(ge=0)]  # 0: every known value is the median, which tells nothing
+    flagged: bool  # whether a column says where values are missing
+
+    def names(self, column: str) -> list[str]:
+        """Names of the columns that it becomes."""
+        return [column] * (self.spread > 0) + [f"{column} is missing"] * self.flagged
+
+    def encoded(self, values: Column) -> Floats:
+        """The columns, (n, their number)."""
+        missing = np.isnan(values)
+        known = (np.where(missing, self.median, values) - self.centre) / (self.spread or 1.0)
+        return np.stack([known] * (self.spread > 0) + [missing.astype(np.float64)] * self.flagged, axis=1)
+
+
+class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column of names: one column for each, one for all others where some were rare, one for missing values.
+
+    >>> Levels("text", ("blue", "red"), pooled=True, flagged=False).encoded(np.array(["red", "grey"], dtype=object))
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    kind: Literal["text", "boolean"]
+    levels: tuple[str, ...]
+    pooled: bool
+    flagged: bool
+
+    def names(self, column: str) -> list[str]:
+        """Names of the columns that it becomes."""
+        known = [f"{column} = {level}" for level in self.levels]
+        return known + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
+
+    def encoded(self, values: Column) -> Floats:
+        """The columns, (n, their number); a value that has no column is 0 in all."""
+        place = {level: code for code, level in enumerate(self.levels)}
+        other = len(place) if self.pooled else -1
+        missing = len(place) + self.pooled if self.flagged else other
+        at = np.array([missing if value is None else place.get(value, other) for value in values], dtype=np.int64)
+        found = np.zeros((len(values), len(place) + self.pooled + self.flagged))
+        found[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
+        return found
+
+
+Coder: TypeAlias = Numbers | Levels
+
+
+class Omitted(str):
+    """Why a column is left out."""
+
+    __slots__ = ()
+
+
+def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | Omitted:
+    """The coder of a column of numbers, NaN where one is missing."""
+    if kind == "number" and _numbers_rows(values):
+        return Omitted("numbers the rows")
+    missing = np.isnan(values)
+    median = float(np.median(values[~missing]))
+    filled = np.where(missing, median, values)
+    varies = bool((filled != median).any())
+    if not varies and not missing.any():
+        return Omitted("holds one value only")
+    size = np.abs(filled).max() or 1.0  # squares of tiny numbers would vanish
+    centre, spread = (float(part * size) for part in ((filled / size).mean(), (filled / size).std()))
+    return Numbers(kind, median, centre, spread if varies else 0.0, bool(missing.any()))
+
+
+def levels_coder(
+    kind: Literal["text", "boolean"], values: Column, *, min_frequency: int, max_levels: int
+) -> Levels | Omitted:
+    """The coder of a column of names.
+
+    >>> values = np.array(["a"] * 3 + ["b"] * 2 + ["c", None], dtype=object)
+    >>> levels_coder("text", values, min_frequency=2, max_levels=10)
+    Levels(kind='text', levels=('a', 'b'), pooled=True, flagged=True)
+    """
+    counts = Counter(value for value in values if value is not None)
+    known = sum(counts.values())
+    kept = [level for level, count in counts.most_common(max_levels) if count >= min_frequency]
+    if not kept and len(counts) > 1:
+        many = "a value of its own in every row" if len(counts) == known else f"{len(counts):,} different values"
+        return Omitted(f"holds {many}, none of them {min_frequency} times")
+    coder = Levels(kind, tuple(sorted(kept)), pooled=len(kept) < len(counts), flagged=known < len(values))
+    return coder if len(coder.names("")) > 1 else Omitted("holds one value only")
+
+
+def _numbers_rows(values: Floats) -> bool:
+    """True where the values are different integers that fill at least half of their range.
+
+    So look the numbers of rows of which some were kept apart for a test; a measured integer repeats itself.
+    """
+    if len(values) < _ROWS_OF_AN_ID or np.isnan(values).any() or (values % 1 != 0).any():
+        return False
+    ordered = np.sort(values)
+    return bool((np.diff(ordered) > 0).all() and ordered[-1] - ordered[0] < 2 * len(values))
+
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers from a table of numbers, names, truth values and dates, for any estimator; nothing of it is missing.
+    """Numbers from a table of numbers, names, booleans and dates, for any estimator; nothing of it is missing.
 
     - Numbers are centred and scaled. Where values were missing at ``fit``, they become the median, and a column says
       so; where none were, later ones become the median only.
-    - Text, categories and truth values become one column for each level. Levels of fewer than ``min_frequency`` rows,
+    - Text, categories and booleans become one column for each level. Levels of fewer than ``min_frequency`` rows,
       and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``
       go too. If there is none, such a level is 0 in all columns.
       Text of which at least 95 %, but not all, are numbers is taken for text all the same, with a warning.
     - Dates become days since 1970, and are then numbers. Spans of time, lists and records are refused.
-    - Left out, with the reason in ``dropped_``: columns that do not vary, whole numbers that count the rows, and text
+    - Left out, with the reason in ``dropped_``: columns that do not vary, integers that count the rows, and text
       of which no value occurs ``min_frequency`` times.
 
-    ``transform`` finds columns by name, in any order, and ignores those it does not know. A table that lacks a column,
-    or holds values of another kind in it, is a DataError that names it.
+    ``transform`` finds columns by name, in any order, and ignores those it does not know.
 
     Parameters
     ----------
-    min_frequency : rows that a level needs for a column of its own.
-    max_levels : levels of a column that get one at most.
+    min_frequency : int, default=10
+        Rows that a level needs for a column of its own.
+    max_levels : int, default=50
+        Levels of a column that get one at most: the most frequent.
+
+    Attributes
+    ----------
+    coders_ : dict of str to Numbers or Levels
+        How each column becomes numbers.
+    dropped_ : dict of str to str
+        Columns that are left out, each with the reason.
+    n_features_in_ : int
+        Columns of the table that was fitted.
+    feature_names_in_ : ndarray of str
+        Their names, where the table had names.
+
+    Raises
+    ------
+    DataError
+        By ``fit`` where a column mixes types, or none can be learned from; by ``transform`` where the table lacks a
+        column, or holds values of another kind in it. The message names the column.
 
     Examples
     --------
@@ -66,11 +195,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_levels = max_levels
 
     def fit(self, X: Table, y: object = None) -> Self:  # noqa: ARG002
-        """Learn medians, scales and levels."""
+        """Learn medians, scales and levels.
+
+        Parameters
+        ----------
+        X : data frame, dict of columns, array or list of rows
+            The table; at least 2 rows.
+        y : object
+            Ignored, for scikit-learn's pipelines.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+        """
         for name in ("min_frequency", "max_levels"):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise DataError(f"{name} must be a whole number from 1 upwards, got {value!r}")
+                raise DataError(f"{name} must be an integer from 1 upwards, got {value!r}")
         found = self._columns(X, reset=True)
         rows = len(next(iter(found.values()), ()))
         if rows < 2:
@@ -92,7 +234,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Table) -> Floats:
-        """The table as numbers, (n, columns), all of them finite."""
+        """The table as numbers.
+
+        Parameters
+        ----------
+        X : data frame, dict of columns, array or list of rows
+            A table with the columns of the one that was fitted.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_columns)
+            Numbers, all of them finite.
+        """
         check_is_fitted(self, "coders_")
         found = self._columns(X, reset=False)
         lacking = [name for name in self.coders_ if name not in found]
@@ -101,7 +254,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate([_encoded(name, found[name], coder) for name, coder in self.coders_.items()], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns that ``transform`` returns."""
+        """Names of the columns that ``transform`` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the table's columns, where it had none at ``fit``.
+
+        Returns
+        -------
+        ndarray of str
+            One name for each column.
+        """
         check_is_fitted(self, "coders_")
         given = _check_feature_names_in(self, input_features)
         called = dict(zip(self._names_in(), map(str, given), strict=True))
@@ -137,7 +301,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kind, values = typed(name, column)
         if kind is None:
             return Omitted("holds missing values only")
-        if kind in ("number", "date"):
+        if kind == "number" or kind == "date":  # noqa: PLR1714  (so that mypy knows the rest)
             return numbers_coder(kind, values)
         return levels_coder(kind, values, min_frequency=self.min_frequency, max_levels=self.max_levels)
 

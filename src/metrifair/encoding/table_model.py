@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import reprlib
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.encoding.encoder import TableEncoder
+from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.tables import Table
-from metrifair.saving.encoders import encoder_meta, encoder_of
-from metrifair.saving.modelfile import Content, Json, PathLike, prefixed, read, under, write
-from metrifair.saving.plain import Fields
+from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
+from metrifair.saving.models import content_of
+from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecord, TableModelRecord, record_of
 
-TABLE_MODEL = "table model"
+TABLE_MODEL = "table model"  # the kind of the file
 
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
     """An estimator that takes raw tables: text, dates and missing values too.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        A fitted encoder.
+    estimator : FairClassifier, FairRegressor or a fair booster
+        Fitted on what the encoder returns.
+    target : str, default="y"
+        Name of the column that is predicted.
+    sensitive : tuple of str, optional
+        Names of the columns with the groups.
+    ids : tuple of str, optional
+        Names of the columns that tell rows apart.
+
+    Raises
+    ------
+    DataError
+        Where the estimator is not fitted, or takes another number of columns than the encoder makes.
 
     Examples
     --------
@@ -40,9 +57,9 @@ class TableModel:
 
     encoder: TableEncoder
     estimator: Any
-    target: str = "y"  # name of the column that is predicted
-    sensitive: tuple[str, ...] = ()  # names of the columns with the groups
-    ids: tuple[str, ...] = ()  # names of the columns that tell rows apart
+    target: str = "y"
+    sensitive: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_is_fitted(self.encoder, "coders_")
@@ -58,50 +75,117 @@ class TableModel:
         return getattr(self.estimator, "classes_", None)
 
     def predict(self, table: Table) -> NDArray[Any]:
-        """The most probable class of each row, or its number."""
+        """The most probable class of each row, or its number.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Rows with the columns that the encoder was fitted with.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes, or numbers.
+        """
         predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table))
         return predicted
 
     def predict_proba(self, table: Table) -> NDArray[np.float64]:
-        """Probabilities of the classes, (n, classes)."""
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Rows with the columns that the encoder was fitted with.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes``.
+
+        Raises
+        ------
+        DataError
+            Where the model predicts a number.
+        """
         if self.classes is None:
             raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
         probability: NDArray[np.float64] = self.estimator.predict_proba(self.encoder.transform(table))
         return probability
 
     def save(self, path: PathLike) -> None:
-        """Write both to one file, which ``metrifair.load`` reads without running any code."""
-        inner = _content_of(self.estimator)
-        own: dict[str, Json] = {
-            "encoder": encoder_meta(self.encoder),
-            "estimator": {"kind": inner.kind, "meta": inner.meta},
-            "target": self.target,
-            "sensitive": list(self.sensitive),
-            "ids": list(self.ids),
-        }
-        write(path, Content(TABLE_MODEL, own, prefixed("estimator/", inner.arrays)))
+        """Write both to one file, which ``metrifair.load`` reads without running any code.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The file; one that is there is replaced, in one step.
+        """
+        inner = content_of(self.estimator)
+        record = TableModelRecord(
+            encoder=encoder_record(self.encoder),
+            estimator=InnerRecord(kind=inner.kind, meta=inner.meta),  # type: ignore[arg-type]
+            target=self.target,
+            sensitive=list(self.sensitive),
+            ids=list(self.ids),
+        )
+        write(path, Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays)))
 
 
-def _content_of(estimator: Any) -> Content:
-    """What the estimator's own file would hold, whatever kind of estimator it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "estimator")
-        estimator.save(path)
-        return read(path)
-
-
-def table_model_of(content: Content, made_of: Callable[[Content], Any]) -> TableModel:
-    """The model that ``TableModel.save`` wrote; ``made_of`` makes the estimator of what its own file would hold."""
-    meta = Fields.of("model file", content.meta).only("encoder", "estimator", "target", "sensitive", "ids")
+def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:
+    """The model that ``TableModel.save`` wrote; ``model_of`` makes the estimator of what its own file would hold."""
+    record = record_of(TableModelRecord, content.meta)
     arrays = under("estimator/", content.arrays)
     if len(arrays) < len(content.arrays):
         raise ModelFileError("the file holds arrays that belong to no part of the model")
-    inner = meta.inner("estimator").only("kind", "meta")
+    estimator = model_of(Content(record.estimator.kind, record.estimator.meta, arrays))
     try:
-        estimator = made_of(Content(inner.text("kind"), dict(inner.inner("meta").values), arrays))
-        names = meta.text("target"), tuple(meta.texts("sensitive")), tuple(meta.texts("ids"))
-        return TableModel(encoder_of(meta.inner("encoder")), estimator, *names)
+        encoder = encoder_of(record.encoder)
+        return TableModel(encoder, estimator, record.target, tuple(record.sensitive), tuple(record.ids))
     except ModelFileError:
         raise
     except DataError as error:
-        raise ModelFileError(f"the file describes no model: {error}") from error
+        raise ModelFileError(f"the file does not describe a model: {error}") from error
+
+
+def encoder_record(encoder: TableEncoder) -> EncoderRecord:
+    """What a file holds of an encoder.
+
+    >>> record = encoder_record(TableEncoder().fit({"age": [20, 40]}))
+    >>> record.coders["age"]
+    {'kind': 'number', 'median': 30.0, 'centre': 30.0, 'spread': 10.0, 'flagged': False}
+    >>> encoder_of(record).transform({"age": [50]})
+    array([[2.]])
+    """
+    check_is_fitted(encoder, "coders_")
+    names = getattr(encoder, "feature_names_in_", None)
+    return EncoderRecord(
+        parameters=EncoderParameters(**{name: int(value) for name, value in encoder.get_params().items()}),
+        count=int(encoder.n_features_in_),
+        names=None if names is None else [str(name) for name in names],
+        coders={name: msgspec.to_builtins(coder) for name, coder in encoder.coders_.items()},
+        dropped=dict(encoder.dropped_),
+    )
+
+
+def encoder_of(record: EncoderRecord) -> TableEncoder:
+    """The encoder, or a ModelFileError where the record does not describe one."""
+    # Before any list of so many names is made: the number is whatever the file says.
+    if record.count != len(record.coders) + len(record.dropped):
+        raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
+    encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
+    encoder.n_features_in_, encoder.dropped_ = record.count, record.dropped
+    known = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
+    if record.names is not None:
+        encoder.feature_names_in_ = np.array(known, dtype=object)
+    if sorted([*record.coders, *record.dropped]) != sorted(known):
+        raise ModelFileError(f"the encoder describes other columns than it names: {reprlib.repr(known)}")
+    encoder.coders_ = record.columns()
+    for name, coder in encoder.coders_.items():
+        if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
+            raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
+        if not coder.names(""):
+            raise ModelFileError(f"column {reprlib.repr(name)} becomes no column")
+    if not encoder.coders_:
+        raise ModelFileError("the encoder has no columns")
+    return encoder

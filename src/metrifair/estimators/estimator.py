@@ -24,8 +24,8 @@ from metrifair.problem.problem import Declared, Given, Problem, later_problem, p
 from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
 from metrifair.problem.tasks import Task
-from metrifair.saving.keeping import save
-from metrifair.saving.modelfile import PathLike
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
 from metrifair.training.online import Learner, Moments
 
@@ -168,7 +168,11 @@ class FairEstimator(BaseEstimator):
         path : str or path
             The file.
         """
-        save(self, path)
+        write(path, content_of(self))
+
+    def _check_parameters(self) -> None:
+        """Raise a DataError that names the first parameter out of its range."""
+        check_settings(self)
 
     @abstractmethod
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:

@@ -1,5 +1,5 @@
-"""Models in files that run no code: modelfile (bytes <-> arrays + JSON), keeping (estimator <-> arrays + JSON).
+"""Models in files that run no code.
 
-plain, codebook, weights, requests and streamstate each take one part of an estimator apart and check it when it comes
-back.
+modelfile: bytes <-> arrays + JSON; schema: the JSON as typed records; estimators (with scheme and learner) and boosters
+(with lightgbm_trees and xgboost_trees): a fitted model <-> its record and arrays; models: whichever of both it is.
 """

@@ -29,7 +29,7 @@ from metrifair.files import replace_file
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
 
-FORMAT = 1
+FORMAT = 2  # files of format 1 are read too
 LARGEST_FILE = 2**30
 LARGEST_HEADER = 2**24
 MOST_ARRAYS = 2**16
@@ -184,7 +184,7 @@ def _envelope(header: bytes) -> tuple[str, dict[str, Json]]:
 def _check_format(envelope: dict[str, Json]) -> None:
     number, versions = envelope.get("format"), envelope.get("versions")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ModelFileError(f"the format version must be a whole number from 1 upwards, got {reprlib.repr(number)}")
+        raise ModelFileError(f"the format version must be an integer from 1 upwards, got {reprlib.repr(number)}")
     if number > FORMAT:
         writer = versions.get("metrifair") if isinstance(versions, dict) else None
         raise ModelFileError(
@@ -194,11 +194,19 @@ def _check_format(envelope: dict[str, Json]) -> None:
 
 
 def _parsed(text: bytes) -> Json:
-    """JSON of bounded size, without repeated keys and without numbers that are not finite."""
+    """JSON of bounded size, without repeated keys, and without numbers or text that other programs could not hold."""
     if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
         raise ModelFileError(f"the header holds more than {MOST_VALUES} values")
     try:
-        found: Json = json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_without_repeats)
+        found: Json = json.loads(
+            text,
+            parse_int=_in_64_bits,
+            parse_float=_finite,
+            parse_constant=_finite,
+            object_pairs_hook=_without_repeats,
+        )
+        if b"\\ud" in text.lower():
+            json.dumps(found, ensure_ascii=False).encode()  # half of a character is a UnicodeEncodeError
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"the header is not JSON as metrifair writes it ({str(error)[:120]!r})") from error
     level = [found]
@@ -208,6 +216,13 @@ def _parsed(text: bytes) -> Json:
     if level:
         raise ModelFileError(f"the header nests its values more than {DEEPEST} levels deep")
     return found
+
+
+def _in_64_bits(text: str) -> int:
+    value = int(text) if len(text) < 25 else 2**64
+    if not -(2**63) <= value < 2**64:
+        raise ValueError(f"number {text[:30]}, which takes more than 64 bits")
+    return value
 
 
 def _finite(text: str) -> float:
@@ -235,7 +250,7 @@ def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
         if array.dtype.name not in DTYPES:
             raise ModelFileError(f"array {reprlib.repr(name)} has type {array.dtype}, which no model file holds")
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
-            raise ModelFileError(f"array {reprlib.repr(name)} of truth values holds something else")
+            raise ModelFileError(f"array {reprlib.repr(name)} of booleans holds something else")
     return arrays
 
 
@@ -246,4 +261,4 @@ def _bytes_of(path: Path) -> bytes:
     if found.st_size > LARGEST_FILE:
         raise ModelFileError(f"it has {found.st_size} bytes, more than the {LARGEST_FILE} that are read")
     with path.open("rb") as file:
-        return file.read(LARGEST_FILE)
+        return file.read(found.st_size)  # a larger number would take as much memory at once

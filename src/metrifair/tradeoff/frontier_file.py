@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from metrifair.errors import ModelFileError
 from metrifair.results import Curves, Point
+from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
+from metrifair.saving.models import content_of
+from metrifair.saving.schema import Count, Positive, Record, record_of
 from metrifair.tradeoff.ledger import Figures
-from metrifair.tradeoff.sweep import Job, Outcome, model_of, parts_of
+from metrifair.tradeoff.sweep import Job, Outcome
 
 if TYPE_CHECKING:
     from metrifair.tradeoff.result import Frontier
@@ -26,19 +26,19 @@ class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """One model and what it reaches; ``model`` is what its own file would hold."""
 
     value: float
-    seed: int
+    seed: Count
     model: dict[str, Any] | None
 
 
-class FrontierRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FrontierRecord(Record):
     """All that a file holds of a frontier, but for its models' arrays."""
 
     on: Literal["scores", "decisions"]
     accuracy_name: str
     groups: tuple[str, ...]
-    sizes: dict[str, int]
+    sizes: dict[str, Count]
     notes: tuple[str, ...]
-    comparisons: int
+    comparisons: Positive
     parameter: str
     floor: float | None
     small: str
@@ -57,26 +57,24 @@ def write_frontier(path: PathLike, front: Frontier) -> None:
     for place, outcome in enumerate(front.outcomes):
         kept = None
         if outcome.model is not None:
-            kept, own = parts_of(outcome.model)
+            _, kept, own = content_of(outcome.model)
             arrays |= prefixed(f"{place}/", own)
         figures = outcome.validation, outcome.test, outcome.curves
         outcomes.append(OutcomeRecord(*figures, value=outcome.job.value, seed=outcome.job.seed, model=kept))
     own_fields = {name: getattr(front, name) for name in _OWN}
     record = FrontierRecord(outcomes=outcomes, chosen=front.chosen, limit=front.limit, **own_fields)
-    write(path, Content(FRONTIER, msgspec.to_builtins(record, enc_hook=np.generic.item), arrays))
+    write(path, Content(FRONTIER, record.as_json(), arrays))
 
 
-def frontier_from(content: Content, made: Callable[..., Frontier], module: torch.nn.Module | None = None) -> Frontier:
-    """The frontier that ``write_frontier`` wrote, by its class; anything else is a ModelFileError."""
-    try:
-        record = msgspec.convert(content.meta, FrontierRecord)
-    except msgspec.ValidationError as error:
-        raise ModelFileError(f"the file does not describe a frontier: {error}") from error
+def frontier_from(content: Content, made: Callable[..., Frontier], model_of: Callable[[Content], Any]) -> Frontier:
+    """The frontier that ``write_frontier`` wrote, by its class; ``model_of`` makes each model of its own content."""
+    record = record_of(FrontierRecord, content.meta, "a frontier")
     for one in record.outcomes:
         _check_curves(one.curves)
     outcomes = []
     for place, one in enumerate(record.outcomes):
-        model = None if one.model is None else model_of(one.model, under(f"{place}/", content.arrays), module)
+        arrays = under(f"{place}/", content.arrays)
+        model = None if one.model is None else model_of(Content(KIND, one.model, arrays))
         outcomes.append(Outcome(Job(one.value, one.seed), one.validation, one.test, one.curves, model))
     front = made(outcomes, **{name: getattr(record, name) for name in _OWN})
     front.chosen, front.limit = record.chosen, record.limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,14 +15,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from metrifair.boosting import keeping as boosters
-from metrifair.errors import DataError, Diverged
+from metrifair.errors import DataError, Diverged, ModelFileError
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.parallel import spread
 from metrifair.problem.tables import Table, columns, renumbered
 from metrifair.results import Curves, Point
-from metrifair.saving.keeping import KIND, rebuilt, to_parts
-from metrifair.saving.modelfile import Content, Json, from_bytes, to_bytes
+from metrifair.saving.modelfile import from_bytes, to_bytes
+from metrifair.saving.models import content_of, model_of
 from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
 from metrifair.tradeoff.split import rows_of
 
@@ -94,8 +93,7 @@ def sweep(
     one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
     """
     known = {} if ledger is None else ledger.finished()
-    module = getattr(estimator, "model", None)
-    outcomes = {job: _recalled(known[job.name], job, module) for job in jobs if job.name in known}
+    outcomes = {job: _recalled(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
         batches = _stacks(estimator, data, missing, judge, split=ledger is not None)
@@ -178,31 +176,22 @@ def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outco
 
 def _entry(outcome: Outcome) -> Entry:
     content = None
-    if type(outcome.model).__name__ in (*BY_NAME, *boosters.MODULES):
+    if type(outcome.model).__module__.startswith("metrifair."):
         with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
-            content = to_bytes(Content(KIND, *parts_of(outcome.model)))
+            content = to_bytes(content_of(outcome.model))
     return Entry(Figures(outcome.validation, outcome.test, outcome.curves).as_json(), content)
 
 
-def parts_of(model: Any) -> tuple[dict[str, Json], dict[str, NDArray[Any]]]:
-    """A fitted model taken apart for a file: one of ours, or a fair booster."""
-    return boosters.to_parts(model) if type(model).__name__ in boosters.MODULES else to_parts(model)
-
-
-def model_of(meta: Mapping[str, Json], arrays: Mapping[str, NDArray[Any]], module: torch.nn.Module | None) -> Any:
-    """The model that ``parts_of`` took apart."""
-    if meta["kind"] in boosters.MODULES:
-        return boosters.rebuilt(meta, arrays)
-    return rebuilt(BY_NAME[str(meta["kind"])], meta, arrays, module)
-
-
-def _recalled(entry: Entry, job: Job, module: Any) -> Outcome:
-    model = None
+def _recalled(entry: Entry, job: Job, estimator: Any) -> Outcome:
+    figures, model = Figures.of(entry.record), None
     if entry.content is not None:
-        _, meta, arrays = from_bytes(entry.content)
-        own = module if isinstance(module, torch.nn.Module) else None
-        model = model_of(meta, arrays, own)
-    figures = Figures.of(entry.record)
+        module, own = getattr(estimator, "model", None), {type(estimator).__name__: type(estimator)}
+        try:
+            model = model_of(
+                from_bytes(entry.content), own.get, module if isinstance(module, torch.nn.Module) else None
+            )
+        except ModelFileError as error:
+            raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model)
 
 

@@ -1,4 +1,4 @@
-"""What an audit found, as sentences, tables and a verdict."""
+"""What an audit found, on the terminal: its sentences, tables, and which limits are broken."""
 
 from __future__ import annotations
 

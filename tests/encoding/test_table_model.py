@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -96,19 +97,27 @@ def loaded(path: Path, meta: Any, arrays: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("encoder", "coders", "income", "spread"), -1.0, "spread must not be negative, got -1.0"),
-        (("encoder", "coders", "income", "median"), "high", "median must be a number, got 'high'"),
-        (("encoder", "coders", "income", "kind"), "text", "kind must be one of 'number', 'date', got 'text'"),
+        (("encoder", "coders", "income", "spread"), -1.0, "column 'income': Expected `float` >= 0.0 - at `$.spread`"),
+        (
+            ("encoder", "coders", "income", "median"),
+            "high",
+            "column 'income': Expected `float`, got `str` - at `$.median`",
+        ),
+        (("encoder", "coders", "income", "kind"), "text", "column 'income': Invalid enum value 'text' - at `$.kind`"),
         (("encoder", "coders", "town", "levels"), ["a", "a", "b"], "names a level twice"),
         (("encoder", "coders", "town", "levels"), ["a"], "the encoder makes 5 columns, and the estimator takes 7"),
-        (("encoder", "coders", "town"), {}, "model file.encoder.coders.town must have the fields kind, median"),
+        (("encoder", "coders", "town"), {}, "column 'town': Object missing required field `kind`"),
         (("encoder", "names"), ["income", "town"], "describes other columns than it names"),
-        (("encoder", "parameters", "max_levels"), 0, "max_levels must be a whole number from 1 upwards, got 0"),
-        (("estimator", "meta", "kind"), "Oracle", "kind must be"),
-        (("estimator", "kind"), "oracle", "it holds a 'oracle', which this metrifair does not know"),
-        (("estimator", "kind"), "frontier", "the file does not describe a frontier"),
-        (("target",), 7, "target must be a string, got 7"),
-        (("ids",), "number", "ids must be a list, got 'number'"),
+        (("encoder", "parameters", "max_levels"), 0, "Expected `int` >= 1 - at `$.encoder.parameters.max_levels`"),
+        (
+            ("estimator", "meta", "kind"),
+            "Oracle",
+            "it holds a model of the kind 'Oracle', which this metrifair does not know",
+        ),
+        (("estimator", "kind"), "oracle", "Invalid enum value 'oracle' - at `$.estimator.kind`"),
+        (("estimator", "kind"), "frontier", "Invalid enum value 'frontier' - at `$.estimator.kind`"),
+        (("target",), 7, "Expected `str`, got `int` - at `$.target`"),
+        (("ids",), "number", "Expected `array`, got `str` - at `$.ids`"),
     ],
 )
 def test_a_file_that_lies_is_refused(tmp_path: Path, content: Any, place: Any, value: Any, message: str) -> None:
@@ -122,9 +131,19 @@ def test_a_file_that_lies_is_refused(tmp_path: Path, content: Any, place: Any, v
     assert message in str(caught.value)
 
 
+def test_a_number_of_columns_is_believed_only_where_they_are_described(tmp_path: Path, content: Any) -> None:
+    meta = copy.deepcopy(content.meta)
+    meta["encoder"] |= {"names": None, "count": 10**7}
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="the encoder has 10000000 columns, and describes others"):
+        loaded(tmp_path / "model", meta, content.arrays)
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
+
+
 def test_a_model_within_a_model_is_refused(tmp_path: Path, content: Any) -> None:
     meta = content.meta | {"estimator": {"kind": TABLE_MODEL, "meta": content.meta}}
-    with pytest.raises(ModelFileError, match="the estimator must be a fitted one, got "):
+    with pytest.raises(ModelFileError, match="Invalid enum value 'table model'"):
         loaded(tmp_path / "model", meta, {f"estimator/{name}": array for name, array in content.arrays.items()})
 
 

@@ -21,9 +21,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import metrifair
 from metrifair import FairClassifier, TableEncoder
+from metrifair.encoding.table_model import encoder_of, encoder_record
 from metrifair.errors import DataError
-from metrifair.saving.encoders import encoder_meta, encoder_of
-from metrifair.saving.plain import Fields
+from metrifair.saving.schema import EncoderRecord, record_of
 
 N = 60
 GENERATOR = np.random.default_rng(0)
@@ -197,7 +197,7 @@ def test_names_stay_unique() -> None:
         ),
         (
             {"kids": [True] * N},
-            "column 'kids' held numbers at fit, and holds truth values now: True; pass numbers",
+            "column 'kids' held numbers at fit, and holds booleans now: True; pass numbers",
         ),
         (
             {"since": ["2020-01-01"] * N},
@@ -217,11 +217,11 @@ def test_names_stay_unique() -> None:
         ),
         (
             {"colour": [[1]] * N},
-            "column 'colour' holds values of type list; use numbers, text, truth values or dates",
+            "column 'colour' holds values of type list; use numbers, text, booleans or dates",
         ),
         (
             {"since": [dt.timedelta(days=1)] * N},
-            "column 'since' holds values of type timedelta; use numbers, text, truth values or dates",
+            "column 'since' holds values of type timedelta; use numbers, text, booleans or dates",
         ),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_column_with_all_values_missing_is_of_any_kind() -> None:
 def test_parameters_that_count_nothing_are_refused(parameter: str, value: Any) -> None:
     with pytest.raises(DataError) as caught:
         TableEncoder(**{parameter: value}).fit(ROWS)
-    assert str(caught.value) == f"{parameter} must be a whole number from 1 upwards, got {value!r}"
+    assert str(caught.value) == f"{parameter} must be an integer from 1 upwards, got {value!r}"
 
 
 def test_a_value_too_far_from_those_at_fit_is_refused() -> None:
@@ -300,7 +300,9 @@ def test_whatever_was_learned_later_tables_become_finite_numbers_and_files_chang
         found = encoder.transform(rows)
         assert found.shape == (len(rows["number"]), len(encoder.get_feature_names_out()))
         assert np.isfinite(found).all()
-    again = encoder_of(Fields.of("encoder", json.loads(json.dumps(encoder_meta(encoder), allow_nan=False))))
+    again = encoder_of(
+        record_of(EncoderRecord, json.loads(json.dumps(encoder_record(encoder).as_json(), allow_nan=False)))
+    )
     np.testing.assert_array_equal(again.transform(later), found)
     assert list(again.get_feature_names_out()) == list(encoder.get_feature_names_out())
     one_by_one = [

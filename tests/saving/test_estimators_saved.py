@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,13 +27,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators import Estimator, FairClassifier, FairRegressor, fit_stack
-from metrifair.loading import from_parts, load
+from metrifair.estimators import BY_NAME, Estimator, FairClassifier, FairRegressor, fit_stack
+from metrifair.loading import load
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.saving.codebook import classes_meta, classes_of
-from metrifair.saving.keeping import to_parts
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
-from metrifair.saving.plain import Fields
+from metrifair.saving.models import content_of, model_of
+from metrifair.saving.schema import Classes
+from metrifair.saving.scheme import classes_of, classes_record
 
 GENERATOR = np.random.default_rng(0)
 N = 90
@@ -50,6 +50,21 @@ BINNED = replace(EQUALIZED_ODDS, bins=(0, 1.5))
 
 QUICK: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (4,)}
 STREAM: dict[str, Any] = {"batch_size": 16, "random_state": 0, "hidden": (4,)}
+
+
+class Parts(NamedTuple):
+    """A model taken apart."""
+
+    meta: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+def to_parts(model: Estimator) -> Parts:
+    return Parts(*content_of(model)[1:])
+
+
+def from_parts(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Estimator:
+    return model_of(Content("estimator", meta, arrays), BY_NAME.get)
 
 
 class Net(torch.nn.Module):
@@ -367,13 +382,13 @@ def test_a_criterion_with_a_function_cannot_be_saved(criterion, named, tmp_path)
 def test_groups_that_are_dates_cannot_be_saved(tmp_path):
     dates = [dt.date(2000, 1, 1 + (sex == "f")) for sex in SEX]
     assert refused(classifier(groups=pd.Series(dates, name="born")), tmp_path) == (
-        "born holds a date, which no model file can; use numbers, strings or truth values"
+        "born holds a date, which no model file can; use numbers, strings or booleans"
     )
 
 
 def test_class_labels_that_are_dates_cannot_be_saved():
     with pytest.raises(DataError, match=r"^class labels of type datetime64\[D\] cannot be saved; use numbers, strings"):
-        classes_meta(np.array(["2000-01-01", "2000-01-02"], dtype="datetime64[D]"))
+        classes_record(np.array(["2000-01-01", "2000-01-02"], dtype="datetime64[D]"))
 
 
 def test_a_class_of_the_users_own_cannot_be_saved(tmp_path):
@@ -400,7 +415,7 @@ def test_what_values_stood_for_when_fitted_is_saved_whatever_was_changed_since(c
 
 def test_parameters_out_of_their_range_cannot_be_saved(tmp_path):
     assert refused(classifier().set_params(epochs=0), tmp_path) == (
-        "this FairClassifier cannot be saved: the file describes no model: "
+        "this FairClassifier cannot be saved: the file does not describe a model: "
         "epochs must be 'auto' or a whole number from 1 upwards, got 0"
     )
 
@@ -438,41 +453,41 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("kind", "Oracle", "kind must be FairClassifier or FairRegressor, got 'Oracle'"),
-        ("more", 1, "; ['more'] does not fit"),
+        ("kind", "Oracle", "it holds a model of the kind 'Oracle', which this metrifair does not know"),
+        ("more", 1, "Object contains unknown field `more`"),
         ("parameters/shell", "rm", "a parameter must be one of 'batch_size', "),
         ("parameters/strength", -1, "strength must be a finite number from 0 upwards, got -1"),
-        ("parameters/strength", 10**400, "strength holds a whole number of more than 64 bits"),
+        ("parameters/strength", 10**400, "000000000000000, which takes more than 64 bits"),
         ("parameters/metric", "gap", "metric must be one of 'energy', "),
         ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of whole numbers from 1 upwards, got ('a',)"),
         ("parameters/model", {"module": "Net"}, "pass it, as in load(path, module=Net())"),
         ("parameters/model", {"module": "__import__('os')"}, "pass it, as in load(path, module=...())"),
         ("parameters/device", 3, "device cannot be 3"),
-        ("parameters/pos_label", {"object": 1}, "pos_label holds {'object': 1}, which stands for no value"),
+        ("parameters/pos_label", {"object": 1}, "pos_label holds {'object': 1}, which does not stand for a value"),
         ("features/count", 10**9, "must be float64 of shape (1, 1000000000), got float64 of shape (1, 3)"),
         ("features/names", ["a"], "there are 3 features, and 1 names for them"),
-        ("classes/dtype", "i4,i4", "classes.dtype must be a type of labels, got 'i4,i4'"),
+        ("classes/dtype", "i4,i4", "{0,3})\\\\Z' - at `$.classes.dtype`"),
         ("classes/dtype", "int64", "must be two or more different labels of type int64 in ascending order"),
         ("classes/dtype", "U1", "must be two or more different labels of type U1 in ascending order"),
         ("classes/values", ["b", "a", "c"], "in ascending order, got ['b', 'a', 'c']"),
         ("classes/values", ["a", "b"], "scheme.positive must be"),
         ("scheme/criterion", "risk_parity", "scheme.criterion must be a criterion, got 'risk_parity'"),
-        ("scheme/criterion/criterion/sets", "f", "scheme.criterion is no criterion: "),
-        ("scheme/criterion/criterion/bins", {"tuple": []}, "bins must be numbers, at least one, got ()"),
+        ("scheme/criterion/criterion/sets", "f", "scheme.criterion is not a criterion: "),
+        ("scheme/criterion/criterion/bins", {"tuple": []}, "Expected `array` of length >= 1 - at `$.bins`"),
         ("scheme/attributes", [], "compares 0 attributes in 0 ways; a model file has at least one"),
         ("scheme/attributes/0/groups", ["f", "f"], "names a group twice: ('f', 'f')"),
         ("scheme/attributes/0/groups", ["f"], "sensitive_features has 1 group(s): ['f']"),
         ("scheme/attributes/0/groups", list(range(10**5)), "ways; a model file has at least one, and at most 20000"),
         ("scheme/strata/names", ["a"] * 20_000, "must be between 1 and 10000 strata, got 20000"),
-        ("scheme/contrast", "all", "contrast must be one of 'pairs', 'rest', got 'all'"),
+        ("scheme/contrast", "all", "Invalid enum value 'all' - at `$.scheme.contrast`"),
         ("model/hidden", [5], "array 'parameters/weight0' must be float64 of shape (1, 1, 5, 3), got"),
         ("model/hidden", [4, 4], "array 'parameters/weight1' must be float64 of shape (1, 1, 4, 4), got"),
-        ("model/hidden", [-4], "a hidden layer.units must be a whole number from 1 upwards, got -4"),
+        ("model/hidden", [-4], "Expected `int` >= 1 - at `$.hidden[0]`"),
         ("learner", None, "the model has no use for the arrays ['adam/gradient', "),
-        ("learner/size", 0, "learner.size must be a whole number from 1 upwards, got 0"),
+        ("learner/size", 0, "Expected `int` >= 1 - at `$.learner.size`"),
         ("learner/metric", "gap", "metric must be one of 'energy', "),
-        ("learner/strength", "1", "learner.strength must be a number from 0 upwards, got '1'"),
-        ("iterations", 1.5, "iterations must be a whole number from 1 upwards, got 1.5"),
+        ("learner/strength", "1", "Expected `float`, got `str` - at `$.learner.strength`"),
+        ("iterations", 1.5, "Expected `int | null`, got `float` - at `$.iterations`"),
     ],
 )
 def test_a_description_that_lies_is_refused(parts, path, value, said, tmp_path):
@@ -547,9 +562,9 @@ def test_another_kind_of_file_is_refused(tmp_path):
 
 
 def test_labels_of_absurd_length_are_refused():
-    meta = {"dtype": "U9999", "values": [f"{k:04}" for k in range(1000)]}
-    with pytest.raises(ModelFileError, match=r"^classes takes more than 4194304 letters$"):
-        classes_of(Fields(meta, "classes"))
+    record = Classes(dtype="U9999", values=[f"{k:04}" for k in range(1000)])
+    with pytest.raises(ModelFileError, match=r"^the classes take more than 4194304 characters$"):
+        classes_of(record)
 
 
 # Any damage at all

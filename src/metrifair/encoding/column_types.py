@@ -1,4 +1,4 @@
-"""What the columns of a table hold: numbers, dates, text or truth values, whatever library they come from."""
+"""What the columns of a table hold: numbers, dates, text or booleans, whatever library they come from."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from metrifair.errors import DataError
 from metrifair.problem.tables import Column, Table, columns, is_missing, wrapped
 
 Floats = NDArray[np.float64]
-Kind: TypeAlias = Literal["number", "date", "text", "truth"]
+Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
 
 LARGEST = 1e150  # squares of larger numbers are beyond all floats
-_NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "truth": "truth values"}
+_NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "boolean": "booleans"}
 _FEW_STRAYS = 0.05  # of the values: more of them are what the column is about
 _CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
 _NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -61,7 +61,7 @@ def unnamed_columns(table: Table) -> dict[str, Column]:
 
 
 def level_name(value: object) -> str:
-    """A category's name; pandas makes floats of whole numbers where values are missing."""
+    """A category's name; pandas makes floats of integers where values are missing."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -89,7 +89,7 @@ column for each frequent value. Correct or empty such cells to have numbers
 def strays_in(values: Iterable[object]) -> Strays | None:
     """The cells without a number, where at least 95 % of the text in a column are numbers; else None.
 
-    Codes, which begin with a zero, are no numbers.
+    Codes, which begin with a zero, are not numbers.
 
     >>> strays_in(["7"] * 39 + [None, "1,234"])
     Strays(cells=1, known=40, example='1,234')
@@ -126,9 +126,9 @@ def _reads_as_number(value: object) -> bool:
         return False
 
 
-_OF_DTYPE: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text", "M": "date"}
+_OF_DTYPE: dict[str, Kind] = {"i": "number", "u": "number", "f": "number", "b": "boolean", "U": "text", "M": "date"}
 _OF_TYPE: tuple[tuple[type | tuple[type, ...], Kind], ...] = (  # in this order: a bool is an int too
-    ((bool, np.bool_), "truth"),
+    ((bool, np.bool_), "boolean"),
     ((int, float, Decimal, np.integer, np.floating), "number"),
     (str, "text"),
     (dt.date, "date"),
@@ -158,7 +158,7 @@ def _kind_of_objects(name: str, present: Column) -> Kind:
     kinds = {next((kind for known, kind in _OF_TYPE if issubclass(own, known)), None) for own in types}
     called = ", ".join(sorted(own.__name__ for own in types))
     if None in kinds:
-        raise DataError(f"column {name!r} holds values of type {called}; use numbers, text, truth values or dates")
+        raise DataError(f"column {name!r} holds values of type {called}; use numbers, text, booleans or dates")
     if len(kinds) > 1:
         raise DataError(f"column {name!r} mixes values of several types ({called}); make them one type")
     (kind,) = kinds
@@ -166,7 +166,7 @@ def _kind_of_objects(name: str, present: Column) -> Kind:
 
 
 def _days(column: Column) -> Floats:
-    """Days since 1970, in Greenwich where a time zone is known."""
+    """Days since 1970, in UTC where a time zone is known."""
     if column.dtype.kind == "M":
         return (column - np.datetime64(0, "s")) / np.timedelta64(1, "D")
     return np.array([_days_of(value) for value in column.tolist()], dtype=np.float64)

@@ -1,0 +1,200 @@
+"""A fitted fair booster <-> its record and arrays; which booster's trees they are, its class says.
+
+The trees are kept in the booster's own format, but always as written here, from numbers that were checked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import reprlib
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.criteria import criterion_named
+from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
+from metrifair.saving.lightgbm_trees import lightgbm_trees
+from metrifair.saving.modelfile import Content
+from metrifair.saving.schema import Arrays, BoosterRecord, Features, in_one_line, plain, record_of, value_of
+from metrifair.saving.scheme import classes_of, classes_record
+from metrifair.saving.xgboost_trees import xgboost_trees
+
+KIND = "booster"  # of the file; which one it is, the record says
+
+_TREES = "trees"
+_WORD = re.compile(r"[\w.,:;+\-/ ()\[\]]{0,200}")  # what a parameter that is text may be
+# Parameters by which a booster would read or write files, talk to other machines, or predict something else.
+_FOREIGN = re.compile(
+    r".*(file|machine|listen|model_in|model_out|input_|output_model|output_result|snapshot|callback|convert).*"
+    r"|(is_)?save_.*|(is_)?predict.*|.*_predict|(start|num)_iteration|raw_score|leaf_index|contrib"
+    r"|config|data|(train|test|valid)(_data)?|mlist|workers|nodes|(local_)?port|time_out|task(_type)?|fs|forced_.*"
+)
+_MOST_NUMBER = 2**31
+
+
+def content_of(estimator: Any) -> Content:
+    """What the file of a fitted booster holds."""
+    kind = type(estimator)
+    check_own_class(kind)
+    check_is_fitted(estimator)
+    parameters = estimator.get_params(deep=False)
+    if isinstance(parameters.get("random_state"), (np.random.RandomState, np.random.Generator)):
+        parameters["random_state"] = None
+    names, best = None, None
+    if hasattr(estimator, "booster_"):
+        objective, text = estimator.objective_, estimator.booster_.model_to_string(num_iteration=-1)
+        names = [str(name) for name in estimator.feature_names_in_] if estimator._fitted_with_feature_names else None
+        best = max(int(estimator.booster_.best_iteration), 0)  # -1 in a deep copy: all trees, as 0 says elsewhere
+    else:  # names and best are in the JSON
+        objective, text = estimator.objective, bytes(estimator.get_booster().save_raw("json")).decode()
+    record = BoosterRecord(
+        kind=kind.__name__,
+        parameters={name: plain(name, value) for name, value in parameters.items()},
+        features=Features(count=int(estimator.n_features_in_), names=names),
+        classes=classes_record(estimator.classes_) if hasattr(kind, "predict_proba") else None,
+        objective=str(plain("objective", objective)),
+        best_iteration=best,
+        requests=requests_of(estimator),
+    )
+    try:
+        classes = None if record.classes is None else classes_of(record.classes)
+        safe = _safe_trees(kind, text, record.features.count, classes)
+        content = Content(KIND, record.as_json(), {_TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
+        booster_of(kind, content)  # what could not be read again is not written
+    except ModelFileError as error:
+        raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
+    return content
+
+
+def booster_of(kind: type, content: Content) -> Any:
+    """The booster of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
+    record = record_of(BoosterRecord, content.meta)
+    try:
+        estimator: Any = kind(**_parameters(record.parameters))
+        estimator._check_parameters()
+        criterion_named(estimator.criterion)
+        classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
+        arrays = Arrays(content.arrays)
+        text = arrays.take(_TREES, (None,), "uint8").numpy().tobytes().decode()
+        arrays.check_all_taken()
+        safe = _safe_trees(kind, text, record.features.count, classes)
+        restore = _restore_lightgbm if _is_lightgbm(kind) else _restore_xgboost
+        restore(estimator, safe, record, classes)
+        restore_requests(estimator, record.requests)
+    except ModelFileError:
+        raise
+    except (DataError, TypeError, UnicodeDecodeError) as error:  # from the checks of a user's own arguments
+        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
+    _try(estimator, record.features.count)
+    return estimator
+
+
+def _is_lightgbm(kind: type) -> bool:
+    return any(base.__module__.startswith("lightgbm") for base in kind.__mro__)
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a booster: values that it can be asked for with, and none that reach beyond the model.
+
+    A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
+    """
+    found: dict[str, Any] = {name: value_of(name, json) for name, json in given.items()}
+    for name, value in found.items():
+        if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
+            raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")
+        _check_value(name, value)
+    for name in ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"):
+        if isinstance(found.get(name), int):
+            found[name] = max(min(found[name], os.cpu_count() or 1), -_MOST_NUMBER)
+        elif found.get(name) is not None:
+            raise ModelFileError(f"{name} must be an integer or None, got {reprlib.repr(found[name])}")
+    return found
+
+
+def _check_value(name: str, value: object) -> None:
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            _check_value(name, one)
+    elif isinstance(value, str):
+        if not _WORD.fullmatch(value):
+            raise ModelFileError(f"{name} cannot be {reprlib.repr(value)}")
+    elif isinstance(value, int) and not -_MOST_NUMBER <= value <= _MOST_NUMBER:
+        raise ModelFileError(f"{name} cannot be {value}")
+
+
+def _safe_trees(kind: type, text: str, features: int, classes: NDArray[Any] | None) -> str:
+    outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+    if _is_lightgbm(kind):
+        return lightgbm_trees(text, features=features, classes=outputs).text()
+    return xgboost_trees(text, features=features, classes=outputs)
+
+
+def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes: NDArray[Any] | None) -> None:
+    from lightgbm import Booster  # noqa: PLC0415  (this module serves XGBoost where LightGBM is absent)
+    from lightgbm.basic import LightGBMError  # noqa: PLC0415
+
+    count, names = record.features.count, record.features.names
+    try:
+        booster = Booster(model_str=text)
+    except (LightGBMError, ValueError) as error:
+        raise ModelFileError(f"LightGBM cannot read the trees: {in_one_line(error)}") from error
+    best = record.best_iteration or 0
+    if best > booster.current_iteration() or (names is not None and len(names) != count):
+        raise ModelFileError("best_iteration or the names of the features do not fit the trees")
+    booster.best_iteration = best
+    state: dict[str, Any] = {
+        "_Booster": booster,
+        "_n_features": count,
+        "_n_features_in": count,
+        "_objective": record.objective,
+        "_best_iteration": best,
+        "_fitted_with_feature_names": names is not None,
+        "fitted_": True,
+    }
+    if classes is not None:
+        codes = dict(zip(classes, range(len(classes)), strict=True))
+        encoder = LabelEncoder().fit(classes)
+        state |= {"_le": encoder, "_classes": classes, "_n_classes": len(classes), "_class_map": codes}
+    estimator.__dict__.update(state)
+
+
+def _restore_xgboost(estimator: Any, text: str, _: BoosterRecord, classes: NDArray[Any] | None) -> None:
+    from xgboost import Booster  # noqa: PLC0415  (this module serves LightGBM where XGBoost is absent)
+    from xgboost.core import XGBoostError  # noqa: PLC0415
+
+    if estimator.booster not in (None, "gbtree", "dart"):
+        raise ModelFileError(f"the trees are not those of the booster {reprlib.repr(estimator.booster)}")
+    booster = Booster()
+    try:
+        booster.load_model(bytearray(text.encode()))
+    except (XGBoostError, ValueError, TypeError) as error:
+        raise ModelFileError(f"XGBoost cannot read the trees: {in_one_line(error)}") from error
+    estimator._Booster = booster
+    if classes is not None:
+        if not np.array_equal(classes, np.arange(len(classes))):
+            raise ModelFileError(f"classes of XGBoost are numbered from 0, got {classes.tolist()[:10]}")
+        estimator.n_classes_ = len(classes)
+
+
+def _try(estimator: Any, features: int) -> None:
+    """Predict once: parameters that no check above knows of reach the booster with every prediction."""
+    row = np.zeros((1, features))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of columns without names
+            predicted = [estimator.predict(row)]
+            if hasattr(estimator, "predict_proba"):
+                predicted.append(estimator.predict_proba(row))
+    except Exception as error:  # whatever it is: a file from which nothing can be predicted is not a model
+        raise ModelFileError(f"the model cannot predict: {in_one_line(error)}") from error
+    if any(len(one) != 1 for one in predicted):
+        raise ModelFileError("the model cannot predict: it gives more than one row for one")

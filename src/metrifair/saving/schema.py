@@ -1,0 +1,325 @@
+"""The records that model files hold: one type for each, which both reads and writes it.
+
+A field is added by adding it here, with a default where older files do not have it. What a type cannot say (names that
+must be unique, numbers that must fit together) is checked where the record becomes an object.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+import torch
+from msgspec import Meta
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metrifair.encoding.encoder import Levels, Numbers
+from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.criteria import Criterion
+from metrifair.saving.modelfile import Json
+
+Scalar: TypeAlias = bool | int | float | str
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]  # beyond, floats skip integers
+Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
+Amount: TypeAlias = Annotated[float, Meta(ge=0, lt=1e300)]
+Contrast: TypeAlias = Literal["pairs", "rest"]
+
+
+class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """An object of a model file: exactly these fields, of exactly these types."""
+
+    def as_json(self) -> dict[str, Json]:
+        """The record as JSON values."""
+        found: dict[str, Json] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
+        return found
+
+
+R = TypeVar("R")
+
+
+def record_of(kind: type[R], json: object, what: str = "a model") -> R:
+    """The record that this JSON is, or a ModelFileError that says where it is not; ``what`` it describes.
+
+    >>> record_of(Features, {"count": -1, "names": None})
+    Traceback (most recent call last):
+    metrifair.errors.ModelFileError: the file does not describe a model: Expected `int` >= 0 - at `$.count`
+    """
+    try:
+        return msgspec.convert(json, kind)
+    except msgspec.ValidationError as error:
+        raise ModelFileError(f"the file does not describe {in_one_line(what)}: {in_one_line(error)}") from error
+
+
+def in_one_line(error: object) -> str:
+    """The message of an error that may quote a stranger's file: bounded, and without control characters."""
+    return "".join(character if character.isprintable() else "?" for character in str(error)[:400])
+
+
+class Arrays:
+    """The arrays of a model file, each taken once, as tensors of their own.
+
+    >>> Arrays({"mean": np.zeros(3)}).take("mean", (1, 3))
+    Traceback (most recent call last):
+    metrifair.errors.ModelFileError: array 'mean' must be float64 of shape (1, 3), got float64 of shape (3,)
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._left = dict(arrays)
+
+    def take(self, name: str, shape: Sequence[int | None], dtype: str = "float64", *, finite: bool = True) -> Tensor:
+        """The array of this name, of this shape; None stands for any length."""
+        array = self._left.pop(name, None)
+        if array is None:
+            raise ModelFileError(f"array {name!r} is missing")
+        wanted = tuple(shape)
+        fits = array.ndim == len(wanted) and all(b in (None, a) for a, b in zip(array.shape, wanted, strict=True))
+        if array.dtype.name != dtype or not fits:
+            raise ModelFileError(
+                f"array {name!r} must be {dtype} of shape {wanted}, got {array.dtype} of shape {array.shape}"
+            )
+        if finite and not np.isfinite(array).all():
+            raise ModelFileError(f"array {name!r} holds numbers that are not finite")
+        return torch.from_numpy(np.array(array, order="C"))
+
+    def check_all_taken(self) -> None:
+        """Raise a ModelFileError if the file holds more than the model."""
+        if self._left:
+            raise ModelFileError(f"the model has no use for the arrays {reprlib.repr(sorted(self._left))}")
+
+
+class Features(Record):
+    """The columns that a model was fitted with."""
+
+    count: Count
+    names: list[str] | None
+
+    def __post_init__(self) -> None:
+        if self.names is not None and len(self.names) != self.count:
+            raise ValueError(f"there are {self.count} features, and {len(self.names)} names for them")
+
+
+class Classes(Record):
+    """Labels, ascending, and the NumPy type that they had."""
+
+    dtype: Annotated[str, Meta(pattern=r"^(bool|object|u?int(8|16|32|64)|float(16|32|64)|U[1-9][0-9]{0,3})\Z")]
+    values: list[Any]
+
+
+class AttributeRecord(Record):
+    """A protected attribute and its groups."""
+
+    name: str
+    groups: list[Any]
+
+
+class StrataRecord(Record):
+    """Sets given by the user."""
+
+    names: list[str]
+    overlapping: bool
+    values: list[Any] | None = None  # what a sample of each stratum shows, where they do not overlap
+
+
+class SchemeRecord(Record):
+    """What cells are compiled from; they are never stored."""
+
+    criterion: Any
+    attributes: list[AttributeRecord]
+    intersectional: bool
+    strata: StrataRecord | None
+    compared: bool
+    contrast: Contrast
+    positive: Annotated[int, Meta(ge=-1, le=2**53)]  # -1 where there are no classes
+
+
+class NetworkRecord(Record):
+    """A network of our own: units of the hidden layers. Its numbers are arrays."""
+
+    hidden: list[Positive]
+
+
+class ModuleRecord(Record):
+    """A module of the user's own, of which the file holds weights, never code."""
+
+    module: str
+    names: list[str]
+    buffers: list[str]
+
+
+class LearnerRecord(Record):
+    """A learner in the middle of its stream."""
+
+    strength: Amount
+    standardize: bool
+    size: Positive
+    least: Positive
+    weight_decay: Amount
+    loss: str | None
+    metric: str
+    unbiased: bool
+    compare: Literal["prediction", "output"]
+    slices: Annotated[int, Meta(ge=1, le=2**16)]
+    moments: bool
+    waiting: bool
+
+
+class EstimatorRecord(Record):
+    """A fair classifier or regressor."""
+
+    kind: str
+    parameters: dict[str, Any]
+    features: Features
+    classes: Classes | None
+    target_scaling: tuple[float, Annotated[float, Meta(gt=0)]] | None
+    iterations: Positive | None
+    scheme: SchemeRecord
+    model: dict[str, Any]  # NetworkRecord or ModuleRecord
+    learner: LearnerRecord | None
+    moments: bool = False  # whether the features' are among the arrays
+    weight_seen: Amount | None = None  # instead of the moments, in files of format 1
+    requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
+
+
+class BoosterRecord(Record):
+    """A fair booster; its trees are an array of bytes, the booster's own text or JSON."""
+
+    kind: str
+    parameters: dict[str, Any]
+    features: Features
+    classes: Classes | None
+    objective: Annotated[str, Meta(pattern=r"^[\w:.-]{1,60}\Z")]
+    best_iteration: Count | None
+    requests: dict[str, dict[str, bool | str]] = {}
+
+
+class EncoderParameters(Record):
+    """Parameters of a TableEncoder."""
+
+    min_frequency: Positive
+    max_levels: Positive
+
+
+class EncoderRecord(Record):
+    """A fitted TableEncoder."""
+
+    parameters: EncoderParameters
+    count: Positive
+    names: list[str] | None
+    coders: dict[str, dict[str, Any]]  # Numbers or Levels
+    dropped: dict[str, str]
+
+    def columns(self) -> dict[str, Numbers | Levels]:
+        """How each column becomes numbers."""
+        found: dict[str, Numbers | Levels] = {}
+        for name, coder in self.coders.items():
+            now = coder | {"kind": "boolean"} if coder.get("kind") == "truth" else coder  # as files of 0.1 say
+            what = f"column {name!r}"
+            found[name] = record_of(Levels, now, what) if "levels" in coder else record_of(Numbers, now, what)
+        return found
+
+
+class InnerRecord(Record):
+    """A model within another file, as its own file would hold it."""
+
+    kind: Literal["estimator", "booster"]
+    meta: dict[str, Any]
+
+
+class TableModelRecord(Record):
+    """An encoder and its estimator."""
+
+    encoder: EncoderRecord
+    estimator: InnerRecord
+    target: str
+    sensitive: list[str]
+    ids: list[str]
+
+
+class CriterionRecord(Record):
+    """A criterion without functions."""
+
+    name: str
+    score: Literal["prediction", "output", "loss", "log_prediction"]
+    labels: Literal["positive", "negative", "every"] | None
+    bins: Annotated[tuple[int | float, ...], Meta(min_length=1)] | None
+    sets: None
+    set_names: tuple[str, ...]
+    strata: bool
+
+
+def plain(name: str, value: object) -> Json:
+    """JSON from which ``value_of`` makes an equal value; ``name`` is for the message where there is none.
+
+    >>> plain("hidden", (16, np.int64(8)))
+    {'tuple': [16, 8]}
+    >>> plain("metric", len)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: metric is a function (len); a model file holds no code; fit with a named one to save
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, dict):
+        return {"dict": [[plain(name, key), plain(name, item)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        items = [plain(name, item) for item in value]
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, Criterion):
+        parts = {part: getattr(value, part) for part in CriterionRecord.__struct_fields__}
+        return {"criterion": {part: plain(f"{name}.{part}", own) for part, own in parts.items()}}
+    if callable(value):
+        called = getattr(value, "__qualname__", type(value).__name__)
+        raise DataError(f"{name} is a function ({called}); a model file holds no code; fit with a named one to save")
+    raise DataError(f"{name} holds a {type(value).__name__}, which no model file can; use numbers, strings or booleans")
+
+
+def value_of(where: str, json: Json) -> object:
+    """The value that ``plain`` wrote.
+
+    >>> value_of("hidden", {"tuple": [16, 8]})
+    (16, 8)
+    """
+    if isinstance(json, list):
+        return [value_of(where, item) for item in json]
+    if not isinstance(json, dict):
+        return json
+    ((tag, content),) = json.items() if len(json) == 1 else [("", None)]
+    if tag == "tuple" and isinstance(content, list):
+        return tuple(value_of(where, item) for item in content)
+    if tag == "float" and content in ("nan", "inf", "-inf"):
+        return float(str(content))
+    if (
+        tag == "dict"
+        and isinstance(content, list)
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in content)
+    ):
+        return {scalar_of(where, pair[0]): value_of(where, pair[1]) for pair in content if isinstance(pair, list)}
+    if tag == "criterion" and isinstance(content, dict):
+        return _criterion(where, {part: value_of(where, own) for part, own in content.items()})
+    raise ModelFileError(f"{where} holds {reprlib.repr(json)}, which does not stand for a value")
+
+
+def scalar_of(where: str, json: Json) -> Scalar:
+    """A number, a string or a boolean."""
+    value = value_of(where, json)
+    if not isinstance(value, (bool, int, float, str)):
+        raise ModelFileError(f"{where} must be a number, a string or a boolean, got {reprlib.repr(value)}")
+    return value
+
+
+def _criterion(where: str, values: dict[str, object]) -> Criterion:
+    try:
+        found = msgspec.convert(values, CriterionRecord)
+    except msgspec.ValidationError as error:
+        raise ModelFileError(f"{where} is not a criterion: {in_one_line(error)}") from error
+    if found.bins is not None and any(math.isnan(cut) for cut in found.bins):
+        raise ModelFileError(f"{where} is not a criterion: a bin is not a number")
+    return Criterion(**{name: getattr(found, name) for name in found.__struct_fields__})

@@ -1,0 +1,132 @@
+"""What the codes of classes, groups and strata stand for <-> records; cells are compiled from them, never stored."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.cells import Attribute, Strata, overlapping_strata, separate_strata
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.problem import Scheme
+from metrifair.saving.schema import AttributeRecord, Classes, SchemeRecord, StrataRecord, plain, scalar_of, value_of
+
+_MOST_CHARACTERS = 2**22  # of all class labels together
+_MOST_COMPARISONS = 20_000
+_MOST_WORK = 10**8  # table entries x comparisons: what compiling takes time for
+
+
+def classes_record(classes: NDArray[Any]) -> Classes:
+    """Class labels, with their type.
+
+    >>> classes_record(np.array(["no", "yes"]))
+    Classes(dtype='U3', values=['no', 'yes'])
+    """
+    dtype = f"U{classes.dtype.itemsize // 4}" if classes.dtype.kind == "U" else classes.dtype.name
+    if classes.dtype.kind not in "UbiufO" or classes.dtype.itemsize > 4 * 9999 or dtype == "float128":
+        raise DataError(f"class labels of type {classes.dtype} cannot be saved; use numbers, strings or booleans")
+    return Classes(dtype=dtype, values=[plain("y", value) for value in classes.tolist()])
+
+
+def classes_of(record: Classes | None) -> NDArray[Any]:
+    """The labels, ascending, in the very type they had."""
+    if record is None:
+        raise ModelFileError("the file does not describe a model: classes are missing")
+    values, dtype = [scalar_of("classes", value) for value in record.values], record.dtype
+    if dtype.startswith("U") and int(dtype[1:]) * len(values) > _MOST_CHARACTERS:
+        raise ModelFileError(f"the classes take more than {_MOST_CHARACTERS} characters")
+    try:
+        with np.errstate(all="ignore"):
+            classes = np.array(values, dtype=dtype)
+        again = np.unique(classes).tolist()
+    except (TypeError, ValueError, OverflowError):
+        again = []
+    if len(values) < 2 or [(type(a), a) for a in again] != [(type(a), a) for a in values]:
+        raise ModelFileError(
+            f"classes must be two or more different labels of type {dtype} in ascending order, got "
+            f"{reprlib.repr(values)}"
+        )
+    return classes
+
+
+def scheme_record(scheme: Scheme) -> SchemeRecord:
+    """A scheme, as the facts that it is compiled from."""
+    strata = None
+    if scheme.strata is not None:
+        values = scheme.strata.values
+        strata = StrataRecord(
+            names=list(scheme.strata.names),
+            overlapping=values is None,
+            values=None if values is None else [plain("control_features", value) for value in values],
+        )
+    return SchemeRecord(
+        criterion=plain("criterion", scheme.criterion),
+        attributes=[
+            AttributeRecord(name=one.name, groups=[plain(one.name, group) for group in one.groups])
+            for one in scheme.attributes
+        ],
+        intersectional=bool(scheme.intersectional),
+        strata=strata,
+        compared=scheme.cells is not None,
+        contrast=scheme.contrast,
+        positive=scheme.positive,
+    )
+
+
+def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
+    """The scheme, compiled anew."""
+    criterion = value_of("scheme.criterion", record.criterion)
+    if not isinstance(criterion, Criterion):
+        raise ModelFileError(f"scheme.criterion must be a criterion, got {reprlib.repr(criterion)}")
+    attributes = tuple(
+        Attribute(one.name, tuple(scalar_of("a group", group) for group in one.groups)) for one in record.attributes
+    )
+    for one in attributes:
+        if len(set(one.groups)) < len(one.groups):
+            raise ModelFileError(f"{reprlib.repr(one.name)} names a group twice: {reprlib.repr(one.groups)}")
+    strata = None if record.strata is None else _strata(record.strata)
+    labels = () if classes is None else tuple(classes.tolist())
+    positive = record.positive if labels else -1  # files of format 1 name one where there are no classes
+    if not -1 < positive < len(labels) and labels:
+        raise ModelFileError(f"scheme.positive must be the place of a class, got {positive}")
+    if record.compared:
+        _check_size(criterion, attributes, len(labels), strata)
+    elif attributes:
+        raise ModelFileError("the scheme has attributes that are not compared")
+    found = Scheme(criterion, labels, positive, attributes, record.intersectional, strata, record.contrast)
+    _ = found.cells  # compiled now, so that what cannot be is refused
+    return found
+
+
+def _strata(record: StrataRecord) -> Strata:
+    names, most = record.names, math.isqrt(_MOST_WORK)
+    if not 1 <= len(names) <= most:
+        raise ModelFileError(f"there must be between 1 and {most} strata, got {len(names)}")
+    if record.overlapping:
+        return overlapping_strata(names)
+    # Files of 0.1 have no values: their strata were matched as the text that the names end with.
+    values = [name.partition(" = ")[2] for name in names] if record.values is None else record.values
+    if len(values) != len(names):
+        raise ModelFileError(f"there must be a value for each stratum, got {len(values)} for {len(names)}")
+    return separate_strata(names, [scalar_of("a stratum", value) for value in values])
+
+
+def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes: int, strata: Strata | None) -> None:
+    """Refuse what would take the compiler long, before it begins."""
+    patterns = 1
+    if criterion.labels is not None:
+        patterns = classes if criterion.bins is None else len(criterion.bins) + 1
+    rows, columns = (1, 1) if strata is None else strata.member.shape
+    sets = columns * (patterns if criterion.labels == "every" else 1)
+    table = patterns * (rows + 1) * math.prod(len(attribute.groups) + 1 for attribute in attributes)
+    comparisons = sets * sum(math.comb(len(attribute.groups), 2) for attribute in attributes)
+    work = max(table * max(comparisons, sets), patterns**2 * rows * columns)
+    if not attributes or comparisons > _MOST_COMPARISONS or work > _MOST_WORK:
+        raise ModelFileError(
+            f"the scheme compares {len(attributes)} attributes in {comparisons} ways; a model file has at least one, "
+            f"and at most {_MOST_COMPARISONS} ways"
+        )
