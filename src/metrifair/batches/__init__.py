@@ -1,7 +1,7 @@
 """Samples -> batches: covering (streams), stratified (data sets), shuffled (the plain way)."""
 
 from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
-from metrifair.batches.shuffled import shuffled, whole
+from metrifair.batches.epochs import shuffled, whole
 from metrifair.batches.stratified import Layout, layout, odds_of, small_groups_named, stratified, stratified_pass
 
 __all__ = [

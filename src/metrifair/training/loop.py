@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from metrifair.batches.dealing import Dealer, stratified_dealer
+from metrifair.batches.epochs import EpochSource, stratified_epochs
 from metrifair.problem.samples import Samples
 from metrifair.progress import Progress
 from metrifair.training.models import Model, stacked
@@ -38,7 +38,7 @@ def train(
     seeds: Sequence[int],
     schedule: Schedule,
     rows: Sequence[Tensor] | None = None,
-    dealer: Dealer | None = None,
+    source: EpochSource | None = None,
     path: bool = False,
     standardize: bool = True,
     device: torch.device | str = "cpu",
@@ -46,16 +46,16 @@ def train(
 ) -> Trained:
     """Models of every seed (initialisation and batches) and every strength.
 
-    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. ``dealer`` gives
+    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. ``source`` gives
     other batches than stratified ones. With ``path`` the strengths are trained one after the other, each from where the
     one before ended. Where every batch is the whole data set, models are trained in double precision, else in single.
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
-    dealer = dealer or stratified_dealer(
+    source = source or stratified_epochs(
         data, own, objective.comparisons, batch_size=schedule.batch_size, least=2 if objective.unbiased else 1
     )
     if not any(strengths):
-        dealer = dealer._replace(sides=())
+        source = source._replace(sides=())
     scaling = scaling_of(data, rows) if standardize else Scaling.none(data.x.shape[1])
     rounds = [[value] for value in strengths] if path else [list(strengths)]
     stack = stack_at_start(
@@ -64,21 +64,21 @@ def train(
         objective,
         stacked([model.initial(seed) for seed in seeds], len(rounds[0])),
         scaling=scaling,
-        sides=dealer.sides,
+        sides=source.sides,
         strengths=rounds[0],
         learning_rate=schedule.learning_rate,
         weight_decay=schedule.weight_decay,
         device=torch.device(device),
-        dtype=torch.float64 if dealer.whole else torch.float32,
+        dtype=torch.float64 if source.whole else torch.float32,
     )
-    parameters, failed = _trained(stack, dealer, schedule, rounds, seeds, verbose=verbose)
+    parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
     of_each = (part.to(stack.device).expand(len(seeds), -1) for part in scaling)
     return Trained(model, parameters, Scaling(*of_each), failed)
 
 
 def _trained(
     stack: Stack,
-    dealer: Dealer,
+    source: EpochSource,
     schedule: Schedule,
     rounds: Sequence[Sequence[float]],
     seeds: Sequence[int],
@@ -86,18 +86,18 @@ def _trained(
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The parameters at the end of every round of strengths, and where training failed."""
-    step = stack.step if stack.device.type == "cpu" else recorded(stack, dealer.size)
+    step = stack.step if stack.device.type == "cpu" else recorded(stack, source.size)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor]] = []
     total = schedule.epochs * len(rounds)
     with Progress("training", total, shown=verbose) as progress:
-        upcoming = dealer.deal(generators, stack.outputs)
+        upcoming = source.draw(generators, stack.outputs)
         for epoch in range(1, total + 1):
             for chosen, weight in upcoming.steps(stack.device, stack.dtype):
                 step(chosen, weight)
             stack.adam.learning_rate.mul_(schedule.learning_rate_decay)
             if epoch < total:  # before the device is waited for: it is still at work
-                upcoming = dealer.deal(generators, stack.outputs)
+                upcoming = source.draw(generators, stack.outputs)
             stack.give_up()
             if epoch % schedule.epochs == 0:
                 ends.append(stack.end())
