@@ -47,7 +47,7 @@ class Layout(NamedTuple):
 
 
 def layout(sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2) -> Layout:
-    """Cell counts of a batch: as close to proportional as whole numbers allow, never too few to compare.
+    """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
 
     Every cell that has samples gets at least one, every compared one ``least``: the batch grows beyond
     ``size`` where that asks for it.
