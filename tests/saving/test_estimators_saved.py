@@ -416,7 +416,7 @@ def test_what_values_stood_for_when_fitted_is_saved_whatever_was_changed_since(c
 def test_parameters_out_of_their_range_cannot_be_saved(tmp_path):
     assert refused(classifier().set_params(epochs=0), tmp_path) == (
         "this FairClassifier cannot be saved: the file does not describe a model: "
-        "epochs must be 'auto' or a whole number from 1 upwards, got 0"
+        "epochs must be 'auto' or an integer from 1 upwards, got 0"
     )
 
 
@@ -459,7 +459,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("parameters/strength", -1, "strength must be a finite number from 0 upwards, got -1"),
         ("parameters/strength", 10**400, "000000000000000, which takes more than 64 bits"),
         ("parameters/metric", "gap", "metric must be one of 'energy', "),
-        ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of whole numbers from 1 upwards, got ('a',)"),
+        ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of integers from 1 upwards, got ('a',)"),
         ("parameters/model", {"module": "Net"}, "pass it, as in load(path, module=Net())"),
         ("parameters/model", {"module": "__import__('os')"}, "pass it, as in load(path, module=...())"),
         ("parameters/device", 3, "device cannot be 3"),

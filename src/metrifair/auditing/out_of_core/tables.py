@@ -115,7 +115,8 @@ class Levels:
     def codes(self, column: pl.Series) -> NDArray[Any]:
         """1 + the place of each value, 0 where it is missing."""
         if column.dtype.is_float():
-            column = column.fill_nan(None) + 0.0  # -0.0 is 0.0, but not as text
+            column = column.fill_nan(None)
+            column = column.set((column == 0).fill_null(value=False), 0.0)  # -0.0 is 0.0, but not as text
         found = self._known(column)
         if int(np.count_nonzero(found)) < len(column) - column.null_count() and self._learn(column, found):
             found = self._known(column)
