@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from metrifair.batches import Coverage, small_groups_named
+from metrifair.batches import Coverage
+from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
