@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table
-from metrifair.batches import layout, stratified_pass
+from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.problem.samples import Samples, rows_by_cell
 from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train

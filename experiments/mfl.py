@@ -18,8 +18,8 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches import Layout, stratified_pass
 from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Layout, stratified_pass
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, compiled

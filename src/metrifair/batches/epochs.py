@@ -18,7 +18,30 @@ from metrifair.problem.samples import Batch, Comparison, Samples, Sides, rows_by
 def shuffled(
     samples: Samples, comparisons: Sequence[Comparison], *, size: int, generator: torch.Generator
 ) -> Iterator[Batch]:
-    """One shuffled pass in batches of a fixed size; a group may be missing in some, and estimates are biased."""
+    """One shuffled pass in batches of a fixed size; a group may be missing in some, and estimates are biased.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data set.
+    comparisons : sequence of Comparison
+        What is compared.
+    size : int
+        Samples of a batch; those left over at the end of the pass make no batch.
+    generator : torch.Generator
+        Shuffles the rows.
+
+    Yields
+    ------
+    Batch
+        The samples of a batch, and their rows on the sides of every comparison.
+
+    Examples
+    --------
+    >>> data = Samples(torch.zeros(5, 1), torch.zeros(5), torch.tensor([0, 0, 0, 1, 1]), torch.ones(5))
+    >>> [len(batch.samples) for batch in shuffled(data, [], size=2, generator=torch.Generator())]
+    [2, 2]
+    """
     order = torch.randperm(len(samples), generator=generator)
     for chosen in order.split(size):
         if len(chosen) == size:
@@ -26,7 +49,26 @@ def shuffled(
 
 
 def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
-    """All samples as one batch."""
+    """All samples as one batch.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data set.
+    comparisons : sequence of Comparison
+        What is compared.
+
+    Returns
+    -------
+    Batch
+        The samples, and their rows on the sides of every comparison.
+
+    Examples
+    --------
+    >>> data = Samples(torch.zeros(3, 1), torch.zeros(3), torch.tensor([0, 1, 0]), torch.ones(3))
+    >>> whole(data, [Comparison((0,), (1,))]).sides[0].rows          # those of cell 0, then those of cell 1
+    tensor([0, 2, 1])
+    """
     return Batch(samples, sides_of(comparisons, samples.cell))
 
 

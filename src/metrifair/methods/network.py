@@ -28,7 +28,7 @@ from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
-from metrifair.training.online import Moments
+from metrifair.training.scaling import Moments
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.checks import check_known, is_whole
+from metrifair.checks import check_known, is_integer
 from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
@@ -213,7 +213,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
         listed = list(range(int(seeds)))
     else:
         listed = list(seeds) if isinstance(seeds, Iterable) else []
-    if isinstance(seeds, bool) or not listed or not all(is_whole(seed, least=0) for seed in listed):
+    if isinstance(seeds, bool) or not listed or not all(is_integer(seed, least=0) for seed in listed):
         raise DataError(f"seeds must be a number from 1 upwards, or a list of seeds from 0 upwards, got {seeds!r}")
     return [int(seed) for seed in listed]
 
