@@ -12,7 +12,7 @@ from aif360.datasets import BinaryLabelDataset
 from aif360.metrics import ClassificationMetric
 from sklearn.metrics import accuracy_score
 
-from benchmarks.timing import Row, peak_memory_above, print_table, seconds
+from benchmarks.timing import Claim, peak_memory_above, print_table, seconds
 from metrifair import audit
 from metrifair.auditing.decisions import decided, decisions_of
 from metrifair.auditing.request import Request
@@ -44,7 +44,7 @@ def theirs(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamp
     frame.by_group, frame.difference(), frame.ratio()
 
 
-def against_metric_frame() -> list[Row]:
+def against_metric_frame() -> list[Claim]:
     rows = []
     for count, resamples, what in ((1_000_000, 0, "rates"), (100_000, 50, "rates with an interval of 50 resamples")):
         data = table(count, 4)
@@ -53,11 +53,11 @@ def against_metric_frame() -> list[Row]:
         theirs(*data, resamples=resamples)
         slow = time.perf_counter() - start
         claim = f"2 metrics x 4 groups x {count:,} rows, {what}: against fairlearn's MetricFrame ({slow:.1f} s)"
-        rows.append(Row(claim, f"{slow / fast:.0f}x", ">= 50x", slow / fast >= 50))
+        rows.append(Claim(claim, f"{slow / fast:.0f}x", ">= 50x", slow / fast >= 50))
     return rows
 
 
-def against_aif360() -> list[Row]:
+def against_aif360() -> list[Claim]:
     """The rates behind parity, disparate impact, equal opportunity and accuracy; its data set is made beforehand."""
     label, decision, group = table(1_000_000, 2)
     frame = pd.DataFrame({"label": label, "group": group})
@@ -74,7 +74,7 @@ def against_aif360() -> list[Row]:
 
     fast, slow = seconds(lambda: ours(label, decision, group), repeat=3), seconds(rates, repeat=1)
     claim = f"rates and accuracy of 2 groups x 1,000,000 rows: against AIF360's ClassificationMetric ({slow:.1f} s)"
-    return [Row(claim, f"{slow / fast:.0f}x", "", True)]
+    return [Claim(claim, f"{slow / fast:.0f}x", "", True)]
 
 
 def scores() -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +83,7 @@ def scores() -> tuple[np.ndarray, np.ndarray]:
     return generator.beta(2 + group, 3), group
 
 
-def whole_audit() -> list[Row]:
+def whole_audit() -> list[Claim]:
     def run() -> None:
         score, group = scores()
         audit(score, sensitive_features=group, random_state=0)
@@ -93,8 +93,8 @@ def whole_audit() -> list[Row]:
     took = seconds(run, repeat=1)
     claim = "audit of 1,000,000 scores, 2 groups, 3 metrics, 500 resamples, 999 permutations"
     return [
-        Row(f"{claim}: time", f"{took:.1f} s", "<= 10 s", took <= 10),
-        Row(f"{claim}: peak memory", f"{memory:.0f} MB", "< 600 MB", memory < 600),
+        Claim(f"{claim}: time", f"{took:.1f} s", "<= 10 s", took <= 10),
+        Claim(f"{claim}: peak memory", f"{memory:.0f} MB", "< 600 MB", memory < 600),
     ]
 
 

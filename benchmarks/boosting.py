@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.timing import Row, print_table
+from benchmarks.timing import Claim, print_table
 from metrifair import FairLGBMClassifier, FairXGBClassifier
 
 ROWS, FEATURES = 100_000, 20
@@ -51,7 +51,7 @@ def main() -> None:
         ratio = fair / plain
         claim = f"{name}, {ROWS:,} rows x {FEATURES}: a round with the penalty"
         measured = f"{1e3 * fair:.1f} ms against {1e3 * plain:.1f} ms plain: {ratio:.2f}x"
-        rows.append(Row(claim, measured, "at most 1.5x", ratio <= 1.5))
+        rows.append(Claim(claim, measured, "at most 1.5x", ratio <= 1.5))
     print_table("Fair boosting (one thread)", rows)
 
 

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.timing import Row, print_table
+from benchmarks.timing import Claim, print_table
 from experiments.data import source
 from experiments.mfl import mfl_runs
 from experiments.runs import all_results, finished
@@ -20,7 +20,7 @@ TABLES = ("regression", "classification", "equal-opportunity")
 PROCESSES, MINUTES = 2, 45
 
 
-def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Row:
+def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Claim:
     """Every table under one protocol with one kind of input."""
     arrays, own = source(effort), replace(protocol, inputs=(inputs,))
     runs = [run for table in TABLES for run in mfl_runs(table, own, arrays, effort, device="cpu")]
@@ -29,7 +29,7 @@ def variant(protocol: Protocol, inputs: Input, effort: Effort) -> Row:
         models = len(all_results(finished(runs, Path(folder) / "ledger.db", n_jobs=PROCESSES)))
     minutes = (time.perf_counter() - start) / 60
     claim = f"{protocol.name}, {inputs} inputs: {len(runs)} cells, {models:,} models"
-    return Row(claim, f"{minutes:.1f} min", f"<= {MINUTES} min", minutes <= MINUTES)
+    return Claim(claim, f"{minutes:.1f} min", f"<= {MINUTES} min", minutes <= MINUTES)
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from benchmarks.timing import Row, alternating, peak_memory_above, print_table, seconds
+from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds
 from metrifair import Objective, distances, energy_distance
 from metrifair.nn import UnfairnessPenalty
 from metrifair.problem.samples import Comparison, Samples
@@ -37,23 +37,25 @@ def sorted_step(u: Tensor, v: Tensor) -> None:
     energy_distance(u, v, unbiased=True).backward()
 
 
-def against_pairs() -> list[Row]:
+def against_pairs() -> list[Claim]:
     rows = []
     for n, target in ((2_048, 25), (8_192, 100)):
         u, v = scores(n)
         slow = seconds(lambda u=u, v=v: pairwise_energy(u, v).backward(), repeat=5)
         fast = seconds(lambda u=u, v=v: sorted_step(u, v))
         claim = f"energy, value and gradient, {n:,} scores: sorted against pairwise"
-        rows.append(Row(claim, f"{slow / fast:.0f}x", f">= {target}x", slow / fast >= target))
+        rows.append(Claim(claim, f"{slow / fast:.0f}x", f">= {target}x", slow / fast >= target))
     return rows
 
 
-def memory() -> list[Row]:
+def memory() -> list[Claim]:
     used = peak_memory_above(lambda: scores(1_000_000), lambda: sorted_step(*scores(1_000_000))) / 1e6
-    return [Row("energy, 1,000,000 scores, value and gradient: peak memory", f"{used:.0f} MB", "< 300 MB", used < 300)]
+    return [
+        Claim("energy, 1,000,000 scores, value and gradient: peak memory", f"{used:.0f} MB", "< 300 MB", used < 300)
+    ]
 
 
-def against_scipy() -> list[Row]:
+def against_scipy() -> list[Claim]:
     generator = np.random.default_rng(0)
     u, v = generator.normal(size=1_000_000), generator.normal(0.1, size=1_000_000)
 
@@ -64,10 +66,10 @@ def against_scipy() -> list[Row]:
 
     theirs, ours = seconds(three_calls, repeat=3), seconds(lambda: distances(u, v), repeat=3)
     claim = "Kolmogorov, W1 and energy of 2,000,000 scores: one call against scipy's three"
-    return [Row(claim, f"{theirs / ours:.1f}x", ">= 2x", theirs / ours >= 2)]
+    return [Claim(claim, f"{theirs / ours:.1f}x", ">= 2x", theirs / ours >= 2)]
 
 
-def training_step() -> list[Row]:
+def training_step() -> list[Claim]:
     """A linear model at batch 512 on 100 features, Adam, with and without the penalty."""
     generator = torch.Generator().manual_seed(0)
     x, y = torch.randn(512, 100, generator=generator), (torch.rand(512, generator=generator) < 0.5).float()
@@ -88,10 +90,10 @@ def training_step() -> list[Row]:
     claim = "training step, linear model, batch 512: with the penalty against without"
     ours = [seconds_per_own_step(strength=strength) for strength in (0.0, 1.0)]
     return [
-        Row(
+        Claim(
             f"{claim}, our loop ({ours[0] * 1e6:.0f} us)", f"{ours[1] / ours[0]:.2f}x", "<= 2x", ours[1] / ours[0] <= 2
         ),
-        Row(f"{claim}, UnfairnessPenalty in a bare loop ({plain * 1e6:.0f} us)", f"{fair / plain:.2f}x", "", True),
+        Claim(f"{claim}, UnfairnessPenalty in a bare loop ({plain * 1e6:.0f} us)", f"{fair / plain:.2f}x", "", True),
     ]
 
 
@@ -111,13 +113,13 @@ def seconds_per_own_step(*, strength: float) -> float:
     return median((run(25) - run(5)) / (20 * 16) for _ in range(5))
 
 
-def growth() -> list[Row]:
+def growth() -> list[Claim]:
     rows = []
     for small, large in ((100_000, 400_000), (400_000, 1_600_000), (1_000_000, 4_000_000)):
         few, many = scores(small), scores(large)
         before, after = alternating(lambda few=few: sorted_step(*few), lambda many=many: sorted_step(*many), rounds=3)
         claim = f"energy, {small:,} -> {large:,} scores: time"
-        rows.append(Row(claim, f"{after / before:.1f}x", "<= 5x", after / before <= 5))
+        rows.append(Claim(claim, f"{after / before:.1f}x", "<= 5x", after / before <= 5))
     return rows
 
 

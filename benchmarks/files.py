@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.timing import Row, print_table
+from benchmarks.timing import Claim, print_table
 
 ROWS = int(float(os.environ.get("METRIFAIR_BENCH_ROWS", "1e8")))
 CHUNK = 2_000_000
@@ -88,7 +88,7 @@ def written(path: Path, scores: Scores, rows: int) -> Path:
     return path
 
 
-def against_a_count(path: Path) -> list[Row]:
+def against_a_count(path: Path) -> list[Claim]:
     bare, by_group = (measured(COUNT.format(keys=keys), path) for keys in ("bins", 'bins, "group"'))
     plain = measured(AUDIT.replace("{options}", "resamples=0, permutations=0"), path)
     whole = measured(AUDIT.replace("{options}", ""), path)
@@ -100,31 +100,33 @@ def against_a_count(path: Path) -> list[Row]:
         return float(ours["seconds"] / theirs["seconds"])
 
     return [
-        Row(
+        Claim(
             f"{claim}: audit ({plain['seconds']:.1f} s) against a count by bin, group ({by_group['seconds']:.1f} s)",
             f"{ratio(plain, by_group):.1f}x",
             "<= 3x",
             ratio(plain, by_group) <= 3,
         ),
-        Row(f"the same against a bare count by bin ({bare['seconds']:.1f} s)", f"{ratio(plain, bare):.1f}x", "", True),
-        Row(
+        Claim(
+            f"the same against a bare count by bin ({bare['seconds']:.1f} s)", f"{ratio(plain, bare):.1f}x", "", True
+        ),
+        Claim(
             f"the same with intervals and p-values ({whole['seconds']:.1f} s) against a bare count by bin, group",
             f"{ratio(whole, by_group):.1f}x",
             "<= 3x",
             ratio(whole, by_group) <= 3,
         ),
-        Row("the same: widest bracket", f"{widest:.1e}", "<= 1e-5", widest <= 1e-5),
-        Row("the same: peak memory", f"{whole['peak']:.0f} MiB", f"< {LIMIT} MiB", whole["peak"] < LIMIT),
+        Claim("the same: widest bracket", f"{widest:.1e}", "<= 1e-5", widest <= 1e-5),
+        Claim("the same: peak memory", f"{whole['peak']:.0f} MiB", f"< {LIMIT} MiB", whole["peak"] < LIMIT),
     ]
 
 
-def adversarial(path: Path) -> list[Row]:
+def adversarial(path: Path) -> list[Claim]:
     found = measured(AUDIT.replace("{options}", "resamples=0, permutations=0"), path)
     width = max(width for metric, (_, width) in found["found"].items() if metric == "kolmogorov")
     claim = f"{ROWS:.0e} scores in one bin ({found['seconds']:.1f} s)"
     return [
-        Row(f"{claim}: peak memory", f"{found['peak']:.0f} MiB", f"< {LIMIT} MiB", found["peak"] < LIMIT),
-        Row("the same: bracket of the Kolmogorov distance", f"{width:.1e}", "<= 1e-5", width <= 1e-5),
+        Claim(f"{claim}: peak memory", f"{found['peak']:.0f} MiB", f"< {LIMIT} MiB", found["peak"] < LIMIT),
+        Claim("the same: bracket of the Kolmogorov distance", f"{width:.1e}", "<= 1e-5", width <= 1e-5),
     ]
 
 

@@ -13,7 +13,7 @@ from fairlearn.reductions import DemographicParity, ExponentiatedGradient
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.timing import Row, print_table
+from benchmarks.timing import Claim, print_table
 from metrifair import FairClassifier, unfairness
 
 
@@ -34,7 +34,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return work(), time.perf_counter() - start
 
 
-def against_reductions() -> list[Row]:
+def against_reductions() -> list[Claim]:
     X, y, a = data(60_000, 100)
     train, test = slice(0, 45_000), slice(45_000, None)
     reduction = ExponentiatedGradient(LogisticRegression(max_iter=1_000), DemographicParity())
@@ -49,19 +49,19 @@ def against_reductions() -> list[Row]:
     ]
     accuracies = [float(((probability > 0.5) == y[test]).mean()), fair.score(X[test], y[test])]
     return [
-        Row(
+        Claim(
             "fit on 45,000 x 100: time of fairlearn's ExponentiatedGradient against ours",
             f"{theirs / ours:.1f}x ({theirs:.1f} s, {ours:.1f} s)",
             "> 1x",
             theirs > ours,
         ),
-        Row(
+        Claim(
             "Kolmogorov distance of the test scores: theirs, ours",
             f"{gaps[0]:.3f}, {gaps[1]:.3f}",
             "ours <= theirs",
             gaps[1] <= gaps[0],
         ),
-        Row("accuracy: theirs, ours", f"{accuracies[0]:.3f}, {accuracies[1]:.3f}", "", True),
+        Claim("accuracy: theirs, ours", f"{accuracies[0]:.3f}, {accuracies[1]:.3f}", "", True),
     ]
 
 

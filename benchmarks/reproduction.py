@@ -8,8 +8,8 @@ import time
 import torch
 
 from benchmarks.stack import GROUPS, data
-from benchmarks.timing import Row, print_table
-from metrifair.batches import layout, stratified_pass
+from benchmarks.timing import Claim, print_table
+from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.problem.samples import Samples, rows_by_cell
 from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
@@ -68,7 +68,7 @@ def stack_seconds(samples: Samples, *, batch: int, epochs: int) -> float:
     return (time.perf_counter() - start) / (steps * len(STRENGTHS) * len(SEEDS))
 
 
-def rows() -> list[Row]:
+def rows() -> list[Claim]:
     found = []
     for name, shape, batch, steps, epochs, target in (
         ("Drug", (1_413, 12), 128, 600, 30, 50.0),
@@ -82,7 +82,7 @@ def rows() -> list[Row]:
         total = 500 * (shape[0] // batch) * 250
         claim = f"{name}: 250 runs of 500 epochs, plain loop with all pairs against one stack"
         measured = f"{plain / ours:.0f}x ({plain * total / 60:.0f} -> {ours * total / 60:.1f} min)"
-        found.append(Row(claim, measured, f">= {target:g}x", plain / ours >= target))
+        found.append(Claim(claim, measured, f">= {target:g}x", plain / ours >= target))
     return found
 
 

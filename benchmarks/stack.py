@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import torch
 
-from benchmarks.timing import Row, print_table
+from benchmarks.timing import Claim, print_table
 from metrifair.problem.samples import Comparison, Samples
 from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train
@@ -55,7 +55,7 @@ def seconds_per_step(
     return (long - short) / (epochs * per_epoch)
 
 
-def against_one_by_one() -> list[Row]:
+def against_one_by_one() -> list[Claim]:
     rows = []
     for name, shape, batch, steps, target in (
         ("Drug", (1_413, 12), 128, 60, 15.0),
@@ -66,17 +66,17 @@ def against_one_by_one() -> list[Row]:
         together = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=steps) / 250
         claim = f"250 models at once, {name} shape: time per model and step against one alone"
         measured = f"{alone / together:.1f}x ({alone * 1e6:.0f} -> {together * 1e6:.1f} us)"
-        rows.append(Row(claim, measured, f">= {target:g}x", alone / together >= target))
+        rows.append(Claim(claim, measured, f">= {target:g}x", alone / together >= target))
     return rows
 
 
-def on_gpu() -> list[Row]:
+def on_gpu() -> list[Claim]:
     rows = []
     for batch, features, limit in ((2_048, 100, 0.8), (128, 12, 0.25)):
         samples = data(16 * batch, features)
         step = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=2_000, device="cuda") * 1e3
         claim = f"250 models, batch {batch:,} x {features} features, one step"
-        rows.append(Row(claim, f"{step:.3f} ms", f"<= {limit} ms", step <= limit))
+        rows.append(Claim(claim, f"{step:.3f} ms", f"<= {limit} ms", step <= limit))
     return rows
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 
-class Row(NamedTuple):
+class Claim(NamedTuple):
     """One claim and what was measured for it."""
 
     claim: str
@@ -57,7 +57,7 @@ def _peak(work: Callable[[], Any]) -> int:
     return int(receive.recv())
 
 
-def print_table(title: str, rows: list[Row]) -> None:
+def print_table(title: str, rows: list[Claim]) -> None:
     """Rows as a table, misses marked."""
     print(f"\n{title}\n{'-' * len(title)}")
     widths = [max(len(row[k]) for row in rows) for k in range(3)]

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import torch
 
-from benchmarks.timing import Row, peak_memory_above, print_table
+from benchmarks.timing import Claim, peak_memory_above, print_table
 from metrifair import FairClassifier, frontier
 
 
@@ -27,7 +27,7 @@ def timed_frontier(rows: int, batch: int, *, seeds: int, epochs: int) -> float:
     return time.perf_counter() - start
 
 
-def against_single_fits() -> list[Row]:
+def against_single_fits() -> list[Claim]:
     rows = []
     for name, size, batch, epochs, target in (("Drug", 1_413, 128, 60, 15.0), ("Adult", 32_561, 2_048, 10, 1.5)):
         together = timed_frontier(size, batch, seeds=10, epochs=epochs)
@@ -38,11 +38,11 @@ def against_single_fits() -> list[Row]:
         alone = (time.perf_counter() - start) / fits * 250
         claim = f"frontier of 10 seeds x 25 strengths, {name} shape, against 250 single fits"
         measured = f"{alone / together:.1f}x ({together:.1f} s against {alone:.0f} s)"
-        rows.append(Row(claim, measured, f">= {target:g}x", alone / together >= target))
+        rows.append(Claim(claim, measured, f">= {target:g}x", alone / together >= target))
     return rows
 
 
-def growth() -> list[Row]:
+def growth() -> list[Claim]:
     small, large = (timed_frontier(size, 512, seeds=1, epochs=3) for size in (20_000, 80_000))
     used = [
         peak_memory_above(
@@ -52,8 +52,8 @@ def growth() -> list[Row]:
     ]
     per_row = (used[1] - used[0]) / 120_000  # bytes for each further row of the table
     return [
-        Row("frontier, 4x the rows: time", f"{large / small:.1f}x", "<= 5x", large / small <= 5),
-        Row(
+        Claim("frontier, 4x the rows: time", f"{large / small:.1f}x", "<= 5x", large / small <= 5),
+        Claim(
             "frontier of 25 models: memory for each further row",
             f"{per_row:.0f} bytes",
             "< 25 models x 12 features x 4 bytes",

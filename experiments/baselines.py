@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from experiments.data import Source, Splits
@@ -35,6 +36,7 @@ from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier
 
 Work = Callable[[Case, Splits, Effort], list[ModelResult]]
+Index = NDArray[np.int64]  # positions of rows
 _Returned = TypeVar("_Returned")
 
 
@@ -50,9 +52,15 @@ class Baseline(NamedTuple):
     dear: bool = False  # on Adult an accelerator needs minutes for one seed, a CPU days; the paper has no entry there
 
 
-def baseline_runs(case: Case, methods: Sequence[Baseline], source: Source, effort: Effort) -> list[Run]:
-    """All methods that apply to a case, each under the case whose results are also those of this one."""
-    code = inspect.getsource(sys.modules[__name__])  # the settings of all methods: work is done anew when they change
+def baseline_runs(
+    case: Case, methods: Sequence[Baseline], source: Source, effort: Effort, *, code: str | None = None
+) -> list[Run]:
+    """All methods that apply to a case, each under the case whose results are also those of this one.
+
+    ``code`` is the text of what sets the methods up, of all those in this module by default: work is done anew when it
+    changes.
+    """
+    code = code or inspect.getsource(sys.modules[__name__])
     found = []
     for one in methods:
         if one.dear and case.name == "adult" and device_of("auto").type != "cuda":
@@ -97,20 +105,34 @@ def _variant(case: Case) -> Any:
     return "reference" if case.published else "method"
 
 
-def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> list[ModelResult]:
-    strengths = effort.strengths(1e-2, 1e5, 50)
-    model = BerkRegressor(penalty=penalty, variant=_variant(case))
+def _by_seed(
+    case: Case,
+    splits: Splits,
+    effort: Effort,
+    *,
+    method: str,
+    strengths: Sequence[float],
+    scores: Callable[[Index, Index], Sequence[ArrayLike]],
+) -> list[ModelResult]:
+    """Results of a method that makes ``scores(train, test)`` of all strengths for the rows of one seed."""
     results = []
     for seed in effort.seeds:
         start = time.perf_counter()
-        train = splits.train[seed]
-        models = fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
+        own = scores(splits.train[seed], splits.test[seed])
         seconds = (time.perf_counter() - start) / len(strengths)
-        scores = [one.predict(splits.x[splits.test[seed]]) for one in models]
-        results += results_of(
-            case, splits, f"berk-{penalty}", seed, strengths=strengths, scores=scores, seconds=seconds
-        )
+        results += results_of(case, splits, method, seed, strengths=strengths, scores=own, seconds=seconds)
     return results
+
+
+def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> list[ModelResult]:
+    strengths = effort.strengths(1e-2, 1e5, 50)
+    model = BerkRegressor(penalty=penalty, variant=_variant(case))
+
+    def scores(train: Index, test: Index) -> list[ArrayLike]:
+        models = fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
+        return [one.predict(splits.x[test]) for one in models]
+
+    return _by_seed(case, splits, effort, method=f"berk-{penalty}", strengths=strengths, scores=scores)
 
 
 # Rare one-hot columns hold one label only: without a ridge their few rows meet any bound, at scores beyond 40,000 and
@@ -122,18 +144,17 @@ def _zafar(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     """The covariance of group and score, also where equal opportunity is measured: so the published runs."""
     strengths = effort.strengths(1e-5, 1e1, 25)
     ridge = _ONE_HOT_RIDGE if case.name == "adult" and case.standardize else 0.0
-    x, results = splits.without_group, []
-    for seed in effort.seeds:
-        train, test = splits.train[seed], splits.test[seed]
-        start = time.perf_counter()
+    x = splits.without_group
+    short: list[bool] = []  # of every fit
+
+    def scores(train: Index, test: Index) -> list[ArrayLike]:
         models = [ZafarClassifier(gamma=gamma, ridge=ridge, variant=_variant(case)) for gamma in strengths]
-        known = x[train], splits.y[train]
-        fits = [_watched(model.fit, *known, sensitive_features=splits.a[train]) for model in models]
-        seconds = (time.perf_counter() - start) / len(strengths)
-        scores = [one.predict_proba(x[test])[:, 1] for one, _ in fits]
-        own = results_of(case, splits, "zafar", seed, strengths=strengths, scores=scores, seconds=seconds)
-        results += [replace(one, unconverged=float(short)) for one, (_, short) in zip(own, fits, strict=True)]
-    return results
+        known = (x[train], splits.y[train])
+        short.extend(_watched(model.fit, *known, sensitive_features=splits.a[train])[1] for model in models)
+        return [model.predict_proba(x[test])[:, 1] for model in models]
+
+    results = _by_seed(case, splits, effort, method="zafar", strengths=strengths, scores=scores)
+    return [replace(one, unconverged=float(stopped)) for one, stopped in zip(results, short, strict=True)]
 
 
 def _network(case: Case, splits: Splits) -> dict[str, Any]:
@@ -223,17 +244,11 @@ def _sinkhorn(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     return _stack(case, splits, effort, method="sinkhorn", model=model, strengths=strengths)
 
 
-def _fairbatch(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
-    model = FairBatchClassifier(**_network(case, splits))
-    return _stack(case, splits, effort, method="fairbatch", model=model)
-
-
-def _around_the_network(method: str, kind: Callable[..., Any]) -> Baseline:
-    """A method without a knob that changes labels or weights of the base network's training rows."""
+def _without_a_knob(method: str, model: Callable[..., Any]) -> Baseline:
+    """A method that is ``model`` of the base network's parameters, and has no strength."""
 
     def work(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
-        model = kind(FairClassifier(0.0, **_network(case, splits)))
-        return _stack(case, splits, effort, method=method, model=model)
+        return _stack(case, splits, effort, method=method, model=model(**_network(case, splits)))
 
     return Baseline(method, work, either=True)
 
@@ -244,25 +259,19 @@ def _xian(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     The strength is the tolerated gap as a share of the network's own on its training rows.
     """
     plain = LabelBiasClassifier(FairClassifier(0.0, **_network(case, splits)), rounds=0)
-    own = [splits.train[seed] for seed in effort.seeds]
-    labels = splits.y.astype(np.int64)
-    networks = fit_stack(plain, splits.x, labels, splits.a, seeds=effort.seeds, rows=own)
+    rows = [splits.train[seed] for seed in effort.seeds]
+    networks = iter(fit_stack(plain, splits.x, splits.y.astype(np.int64), splits.a, seeds=effort.seeds, rows=rows))
     shares = [0.0, *effort.strengths(1e-3, 1.0, 24)]
-    results = []
-    for seed, network in zip(effort.seeds, networks, strict=True):
-        (x, a), (new, group) = ((splits.x[part], splits.a[part]) for part in (splits.train[seed], splits.test[seed]))
+
+    def scores(train: Index, test: Index) -> list[ArrayLike]:
+        (x, a), network = (splits.x[train], splits.a[train]), next(networks)
         accepted = network.predict(x)
         gap = abs(accepted[a == 0].mean() - accepted[a == 1].mean())
-        start = time.perf_counter()
-        scores = [
-            XianPostprocessor(network, alpha=share * gap, prefit=True)
-            .fit(x, sensitive_features=a)
-            .predict(new, sensitive_features=group)
-            for share in shares
-        ]
-        seconds = (time.perf_counter() - start) / len(shares)
-        results += results_of(case, splits, "xian", seed, strengths=shares, scores=scores, seconds=seconds)
-    return results
+        models = [XianPostprocessor(network, alpha=share * gap, prefit=True) for share in shares]
+        fitted = [model.fit(x, sensitive_features=a) for model in models]
+        return [model.predict(splits.x[test], sensitive_features=splits.a[test]) for model in fitted]
+
+    return _by_seed(case, splits, effort, method="xian", strengths=shares, scores=scores)
 
 
 _AGAINST_CLASSIFIERS = (
@@ -278,10 +287,10 @@ BASELINES: dict[str, tuple[Baseline, ...]] = {
     "classification": _AGAINST_CLASSIFIERS,
     "equal-opportunity": _AGAINST_CLASSIFIERS,
     "preprocessing": (
-        _around_the_network("label-bias", LabelBiasClassifier),
-        Baseline("fairbatch", _fairbatch, either=True),
-        _around_the_network("massaging", MassagingClassifier),
-        _around_the_network("reweighing", ReweighingClassifier),
+        _without_a_knob("label-bias", lambda **network: LabelBiasClassifier(FairClassifier(0.0, **network))),
+        _without_a_knob("fairbatch", FairBatchClassifier),
+        _without_a_knob("massaging", lambda **network: MassagingClassifier(FairClassifier(0.0, **network))),
+        _without_a_knob("reweighing", lambda **network: ReweighingClassifier(FairClassifier(0.0, **network))),
     ),
     "postprocessing": (Baseline("xian", _xian, either=True),),
 }

@@ -6,25 +6,22 @@ import inspect
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from experiments.baselines import Baseline, baseline_runs
 from experiments.data import Source, Splits, source
-from experiments.page import Page, Table, circumstances, tradeoff_chart, write_page
-from experiments.results import ModelResult, measured, write_csv
+from experiments.page import Page, TextTable, circumstances, tradeoff_chart, write_page
+from experiments.results import ModelResult, results_of, write_csv
 from experiments.runs import Run, all_results, finished
-from experiments.settings import DATA, Effort, Protocol
+from experiments.settings import DATA, Case, Effort, Protocol
 from metrifair.checks import require
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.tradeoff.ledger import fingerprint
 
 SETS = ("adult", "compas", "drug", "communities", "communities-regression", "student-math", "student-portuguese")
 STRENGTHS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
@@ -46,6 +43,9 @@ _ENTRIES = (
 )
 
 
+EITHER = Protocol("both", "prediction", floored=False, inputs=("raw",))
+
+
 class Pace(NamedTuple):
     """How boosters are trained, and what their names say of it."""
 
@@ -65,31 +65,6 @@ class Pace(NamedTuple):
 USUAL, SLOWER, _QUICK = Pace(100, 0.1), Pace(200, 0.05, ", slower"), Pace(20, 0.1)
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """What is one run: one method on one split, at several strengths."""
-
-    data: str
-    method: str
-    seed: int
-    strengths: tuple[float, ...]  # of the reduction, its bounds
-    pace: Pace
-
-    @property
-    def regression(self) -> bool:
-        """Whether amounts are predicted."""
-        return DATA[self.data].task == "regression"
-
-
-class Predictions(NamedTuple):
-    """What a model says of the test rows."""
-
-    strength: float
-    score: NDArray[Any]
-    decided: NDArray[Any]  # of a regressor, the scores
-    seconds: float
-
-
 def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1) -> None:
     """Write the points, their figure and their page: one page, whatever the protocol."""
     modules = [require(name, extra="boosting", purpose="the experiment") for name in ("lightgbm", "xgboost")]
@@ -107,108 +82,97 @@ def runs(arrays: Source, effort: Effort) -> list[Run]:
     """All methods on all data sets, one split per seed; where a split is prescribed there is one seed."""
     code, found = inspect.getsource(sys.modules[__name__]), []
     for name in ("compas", "student-math") if effort.quick else SETS:
-        splits = arrays(name, "raw")
-        for seed in effort.seeds[:1] if splits.prescribed else effort.seeds:
-            for one in sweeps(name, seed, quick=effort.quick):
-                key = fingerprint([splits.fingerprint([seed]), repr(one), code])
-                title = f"boosting {name} {one.method}{one.pace.suffix} seed {seed} {key[:16]}"
-                found.append(Run(title, partial(trained, one, splits), size=len(splits.x)))
+        case = Case("boosting", EITHER, "raw", name, DATA[name])
+        found += baseline_runs(case, methods(name, quick=effort.quick), arrays, effort, code=code)
     return found
 
 
-def sweeps(name: str, seed: int, *, quick: bool) -> list[Sweep]:
-    """What is trained on one split; Adult's boosters at more strengths and at two paces, and the reduction."""
-    strengths, pace = ((0.0, 1.0, 10.0), _QUICK) if quick else (STRENGTHS, USUAL)
-    found = [Sweep(name, NETWORK, seed, strengths, pace)]
-    if name != "adult":
-        return found + [Sweep(name, method, seed, strengths, pace) for method in TREES]
-    finer = tuple(sorted((*STRENGTHS, *FINE)))
-    found += [Sweep(name, method, seed, finer, own) for own in (USUAL, SLOWER) for method in TREES]
-    if find_spec("fairlearn") is not None:  # needed for nothing else: without it the comparison is left out
-        found.append(Sweep(name, REDUCTION, seed, BOUNDS, USUAL))
-    return found
+def methods(name: str, *, quick: bool) -> list[Baseline]:
+    """What is trained on one data set; Adult's boosters at more strengths and at two paces, and the reduction."""
+    strengths: Sequence[float] = (0.0, 1.0, 10.0) if quick else STRENGTHS
+    paces = [_QUICK if quick else USUAL]
+    works: dict[str, Any] = {NETWORK: partial(_network, strengths=strengths)}
+    if name == "adult":
+        strengths, paces = sorted((*STRENGTHS, *FINE)), [USUAL, SLOWER]
+    for own in paces:
+        for library in TREES:
+            works[library + own.suffix] = partial(_boosted, library=library, strengths=strengths, pace=own)
+    if name == "adult" and find_spec("fairlearn") is not None:  # needed for nothing else
+        works[REDUCTION] = _reduction
+    return [Baseline(method, work, one_by_one=True, seedless=True) for method, work in works.items()]
 
 
-def trained(sweep: Sweep, splits: Splits) -> list[ModelResult]:
-    """The results of all models of a sweep."""
-    train, test = splits.train[sweep.seed], splits.test[sweep.seed]
-    known = [part[train] for part in (splits.x, splits.y, splits.a)]
-    fit = {NETWORK: _network, REDUCTION: _reduction}.get(sweep.method, _boosted)
-    found = []
-    for one in fit(sweep, known, splits.x[test]):
-        both = np.stack([one.score, one.decided]).astype(np.float64)
-        figures = measured(both, splits.y[test], splits.a[test], classify=not sweep.regression)
-        found.append(
-            ModelResult(
-                "boosting",
-                "both",
-                "raw",
-                sweep.data,
-                sweep.method + sweep.pace.suffix,
-                one.strength,
-                sweep.seed,
-                accuracy=float(figures["accuracy"][1]),
-                label_gap=float(figures["label_gap"][1]),
-                kolmogorov=float(figures["kolmogorov"][0]),
-                seconds=one.seconds,
-            )
-        )
-    return found
+def _network(case: Case, splits: Splits, effort: Effort, *, strengths: Sequence[float]) -> list[ModelResult]:
+    model, results = FairClassifier() if case.classify else FairRegressor(), []
+    for seed in effort.seeds:
+        start, train = time.perf_counter(), splits.train[seed]
+        X, y, group = splits.x[train], splits.y[train], splits.a[train]
+        models = fit_stack(model, X, y, strengths=strengths, seeds=[seed], sensitive_features=group)
+        seconds = (time.perf_counter() - start) / len(strengths)
+        scores = [one and _scores(one, case, splits, seed) for one in models]
+        results += results_of(case, splits, NETWORK, seed, strengths=strengths, scores=scores, seconds=seconds)
+    return results
 
 
-def _predictions(model: Any, X: NDArray[Any], sweep: Sweep, strength: float, seconds: float) -> Predictions:
-    decided = model.predict(X)
-    return Predictions(strength, decided if sweep.regression else model.predict_proba(X)[:, 1], decided, seconds)
-
-
-def _network(sweep: Sweep, known: Sequence[NDArray[Any]], unseen: NDArray[Any]) -> Iterator[Predictions]:
-    kind = FairRegressor if sweep.regression else FairClassifier
-    X, y, a = known
-    start = time.perf_counter()
-    models = fit_stack(kind(), X, y, strengths=sweep.strengths, seeds=[sweep.seed], sensitive_features=a)
-    seconds = (time.perf_counter() - start) / len(sweep.strengths)
-    for strength, model in zip(sweep.strengths, models, strict=True):
-        if model is not None:  # one that diverged has no result
-            yield _predictions(model, unseen, sweep, strength, seconds)
-
-
-def _boosted(sweep: Sweep, known: Sequence[NDArray[Any]], unseen: NDArray[Any]) -> Iterator[Predictions]:
+def _boosted(
+    case: Case, splits: Splits, effort: Effort, *, library: str, strengths: Sequence[float], pace: Pace
+) -> list[ModelResult]:
     import metrifair  # noqa: PLC0415  (the boosters are an extra)
 
-    library = {"LightGBM": "LGBM", "XGBoost": "XGB"}[sweep.method]
-    kind = getattr(metrifair, f"Fair{library}{'Regressor' if sweep.regression else 'Classifier'}")
-    silent = {"verbose": -1} if sweep.method == "LightGBM" else {}
-    X, y, a = known
-    for strength in sweep.strengths:
-        model = kind(strength, random_state=sweep.seed, **sweep.pace.parameters, **silent)
-        start = time.perf_counter()
-        model.fit(X, y, sensitive_features=a)
-        yield _predictions(model, unseen, sweep, strength, time.perf_counter() - start)
+    kinds = {"LightGBM": ("LGBM", {"verbose": -1}), "XGBoost": ("XGB", {})}
+    short, silent = kinds[library]
+    kind = getattr(metrifair, f"Fair{short}{'Classifier' if case.classify else 'Regressor'}")
+    results = []
+    for seed in effort.seeds:
+        train = splits.train[seed]
+        for strength in strengths:
+            model = kind(strength, random_state=seed, **pace.parameters, **silent)
+            start = time.perf_counter()
+            model.fit(splits.x[train], splits.y[train], sensitive_features=splits.a[train])
+            seconds, scores = time.perf_counter() - start, [_scores(model, case, splits, seed)]
+            name = library + pace.suffix
+            results += results_of(case, splits, name, seed, strengths=[strength], scores=scores, seconds=seconds)
+    return results
 
 
-def _reduction(sweep: Sweep, known: Sequence[NDArray[Any]], unseen: NDArray[Any]) -> Iterator[Predictions]:
+def _scores(model: Any, case: Case, splits: Splits, seed: int) -> Any:
+    X = splits.x[splits.test[seed]]
+    return model.predict_proba(X)[:, 1] if case.classify else model.predict(X)
+
+
+def _reduction(case: Case, splits: Splits, effort: Effort) -> list[ModelResult]:
     """Exponentiated gradient, which reweights a plain booster again and again."""
     reductions: Any = require("fairlearn.reductions", extra="dev", purpose="the comparison")
     lightgbm: Any = require("lightgbm", extra="boosting", purpose="the comparison")
-    X, y, a = known
-    for bound in sweep.strengths:
-        plain = lightgbm.LGBMClassifier(**sweep.pace.parameters, verbose=-1)
-        parity = reductions.DemographicParity(difference_bound=bound)
-        model = reductions.ExponentiatedGradient(plain, parity, max_iter=_MODELS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of versions between fairlearn and pandas
-            start = time.perf_counter()
-            model.fit(X, y, sensitive_features=a)
-            seconds = time.perf_counter() - start
-            chance = model._pmf_predict(unseen)[:, 1]  # its decisions are drawn with these
-            yield Predictions(bound, chance, model.predict(unseen, random_state=0), seconds)
+    results = []
+    for seed in effort.seeds:
+        train, unseen = splits.train[seed], splits.x[splits.test[seed]]
+        for bound in BOUNDS:
+            plain = lightgbm.LGBMClassifier(**USUAL.parameters, verbose=-1)
+            parity = reductions.DemographicParity(difference_bound=bound)
+            model = reductions.ExponentiatedGradient(plain, parity, max_iter=_MODELS)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of versions between fairlearn and pandas
+                start = time.perf_counter()
+                model.fit(splits.x[train], splits.y[train], sensitive_features=splits.a[train])
+                seconds = time.perf_counter() - start
+                chance = model._pmf_predict(unseen)[:, 1]  # its decisions are drawn with these
+                drawn = model.predict(unseen, random_state=0)
+            # Its decisions are judged as they were drawn, its scores by the chances.
+            both = [chance, drawn]
+            scored, decided = results_of(
+                case, splits, REDUCTION, seed, strengths=[bound] * 2, scores=both, seconds=seconds
+            )
+            results.append(replace(decided, kolmogorov=scored.kolmogorov))
+    return results
 
 
 # --- the page ---------------------------------------------------------------------------------------------------
 
 
 def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) -> Page:
-    """Tables and figure."""
+    """Tables and figure; a model that diverged is in none."""
+    results = [one for one in results if not one.failed]
     penalised = [one for one in results if one.method != REDUCTION]
     tables = {"Boosters and network": means_table([one for one in penalised if one.strength in STRENGTHS])}
     if finer := [one for one in penalised if one.strength in FINE]:
@@ -234,7 +198,7 @@ def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) 
     )
 
 
-def means_table(results: Sequence[ModelResult]) -> Table:
+def means_table(results: Sequence[ModelResult]) -> TextTable:
     """Means over seeds: accuracy (or R2) / Kolmogorov distance of the scores.
 
     >>> one = ModelResult("boosting", "both", "raw", "adult", "LightGBM", 1.0, 0, 0.87, 0.1, 0.1, seconds=2.0)

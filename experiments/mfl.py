@@ -18,8 +18,8 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches import Layout, stratified_pass
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Layout, stratified_pass
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, compiled
@@ -99,7 +99,7 @@ def sweep(
             seeds=together,
             schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
             rows=own,
-            dealer=plan and floored_dealer(samples, own, plan, cells.comparisons),
+            source=plan and floored_epochs(samples, own, plan, cells.comparisons),
             standardize=case.standardize,
             device=device_of(device),
         )
@@ -134,17 +134,19 @@ def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0)
     return replace(ours, epochs=min(ours.epochs, case.data.epochs))
 
 
-def floored_dealer(samples: Samples, rows: Sequence[Tensor], plan: Layout, comparisons: Sequence[Comparison]) -> Dealer:
+def floored_epochs(
+    samples: Samples, rows: Sequence[Tensor], plan: Layout, comparisons: Sequence[Comparison]
+) -> EpochSource:
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
     own = [[part[inside] for inside in rows_by_cell(samples.cell[part], len(plan.counts))] for part in rows]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     shares = torch.tensor(plan.counts) / plan.size
 
-    def deal(generators: Sequence[torch.Generator], _: Outputs) -> Deal:
+    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         passes = [stratified_pass(seed, plan, steps, one) for seed, one in zip(own, generators, strict=True)]
-        return Deal(torch.stack(passes), torch.ones(len(own), 1, plan.size))
+        return Epoch(torch.stack(passes), torch.ones(len(own), 1, plan.size))
 
-    return Dealer(plan.size, tuple(plan.sides(one, shares) for one in comparisons), deal)
+    return EpochSource(plan.size, tuple(plan.sides(one, shares) for one in comparisons), draw)
 
 
 def _stacks(

@@ -19,8 +19,7 @@ from metrifair.problem.tasks import BINARY
 from metrifair.training import Schedule, train, weighted_moments
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
-from metrifair.training.online import Moments
-from metrifair.training.scaling import Scaling, in_units
+from metrifair.training.scaling import Moments, Scaling, in_units
 
 Floats = NDArray[np.float64]
 

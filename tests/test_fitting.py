@@ -41,8 +41,8 @@ SETTINGS = {
     "learning_rate": ("a positive number", [0, -0.1, NAN, math.inf, True, "fast"]),
     "learning_rate_decay": ("a number above 0, at most 1", [0, 1.01, NAN, -1, True]),
     "weight_decay": ("a number from 0 upwards", [-1e-3, NAN, math.inf, None]),
-    "epochs": ("'auto' or a whole number from 1 upwards", [0, -3, 2.5, True, "all", None]),
-    "batch_size": ("'auto' or a whole number from 1 upwards", [0, -3, 2.5, True, "all", None]),
+    "epochs": ("'auto' or an integer from 1 upwards", [0, -3, 2.5, True, "all", None]),
+    "batch_size": ("'auto' or an integer from 1 upwards", [0, -3, 2.5, True, "all", None]),
 }
 
 
@@ -136,8 +136,8 @@ def test_unknown_names_are_refused_with_the_known_ones(name: str, value: str, kn
         ),
         ({}, 0 * Y, "y must hold at least two classes, got 1 class: [0]"),
         ({"random_state": "x"}, Y, "random_state must be None, an integer or a NumPy generator, got 'x'"),
-        ({"hidden": 16}, Y, "hidden must be a list of whole numbers from 1 upwards, got 16"),
-        ({"hidden": (-1,)}, Y, "hidden must be a list of whole numbers from 1 upwards, got (-1,)"),
+        ({"hidden": 16}, Y, "hidden must be a list of integers from 1 upwards, got 16"),
+        ({"hidden": (-1,)}, Y, "hidden must be a list of integers from 1 upwards, got (-1,)"),
         ({"device": "gpu"}, Y, "device must be 'auto', 'cpu' or 'cuda', got 'gpu'"),
     ],
 )

@@ -30,7 +30,8 @@ from metrifair.problem.tasks import BINARY, regression
 from metrifair.training import weighted_moments
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
-from metrifair.training.online import Learner, Moments
+from metrifair.training.online import Learner
+from metrifair.training.scaling import Moments
 
 PAIR = (Comparison((0,), (1,)),)
 

@@ -71,7 +71,7 @@ def is_number(value: object) -> bool:
         return False
 
 
-def is_whole(value: object, *, least: int = 1) -> bool:
+def is_integer(value: object, *, least: int = 1) -> bool:
     """True for an integer from there upwards."""
     if isinstance(value, bool):
         return False
@@ -102,7 +102,7 @@ def check_integer(name: str, value: object, *, least: int) -> None:
     Traceback (most recent call last):
     metrifair.errors.DataError: rounds must be an integer from 0 upwards, got 2.5
     """
-    if not is_whole(value, least=least):
+    if not is_integer(value, least=least):
         raise DataError(f"{name} must be an integer from {least} upwards, got {value!r}")
 
 

@@ -39,17 +39,18 @@ def curves_of(
 
 def curves_of_rows(
     score: Floats,
-    members: Mapping[str, NDArray[np.bool_]],
+    members: Mapping[str, NDArray[Any]],
     ends: tuple[float, float],
     weight: Floats | None = None,
 ) -> Curves:
-    """The same of one score for each row, and who is in which group; groups without rows are left out."""
+    """The same of one score for each row, and the rows of each group; groups without rows are left out."""
     values, place = np.unique(score, return_inverse=True)
     weights, sizes = {}, {}
-    for name, own in members.items():
-        if own.any():
-            weights[name] = np.bincount(place[own], None if weight is None else weight[own], len(values))
-            sizes[name] = int(own.sum())
+    for name, rows in members.items():
+        own = place[rows]
+        if len(own):
+            weights[name] = np.bincount(own, None if weight is None else weight[rows], len(values))
+            sizes[name] = len(own)
     return curves_of(values, weights, sizes, ends)
 
 

@@ -12,7 +12,7 @@ import torch
 
 from metrifair.encoding.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.errors import ModelFileError
-from metrifair.estimators import Estimator
+from metrifair.estimators import FairEstimator
 from metrifair.saving import boosters, estimators
 from metrifair.saving.modelfile import Content, PathLike, read
 from metrifair.saving.models import model_of
@@ -22,7 +22,7 @@ from metrifair.tradeoff.result import Frontier
 if TYPE_CHECKING:
     from metrifair.boosting.booster import FairBooster
 
-    Loaded: TypeAlias = Estimator | FairBooster | Frontier | TableModel
+    Loaded: TypeAlias = FairEstimator | FairBooster | Frontier | TableModel
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
     "FairClassifier": "metrifair.estimators",

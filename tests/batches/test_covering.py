@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from metrifair.batches import Coverage, covering, overshoot_weights, resampled, whole
+from metrifair.batches import Coverage, covering, resampled, whole
 from metrifair.batches import cut as cut_one
+from metrifair.batches.covering import overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS

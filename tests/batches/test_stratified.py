@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from metrifair.batches import Layout, layout, stratified, stratified_pass
+from metrifair.batches import stratified
+from metrifair.batches.stratified import Layout, layout, stratified_pass
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.samples import Batch, Comparison, Samples, rows_by_cell
 from metrifair.problem.tasks import regression

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from experiments import boosting
+from experiments import boosting, runs
 from experiments.page import tradeoff_chart
 from experiments.results import read_csv
 from experiments.settings import CORRECTED, PUBLISHED, Effort
@@ -176,18 +176,18 @@ def test_the_experiment_writes_points_tables_and_figure(tmp_path: Path) -> None:
 def test_interrupted_work_is_done_once_and_serves_both_protocols(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[boosting.Sweep] = []
-    trained, most = boosting.trained, 5
+    done: list[str] = []
+    timed, most = runs._timed, 5
 
-    def interrupted(sweep: boosting.Sweep, splits: Any) -> Any:
+    def interrupted(name: str, work: Any) -> Any:
         if len(done) == most:
             raise KeyboardInterrupt
-        done.append(sweep)
-        return trained(sweep, splits)
+        done.append(name)
+        return timed(name, work)
 
     for name in ("resumed", "whole"):
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(boosting, "trained", interrupted)
+    monkeypatch.setattr(runs, "_timed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         boosting.run(CORRECTED, SKETCH, tmp_path / "resumed")
     assert not (tmp_path / "resumed" / "boosting.csv").exists()

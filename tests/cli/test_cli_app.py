@@ -91,6 +91,7 @@ COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
         ["frontier", "0", "--label", "y", "--group", "g", "--criterion", "parity"],
         ["audit", "0", "--score", "p", "--group", "g"],
         ["audit", "0", "--score", "p", "--group", "g", "--metric", "enery"],
+        ["audit", "0", "--score", "p", "--group", "g", "--fail-above", "enery=1"],
         ["predict", "0", "1", "--output", "p.csv"],
         ["train", "0", "--target", "y", "--sensitive", "g"],
     ],

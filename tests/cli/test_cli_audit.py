@@ -14,8 +14,8 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import audit, audit_file
+from metrifair.cli.findings import broken, metrics_asked
 from metrifair.cli.options import Limit
-from metrifair.cli.verdicts import broken, metrics_asked
 from metrifair.errors import DataError
 
 N = 160

@@ -109,7 +109,7 @@ def test_no_command_writes_over_what_it_reads_or_one_file_twice(
         ("folder", "it is not a plain file"),
         ("pipe.csv", "it is not a plain file"),
         ("none/p.csv", "does not exist"),
-        ("people.csv/p.csv", "does not exist"),
+        ("people.csv/p.csv", "people.csv' is not a folder"),
         ("p.txt", "must end in .csv, .tsv, .parquet, .arrow, .ndjson"),
         ("x" * 300 + ".csv", "name"),
     ],

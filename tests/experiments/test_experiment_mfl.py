@@ -12,10 +12,10 @@ import torch
 
 from experiments import data, mfl
 from experiments.data import Splits, load, read_arrays, source, write_arrays
-from experiments.mfl import DECAYING, LINEAR, NETWORK, floored_dealer, sweep, variants
+from experiments.mfl import DECAYING, LINEAR, NETWORK, floored_epochs, sweep, variants
 from experiments.settings import CORRECTED, DATA, PUBLISHED, Case, Effort, cases
 from metrifair import datasets
-from metrifair.batches import Layout
+from metrifair.batches.stratified import Layout
 from metrifair.problem.samples import Comparison, Samples
 from metrifair.training.models import Network
 
@@ -51,7 +51,7 @@ def authors_loop(
     x, y = torch.as_tensor(splits.x).float(), torch.as_tensor(splits.y).float()
     counts = [int(batch_size * (splits.a[splits.train[seed]] == code).mean()) for code in (0, 1)]
     samples = Samples(x.double(), y.double(), group, torch.ones(len(group)))
-    dealer = floored_dealer(samples, [rows], Layout(tuple(counts)), (Comparison((0,), (1,)),))
+    source = floored_epochs(samples, [rows], Layout(tuple(counts)), (Comparison((0,), (1,)),))
     generator = torch.Generator().manual_seed(seed)
     start = Network(x.shape[1], (hidden,) if hidden else ()).initial(seed)
     layers = [
@@ -65,7 +65,7 @@ def authors_loop(
         return some.squeeze(1)
 
     for _ in range(epochs):
-        dealt = dealer.deal([generator], lambda: torch.empty(0)).rows[0]
+        dealt = source.draw([generator], lambda: torch.empty(0)).rows[0]
         assert dealt.shape == (len(rows) // sum(counts), sum(counts))  # leftovers are dropped
         assert len(dealt.unique()) == dealt.numel()  # without replacement within an epoch
         assert set(dealt.flatten().tolist()) <= set(rows.tolist())

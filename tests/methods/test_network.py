@@ -11,14 +11,14 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods.fairbatch import FairBatchClassifier
 from metrifair.methods.fairkde import FairKDEClassifier
 from metrifair.methods.labelbias import LabelBiasClassifier
 from metrifair.methods.massaging import MassagingClassifier
-from metrifair.methods.network import fit_stack, weighted_dealer
+from metrifair.methods.network import fit_stack, weighted_epochs
 from metrifair.methods.reweighing import ReweighingClassifier
 from metrifair.methods.sinkhorn import SinkhornClassifier
 from metrifair.problem.samples import Comparison, Samples
@@ -44,10 +44,10 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[Tensor] = []
 
-    def deal(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Deal:
+    def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
         self.seen.append(outputs())
         rows = torch.arange(10).expand(len(generators), 2, 10)
-        return Deal(rows, torch.full((len(generators), 1, 10), float(len(self.seen))))
+        return Epoch(rows, torch.full((len(generators), 1, 10), float(len(self.seen))))
 
 
 def test_a_dealer_sees_the_models_between_epochs_and_sets_the_weights() -> None:
@@ -61,7 +61,7 @@ def test_a_dealer_sees_the_models_between_epochs_and_sets_the_weights() -> None:
         strengths=[0.0],
         seeds=[4, 5],
         schedule=schedule,
-        dealer=Dealer(10, (), watching.deal, whole=True),
+        source=EpochSource(10, (), watching.draw, whole=True),
         standardize=False,
     )
     for place, seed in enumerate((4, 5)):
@@ -105,17 +105,17 @@ def test_a_path_is_one_long_training_whose_strength_and_rate_start_anew() -> Non
 
 def test_weights_act_in_the_loss_with_the_batch_size_as_denominator() -> None:
     rows, weights = [np.array([3, 1, 4, 7, 9, 2, 6])], [np.array([1.0, 2, 3, 4, 5, 6, 7])]
-    dealer = weighted_dealer(rows, weights, 3)
+    source = weighted_epochs(rows, weights, 3)
     for _ in range(3):
-        deal = dealer.deal([torch.Generator().manual_seed(0)], lambda: torch.zeros(()))
-        assert deal.rows.shape == deal.weight.shape == (1, 2, 3)
-        assert len(set(deal.rows.flatten().tolist())) == 6  # a pass without repetition
+        epoch = source.draw([torch.Generator().manual_seed(0)], lambda: torch.zeros(()))
+        assert epoch.rows.shape == epoch.weight.shape == (1, 2, 3)
+        assert len(set(epoch.rows.flatten().tolist())) == 6  # a pass without repetition
         of_row = dict(zip(rows[0].tolist(), (weights[0] / 4).tolist(), strict=True))  # mean 1
-        expected = [of_row[row] for row in deal.rows.flatten().tolist()]
-        assert deal.weight.flatten().tolist() == pytest.approx(expected)
-    whole = weighted_dealer(rows, weights, 7)
+        expected = [of_row[row] for row in epoch.rows.flatten().tolist()]
+        assert epoch.weight.flatten().tolist() == pytest.approx(expected)
+    whole = weighted_epochs(rows, weights, 7)
     assert whole.whole
-    assert whole.deal([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [[[3, 1, 4, 7, 9, 2, 6]]]
+    assert whole.draw([torch.Generator()], lambda: torch.zeros(())).rows.tolist() == [[[3, 1, 4, 7, 9, 2, 6]]]
 
 
 def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:

@@ -27,7 +27,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators import BY_NAME, Estimator, FairClassifier, FairRegressor, fit_stack
+from metrifair.estimators import BY_NAME, FairClassifier, FairEstimator, FairRegressor, fit_stack
 from metrifair.loading import load
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
@@ -59,11 +59,11 @@ class Parts(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def to_parts(model: Estimator) -> Parts:
+def to_parts(model: FairEstimator) -> Parts:
     return Parts(*content_of(model)[1:])
 
 
-def from_parts(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Estimator:
+def from_parts(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FairEstimator:
     return model_of(Content("estimator", meta, arrays), BY_NAME.get)
 
 
@@ -88,7 +88,7 @@ def regressor(**options: Any) -> FairRegressor:
     return FairRegressor(**QUICK | options).fit(X, TARGET, sensitive_features=SEX)
 
 
-def streaming(y: Any, control: Any = None, **options: Any) -> Estimator:
+def streaming(y: Any, control: Any = None, **options: Any) -> FairEstimator:
     kind = FairRegressor if y is TARGET else FairClassifier
     return kind(**STREAM | options).partial_fit(X, y, sensitive_features=SEX, control_features=control)
 
@@ -136,7 +136,7 @@ STREAMED = {
 }
 
 
-def assert_same(model: Estimator, again: Estimator) -> None:
+def assert_same(model: FairEstimator, again: FairEstimator) -> None:
     assert type(again) is type(model)
     assert again.get_params() == model.get_params()
     assert sorted(vars(again)) == sorted(vars(model))
@@ -156,7 +156,7 @@ def assert_same(model: Estimator, again: Estimator) -> None:
     assert again.scheme_.attributes == model.scheme_.attributes
 
 
-def saved_and_loaded(model: Estimator, folder: Any) -> Estimator:
+def saved_and_loaded(model: FairEstimator, folder: Any) -> FairEstimator:
     model.save(folder / "m")
     return load(folder / "m")
 
@@ -334,7 +334,7 @@ def test_a_module_that_the_model_does_not_need_is_refused(tmp_path):
 # What cannot be saved
 
 
-def refused(model: Estimator, folder: Any) -> str:
+def refused(model: FairEstimator, folder: Any) -> str:
     with pytest.raises(DataError) as caught:
         model.save(folder / "m")
     assert not (folder / "m").exists()
@@ -416,7 +416,7 @@ def test_what_values_stood_for_when_fitted_is_saved_whatever_was_changed_since(c
 def test_parameters_out_of_their_range_cannot_be_saved(tmp_path):
     assert refused(classifier().set_params(epochs=0), tmp_path) == (
         "this FairClassifier cannot be saved: the file does not describe a model: "
-        "epochs must be 'auto' or a whole number from 1 upwards, got 0"
+        "epochs must be 'auto' or an integer from 1 upwards, got 0"
     )
 
 
@@ -459,7 +459,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("parameters/strength", -1, "strength must be a finite number from 0 upwards, got -1"),
         ("parameters/strength", 10**400, "000000000000000, which takes more than 64 bits"),
         ("parameters/metric", "gap", "metric must be one of 'energy', "),
-        ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of whole numbers from 1 upwards, got ('a',)"),
+        ("parameters/hidden", {"tuple": ["a"]}, "hidden must be a list of integers from 1 upwards, got ('a',)"),
         ("parameters/model", {"module": "Net"}, "pass it, as in load(path, module=Net())"),
         ("parameters/model", {"module": "__import__('os')"}, "pass it, as in load(path, module=...())"),
         ("parameters/device", 3, "device cannot be 3"),
@@ -583,7 +583,7 @@ def fuzzed(request, tmp_path_factory):
     return model, to_parts(model), tmp_path_factory.mktemp("fuzz") / "m"
 
 
-def load_or_refuse(data: bytes, path: Any) -> Estimator | None:
+def load_or_refuse(data: bytes, path: Any) -> FairEstimator | None:
     path.write_bytes(data)
     try:
         return load(path)
@@ -612,7 +612,7 @@ def survive_damage(fuzzed, examples: int) -> None:
         run()
 
 
-def use(model: Estimator | None) -> None:
+def use(model: FairEstimator | None) -> None:
     """What an attacker has made of the weights may be wrong, but not wild."""
     if model is not None:
         rows = np.zeros((2, model.n_features_in_))

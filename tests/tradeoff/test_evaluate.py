@@ -12,7 +12,7 @@ from fairlearn.metrics import demographic_parity_difference, demographic_parity_
 from scipy.stats import binomtest, ks_2samp
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
 
-from metrifair.errors import TooFewSamples
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.results import Interval
 from metrifair.tradeoff.evaluate import curves_of, point_of, predictions
@@ -396,6 +396,17 @@ def test_a_model_that_predicts_no_numbers_has_failed(value: float) -> None:
 
     point = judged(Broken(), part(regression=True))
     assert point.failed
+
+
+def test_a_model_of_other_classes_is_refused() -> None:
+    data = part()
+
+    class Wide(Scorer):
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            return np.full((len(X), 3), 1 / 3)
+
+    with pytest.raises(DataError, match=r"the model knows 3 classes, and y holds the 2 classes \[0, 1\]"):
+        judged(Wide(), data)
 
 
 # --- distributions ----------------------------------------------------------------------------------------------

@@ -755,6 +755,11 @@ def test_a_view_shows_one_seeds_distributions_for_each_strength() -> None:
     assert all(isinstance(curves, Curves) for curves in view.curves.values())
 
 
+def test_a_parameter_of_another_name_is_called_by_it() -> None:
+    assert made(*SOME, parameter="C").view().label("strength") == "C"
+    assert made(*SOME).view().label("strength") == "Strength"
+
+
 def test_a_regressors_accuracy_is_called_r2() -> None:
     front = frontier(FairRegressor(epochs=3), X, T, sensitive_features=A, strengths=[0.0])
     assert front.accuracy_name == "R2"

@@ -1,7 +1,8 @@
 """Measure, explain and certify the unfairness of scores, wherever they come from.
 
-inputs (what was given, checked) -> comparing (who is compared with whom, as atoms) -> findings_of (numbers and words of
-one comparison: atoms, intervals, explaining) and decisions (rates at a threshold) -> remarks (notes and summary) ->
-audit (the result, and its ways out). Atoms are all that a comparison needs of its samples: the distinct scores in
-ascending order with the weight of either side, so that scores in memory and scores counted from a file share one path.
+request (what is asked) and sample (rows in memory, or cells of a file, and who is compared with whom) -> distribution
+(the one container: scores counted at ascending values) -> findings (one comparison; resampling) and decisions (rates at
+a threshold) -> record (all of it, and notes) -> audit, audit_file (the public functions) and export. A file too large
+to hold is counted in passes (out_of_core): only how the container is filled, and that distances come with brackets,
+differs then.
 """

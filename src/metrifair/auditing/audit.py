@@ -39,6 +39,13 @@ class Viewable(Protocol):
 class Audit:
     """What an audit found: findings, decisions, notes and a summary, and ways to hand them on.
 
+    Parameters
+    ----------
+    record : AuditRecord
+        Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
+
+    Examples
+    --------
     >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
     >>> found.worst().value, found.worst("wasserstein").groups
     (0.5, ('a', 'b'))
@@ -70,30 +77,90 @@ class Audit:
         return self.record.summary
 
     def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
-        """The finding with the largest value: by this metric, or else by Kolmogorov or the first one audited."""
+        """The finding with the largest value.
+
+        Parameters
+        ----------
+        metric : str, default=None
+            Among the findings by this metric; by default by Kolmogorov, or else by the first one audited.
+        criterion : str, default=None
+            Among the findings of this criterion; by default of all.
+
+        Returns
+        -------
+        Finding
+            The worst one.
+
+        Raises
+        ------
+        DataError
+            Where the audit has no such finding.
+
+        Examples
+        --------
+        >>> audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).worst("wasserstein").value
+        0.5
+        """
         found = worst_of(self.findings, metric, criterion)
-        if found is None:
-            asked = ", ".join(
-                f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value
-            )
-            metrics = sorted({finding.metric for finding in self.findings})
-            criteria = sorted({finding.criterion for finding in self.findings})
-            raise DataError(
-                f"no finding with {asked}; this audit has the metrics {metrics} and the criteria {criteria}"
-            )
-        return found
+        if found is not None:
+            return found
+        asked = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
+        metrics = sorted({finding.metric for finding in self.findings})
+        criteria = sorted({finding.criterion for finding in self.findings})
+        raise DataError(
+            f"no finding{' with ' if asked else ''}{', '.join(asked)}; this audit has the metrics {metrics} and the "
+            f"criteria {criteria}"
+        )
 
     def to_frame(self, backend: Backend | None = None) -> Any:
-        """The findings as a data frame, one row each: polars where it is installed, else pandas, or as told."""
+        """The findings as a data frame, one row each.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}, default=None
+            Whose frame; by default polars where it is installed, else pandas.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Finding`` as columns; what is not known is missing.
+
+        Examples
+        --------
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
+        ['kolmogorov', 'wasserstein', 'energy']
+        """
         return frame_of(self.record, backend)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The whole audit as strict JSON text, also written to ``path`` if given.
+        """The whole audit as strict JSON text.
 
         An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
         ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
         Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` and
         ``summary``. What is not known is null; there is no NaN.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where the text is written as well.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        DataError
+            Where nothing can be written there.
+
+        Examples
+        --------
+        >>> import json
+        >>> json.loads(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).to_json())["rows"]
+        4
         """
         text = json_of(self.record)
         if path is not None:
@@ -109,7 +176,26 @@ class Audit:
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
 
-        ``frontier`` adds what fairer models would cost: a ``Frontier``, or its ``view()``.
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default="Fairness audit"
+            What stands on top.
+        frontier : Frontier or FrontierView, default=None
+            Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
+
+        Raises
+        ------
+        DataError
+            Where nothing can be written there.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
         view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
         write_html(path, audit_html(self.record, title=title, frontier=view))

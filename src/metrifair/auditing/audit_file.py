@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metrifair.auditing.audit import Audit, audit_of_rows
-from metrifair.auditing.counted import Integers, counted_cells
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
+from metrifair.auditing.distribution import Integers, counted_cells
 from metrifair.auditing.findings import Proven
 from metrifair.auditing.out_of_core.brackets import Sides, check_brackets, measured
 from metrifair.auditing.out_of_core.counting import bins_for, counted, grid_of
@@ -78,13 +78,34 @@ def audit_file(
         The columns of the strata.
     weight : str, default=None
         The column of the weights.
-    criteria, metrics, threshold, confidence, random_state, contrast, intersectional, loss, score_range, resamples, \\
-permutations, most_groups : as in ``audit``
-        What is asked of the audit.
+    criteria : str, Criterion or sequence of them, default=None
+        What is compared; by default what the columns allow, as in ``audit``.
+    metrics : str or sequence of str, default=None
+        How distributions are compared; by default kolmogorov, wasserstein and energy.
+    threshold : float, "auto" or None, default="auto"
+        Scores from here on are decisions for, as in ``audit``.
+    confidence : float, default=0.95
+        Of intervals and certified bounds.
+    random_state : int, Generator, RandomState or None, default=None
+        What resampling draws from.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several columns of groups into one.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
+    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
+        The loss that the criterion ``risk_parity`` compares; not for files too large to hold.
+    score_range : tuple of float, default=None
+        Lowest and highest score that can occur; [0, 1] for probabilities.
+    resamples : int, default=500
+        How many, for intervals; 0: none.
+    permutations : int, default=999
+        How many, for p-values; 0: none.
+    most_groups : int, default=None
+        Groups that a column may have, as in ``audit``.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None

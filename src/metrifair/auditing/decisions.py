@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from metrifair.auditing.counted import Floats
+from metrifair.auditing.distribution import Floats
 from metrifair.auditing.request import Threshold
-from metrifair.auditing.sample import Sample, members_of, strata_of
+from metrifair.auditing.sample import Sample, members_of, sets_of
 from metrifair.errors import DataError
+from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, Interval
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
@@ -75,16 +76,17 @@ def decisions_of(
     problem, found = sample.problem, []
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
     labels = 1 if positive is None else 2
-    for within, inside in strata_of(problem):
-        for place in range(len(problem.scheme.attributes)):
-            attribute, units, code, present = members_of(problem, inside, place)
+    for within, inside in sets_of(STATISTICAL_PARITY, problem):
+        for place, attribute in enumerate(problem.scheme.attributes):
+            units, code, present = members_of(problem, inside, place)
             if len(present) < 2:
                 continue
-            cell = code if positive is None else code * 2 + positive[units]
-            rows, weight = (None if part is None else part[units] for part in (sample.rows, sample.weight))
+            own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
+            cell = code if positive is None else code * 2 + positive[own]
+            rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
             shape = len(attribute.groups), labels
             total = np.bincount(cell, rows if weight is None else weight, shape[0] * labels).reshape(shape)
-            chosen = np.bincount(cell, selected[units], shape[0] * labels).reshape(shape)
+            chosen = np.bincount(cell, selected[own], shape[0] * labels).reshape(shape)
             counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
             sizes = np.bincount(code, rows, shape[0])[present]
             pooled = counts.sum(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from html import escape
 from typing import Any
@@ -15,60 +16,34 @@ from metrifair.results import AuditRecord, Finding
 
 JSON_VERSION = 1
 
-_COLUMNS: dict[str, Any] = {
-    "attribute": nw.String,
-    "criterion": nw.String,
-    "within": nw.String,
-    "group": nw.String,
-    "other_group": nw.String,
-    "size": nw.Int64,
-    "other_size": nw.Int64,
-    "metric": nw.String,
-    "value": nw.Float64,
-    "lower": nw.Float64,
-    "upper": nw.Float64,
-    "unbiased": nw.Float64,
-    "interval_low": nw.Float64,
-    "interval_high": nw.Float64,
-    "certified": nw.Float64,
-    "certified_jointly": nw.Float64,
-    "paper_bound": nw.Float64,
-    "p_value": nw.Float64,
-    "sentence": nw.String,
-    "meaning": nw.String,
+_COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
+    "attribute": (nw.String, lambda one: one.attribute),
+    "criterion": (nw.String, lambda one: one.criterion),
+    "within": (nw.String, lambda one: one.within),
+    "group": (nw.String, lambda one: one.groups[0]),
+    "other_group": (nw.String, lambda one: one.groups[1]),
+    "size": (nw.Int64, lambda one: one.sizes[0]),
+    "other_size": (nw.Int64, lambda one: one.sizes[1]),
+    "metric": (nw.String, lambda one: one.metric),
+    "value": (nw.Float64, lambda one: one.value),
+    "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
+    "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
+    "unbiased": (nw.Float64, lambda one: one.unbiased),
+    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
+    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
+    "certified": (nw.Float64, lambda one: one.certified),
+    "certified_jointly": (nw.Float64, lambda one: one.certified_jointly),
+    "paper_bound": (nw.Float64, lambda one: one.paper_bound),
+    "p_value": (nw.Float64, lambda one: one.p_value),
+    "sentence": (nw.String, lambda one: one.sentence),
+    "meaning": (nw.String, lambda one: one.meaning),
 }
 
 
 def frame_of(record: AuditRecord, backend: Backend | None) -> Any:
     """One row for each finding; without a backend polars where it is installed, else pandas."""
-    rows = [_row(finding) for finding in record.findings]
-    return frame({name: [row[name] for row in rows] for name in _COLUMNS}, _COLUMNS, backend)
-
-
-def _row(finding: Finding) -> dict[str, Any]:
-    bracket, interval = finding.bracket, finding.interval
-    return {
-        "attribute": finding.attribute,
-        "criterion": finding.criterion,
-        "within": finding.within,
-        "group": finding.groups[0],
-        "other_group": finding.groups[1],
-        "size": finding.sizes[0],
-        "other_size": finding.sizes[1],
-        "metric": finding.metric,
-        "value": finding.value,
-        "lower": bracket.low if bracket else finding.value,
-        "upper": bracket.high if bracket else finding.value,
-        "unbiased": finding.unbiased,
-        "interval_low": interval.low if interval else None,
-        "interval_high": interval.high if interval else None,
-        "certified": finding.certified,
-        "certified_jointly": finding.certified_jointly,
-        "paper_bound": finding.paper_bound,
-        "p_value": finding.p_value,
-        "sentence": finding.sentence,
-        "meaning": finding.meaning,
-    }
+    columns = {name: [figure(one) for one in record.findings] for name, (_, figure) in _COLUMNS.items()}
+    return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend)
 
 
 def json_of(record: AuditRecord) -> str:

@@ -95,7 +95,7 @@ def findings_of(
 
     return [
         Finding(
-            compared.members.attribute.name,
+            compared.attribute.name,
             compared.part.criterion,
             compared.part.within,
             compared.groups,

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair.certificates import check_confidence
-from metrifair.checks import check_known, check_switches, is_number, is_whole
+from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.cells import Attribute, Contrast
@@ -58,7 +58,7 @@ class Request:
         check_switches(intersectional=self.intersectional)
         for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)
-            if not is_whole(value, least=0) or 0 < value < least:
+            if not is_integer(value, least=0) or 0 < value < least:
                 raise DataError(f"{name} must be 0 or an integer from {least} upwards, got {value!r}")
         if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
             raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
@@ -147,7 +147,7 @@ def groups_allowed(most: int | None) -> int:
     """How many groups may be compared; a DataError where ``most`` is not such a number."""
     if most is None:
         return MOST_GROUPS
-    if not is_whole(most, least=2) or most > MOST_LEVELS:
+    if not is_integer(most, least=2) or most > MOST_LEVELS:
         raise DataError(f"most_groups must be an integer from 2 to {MOST_LEVELS:,}, or None, got {most!r}")
     return int(most)
 

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.counted import CountedScores, Floats, Integers, counted_rows
-from metrifair.auditing.distribution import TwoSamples
+from metrifair.auditing.distribution import CountedScores, Floats, Integers, TwoSamples, counted_rows
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.errors import DataError
 from metrifair.problem.cells import EVERYONE, Attribute, Contrast
-from metrifair.problem.criteria import STATISTICAL_PARITY, Criterion
+from metrifair.problem.criteria import Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
@@ -184,15 +183,9 @@ def sets_of(criterion: Criterion, problem: Problem) -> list[tuple[str, Integers]
     ]
 
 
-def strata_of(problem: Problem) -> list[tuple[str, Integers]]:
-    """The strata by name, or everyone."""
-    return sets_of(STATISTICAL_PARITY, problem)
-
-
 class Members(NamedTuple):
-    """The units of a part whose group of one attribute is known."""
+    """The units of a set whose group of one attribute is known."""
 
-    attribute: Attribute
     units: Integers
     codes: Integers
     present: list[int]  # codes of the groups that have units
@@ -205,34 +198,46 @@ class Members(NamedTuple):
 
 def members_of(problem: Problem, units: Integers, place: int) -> Members:
     """Those of the attribute at this place."""
-    attribute, codes = problem.scheme.attributes[place], problem.groups[units, place]
-    known = codes >= 0
-    if not known.all():
+    codes = _codes(problem, units, place)
+    if codes.min(initial=0) < 0:
+        known = codes >= 0
         units, codes = units[known], codes[known]
-    present = np.flatnonzero(np.bincount(codes, minlength=len(attribute.groups)))
-    return Members(attribute, units, codes, present.tolist())
+    return Members(units, codes, np.flatnonzero(np.bincount(codes)).tolist())
+
+
+def _codes(problem: Problem, units: Integers, place: int) -> Integers:
+    column = problem.groups[:, place]
+    found: Integers = column if len(units) == len(column) else column[units]  # everyone need not be copied
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
     """Two groups, or one and the rest, within a part. Units are looked up when asked for: there may be many of them."""
 
+    problem: Problem
     part: Part
-    members: Members
+    place: int  # of the attribute
     left: int
     right: int | None  # None: the rest
 
     @property
+    def attribute(self) -> Attribute:
+        """Whose groups are compared."""
+        return self.problem.scheme.attributes[self.place]
+
+    @property
     def groups(self) -> tuple[str, str]:
         """The names of both sides."""
-        names = self.members.attribute.groups
+        names = self.attribute.groups
         return str(names[self.left]), REST if self.right is None else str(names[self.right])
 
     @property
     def sides(self) -> tuple[Integers, Integers]:
         """The units of both sides."""
-        units, codes = self.members.units, self.members.codes
-        return units[codes == self.left], units[codes != self.left if self.right is None else codes == self.right]
+        units, codes = self.part.units, _codes(self.problem, self.part.units, self.place)
+        right = (codes >= 0) & (codes != self.left) if self.right is None else codes == self.right
+        return units[codes == self.left], units[right]
 
     def two_samples(self, sides: tuple[Integers, Integers]) -> tuple[TwoSamples, tuple[Rows, ...]]:
         """The scores of both sides; and the rows of either, where they have weights and are held."""
@@ -250,15 +255,10 @@ def compared_in(sample: Sample, part: Part, contrast: Contrast) -> list[Compared
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        members = members_of(sample.problem, part.units, place)
-        pairs = opponents(members.present, contrast_of(len(attribute.groups), contrast))
-        found += [Compared(part, members, left, right) for left, right in pairs]
+        present = members_of(sample.problem, part.units, place).present
+        pairs = opponents(present, "rest" if len(attribute.groups) > MOST_PAIRED else contrast)
+        found += [Compared(sample.problem, part, place, left, right) for left, right in pairs]
     return found
-
-
-def contrast_of(groups: int, contrast: Contrast) -> Contrast:
-    """How so many groups are compared."""
-    return "rest" if groups > MOST_PAIRED else contrast
 
 
 def opponents(present: Sequence[int], contrast: Contrast) -> list[tuple[int, int | None]]:

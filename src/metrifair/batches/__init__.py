@@ -1,21 +1,7 @@
-"""Samples -> batches: covering (streams), stratified (data sets), shuffled (the plain way)."""
+"""Samples -> batches: covering (streams), stratified (data sets), epochs (shuffled passes, and those of a stack)."""
 
-from metrifair.batches.covering import Coverage, covering, cut, overshoot_weights, resampled
-from metrifair.batches.shuffled import shuffled, whole
-from metrifair.batches.stratified import Layout, layout, odds_of, small_groups_named, stratified, stratified_pass
+from metrifair.batches.covering import Coverage, covering, cut, resampled
+from metrifair.batches.epochs import shuffled, whole
+from metrifair.batches.stratified import stratified
 
-__all__ = [
-    "Coverage",
-    "Layout",
-    "covering",
-    "cut",
-    "layout",
-    "odds_of",
-    "overshoot_weights",
-    "resampled",
-    "shuffled",
-    "small_groups_named",
-    "stratified",
-    "stratified_pass",
-    "whole",
-]
+__all__ = ["Coverage", "covering", "cut", "resampled", "shuffled", "stratified", "whole"]

@@ -16,7 +16,27 @@ PATIENCE = 100  # a batch of a stream may grow to this many times the size asked
 
 @dataclass(frozen=True)
 class Coverage:
-    """When a batch is complete: ``size`` samples, and ``least`` on each side of each comparison."""
+    """When a batch is complete: ``size`` samples, and ``least`` on each side of each comparison.
+
+    Parameters
+    ----------
+    comparisons : tuple of Comparison
+        What is compared.
+    size : int
+        The fewest samples of a batch.
+    least : int, default=2
+        The fewest samples of either side of every comparison: 2 for unbiased distances, 1 for others.
+
+    Raises
+    ------
+    DataError
+        If size or least is below 1.
+
+    Examples
+    --------
+    >>> Coverage((Comparison((0,), (1,)),), size=32).patience        # a batch that grows longer is an error
+    3200
+    """
 
     comparisons: tuple[Comparison, ...]
     size: int
@@ -36,6 +56,31 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
     """The batch at the front of the waiting samples, and those that go on waiting; None where none is complete.
 
     What comes back depends on the samples alone, not on the pieces in which they arrived.
+
+    Parameters
+    ----------
+    waiting : Samples
+        The samples of a stream that are in no batch yet, in their order.
+    rule : Coverage
+        When a batch is complete.
+
+    Returns
+    -------
+    tuple of Batch and Samples, or None
+        The batch, whose loss weights make up for its length, and the samples after it.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``rule.patience`` samples do not hold enough of some side.
+
+    Examples
+    --------
+    >>> rule = Coverage((Comparison((0,), (1,)),), size=2, least=1)
+    >>> waiting = Samples(torch.zeros(4, 1), torch.zeros(4), torch.tensor([0, 0, 1, 0]), torch.ones(4))
+    >>> batch, rest = cut(waiting, rule)                     # the third sample is the first of cell 1
+    >>> batch.samples.cell, len(rest)
+    (tensor([0, 0, 1]), 1)
     """
     batch = _first_batch(waiting, rule)
     return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
@@ -106,7 +151,32 @@ def overshoot_weights(member: Tensor, rule: Coverage) -> Tensor:
 
 
 def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
-    """Covering batches of a stream of samples or chunks; samples left at its end make no batch."""
+    """Covering batches of a stream of samples or chunks; samples left at its end make no batch.
+
+    Parameters
+    ----------
+    stream : iterable of Samples
+        Single samples, or chunks of any length.
+    rule : Coverage
+        When a batch is complete.
+
+    Yields
+    ------
+    Batch
+        As many samples as it takes, with loss weights that keep the mean loss unbiased.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``rule.patience`` samples do not hold enough of some side.
+
+    Examples
+    --------
+    >>> rule = Coverage((Comparison((0,), (1,)),), size=2, least=1)
+    >>> chunk = Samples(torch.zeros(5, 1), torch.zeros(5), torch.tensor([0, 1, 0, 0, 1]), torch.ones(5))
+    >>> [len(batch.samples) for batch in covering([chunk], rule)]
+    [2, 3]
+    """
     waiting: Samples | None = None
     for chunk in stream:
         waiting = chunk if waiting is None else joined([waiting, chunk])
@@ -120,6 +190,26 @@ def resampled(samples: Samples, generator: torch.Generator, *, chunk: int = 1024
 
     This is how to take covering batches of a finite data set: cut from shuffled passes they would be biased
     from the second batch on.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data set.
+    generator : torch.Generator
+        Draws the rows.
+    chunk : int, default=1024
+        How many rows are drawn at once.
+
+    Yields
+    ------
+    Samples
+        Chunks of rows that all weigh the same, without end.
+
+    Examples
+    --------
+    >>> data = Samples(torch.zeros(2, 1), torch.zeros(2), torch.tensor([0, 1]), torch.tensor([1.0, 0.0]))
+    >>> next(resampled(data, torch.Generator(), chunk=3)).cell       # row 1 has no weight
+    tensor([0, 0, 0])
     """
     cumulative = samples.weight.double().cumsum(0)
     even = samples.with_weight(torch.full_like(samples.weight, float(samples.weight.mean())))

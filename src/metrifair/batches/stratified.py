@@ -47,7 +47,7 @@ class Layout(NamedTuple):
 
 
 def layout(sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2) -> Layout:
-    """Cell counts of a batch: as close to proportional as whole numbers allow, never too few to compare.
+    """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
 
     Every cell that has samples gets at least one, every compared one ``least``: the batch grows beyond
     ``size`` where that asks for it.
@@ -147,6 +147,35 @@ def stratified(
     Drawn without replacement the mean penalty is the U-statistic of the data set, with replacement its plug-in
     value; sample weights ask for replacement, and rows are then drawn in proportion to them.
 
+    Parameters
+    ----------
+    samples : Samples
+        The data set.
+    comparisons : sequence of Comparison
+        What is compared.
+    size : int
+        Samples of a batch; it grows where every compared cell could not have ``least`` of them otherwise.
+    generator : torch.Generator
+        Shuffles the rows of every cell.
+    least : int, default=2
+        The fewest samples of every compared cell: 2 for unbiased distances, 1 for others.
+    replacement : bool, default=False
+        Draw rows independently of each other, in proportion to their weights.
+
+    Yields
+    ------
+    Batch
+        Samples laid out by cell, with loss weights that undo the rounding of their counts.
+
+    Raises
+    ------
+    TooFewSamples
+        If a compared cell has fewer than ``least`` rows.
+    DataError
+        If size is below 1, or rows have unequal weights and ``replacement`` is not set.
+
+    Examples
+    --------
     >>> data = Samples(torch.zeros(6, 1), torch.zeros(6), torch.tensor([0, 0, 0, 0, 1, 1]), torch.ones(6))
     >>> batch, = stratified(data, [Comparison((0,), (1,))], size=4, generator=torch.Generator())
     >>> batch.samples.cell, batch.samples.weight            # cell 0 is 4/6 of the data and 2/4 of the batch

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import torch
 from numpy.typing import ArrayLike
 
-from metrifair.batches import small_groups_named
+from metrifair.batches.stratified import small_groups_named
 from metrifair.boosting.objective import Descent, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,

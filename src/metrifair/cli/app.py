@@ -53,11 +53,7 @@ class _Commands(click.Group):
         except BrokenPipeError:  # whoever read the output has seen enough
             _discard_output()
             ctx.exit(_PIPE_CLOSED)
-        except (
-            DataError,
-            MissingExtra,
-            OSError,
-        ) as error:  # OSError: of standard output, files have their own messages
+        except (DataError, MissingExtra, OSError) as error:  # OSError: of standard output; files have their own words
             raise _Refusal(_one_line(" ".join([str(error), *getattr(error, "__notes__", [])]))) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)

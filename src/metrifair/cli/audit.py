@@ -129,8 +129,8 @@ def command(
     check_paths([file], [html, json_to, output])
     from metrifair.auditing.audit_file import audit_file
     from metrifair.cli.console import console, printable, working
+    from metrifair.cli.findings import broken, metrics_asked, show_audit
     from metrifair.cli.tables import write_table, write_text
-    from metrifair.cli.verdicts import broken, metrics_asked, show_audit
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Auditing {file}"):

@@ -35,6 +35,7 @@ CRITERIA = (
 )
 METRICS_HELP = f"{', '.join(METRICS[:-1])} or {METRICS[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERIA[:-1])} or {CRITERIA[-1]} (with --control)"
+GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
 
 _SPOKEN = {
@@ -146,7 +147,7 @@ class Limit(NamedTuple):
 
 
 class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Parses METRIC=VALUE; whether the metric exists is asked later, without slowing --help down."""
+    """METRIC=VALUE, of a metric or of a gap between decisions."""
 
     name = "metric=value"
 
@@ -161,6 +162,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
             limit = math.nan
         if not sign or not metric or not (0 <= limit < math.inf):
             self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as kolmogorov=0.1", param, ctx)
+        check_known("--fail-above", metric.strip(), (*METRICS, *GAPS))
         return Limit(metric.strip(), limit)
 
 
@@ -185,6 +187,8 @@ class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic befor
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
+        if path.parent.exists() and not path.parent.is_dir():
+            return f"{str(path.parent)!r} is not a folder"
         if not path.parent.is_dir():
             return f"the folder {str(path.parent)!r} does not exist"
         if path.exists() and not path.is_file():

@@ -6,17 +6,19 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from itertools import product
+from typing import Any, Self, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from metrifair.batches import Coverage, small_groups_named
+from metrifair.batches import Coverage
+from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
@@ -27,9 +29,11 @@ from metrifair.problem.tasks import Task
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
-from metrifair.training.online import Learner, Moments
+from metrifair.training.online import Learner
+from metrifair.training.scaling import Moments
 
 Floats = NDArray[np.float64]
+Estimator = TypeVar("Estimator", bound="FairEstimator")
 
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
 _LISTED = 5
@@ -347,3 +351,32 @@ def _learner(estimator: Any, data: TrainingData) -> Learner:
     if fitted is not None:
         learner.moments = estimator.moments_
     return learner
+
+
+def fit_stack(
+    estimator: Estimator,
+    X: Table,
+    y: Table,
+    *,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    sensitive_features: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> list[Estimator | None]:
+    """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
+
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
+    """
+    template = clone(estimator)
+    data = template._training_data(X, y, sensitive_features, control_features, sample_weight, strengths=strengths)
+    fits = trained_stack(template, data, strengths=strengths, seeds=seeds)
+    models: list[Estimator | None] = []
+    for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):
+        if fitted is None:
+            models.append(None)
+            continue
+        model = clone(template).set_params(strength=strength, random_state=seed)
+        model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")} | fitted)
+        models.append(model)
+    return models

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import torch
 
-from metrifair.checks import check_known, check_switches, is_number, is_whole
+from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
@@ -52,8 +52,8 @@ class Settings(Aim, Protocol):
     verbose: bool
 
 
-def _several_whole(value: object) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) and all(is_whole(units) for units in value)
+def _several_integers(value: object) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) and all(is_integer(units) for units in value)
 
 
 _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -61,9 +61,9 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "learning_rate": ("a positive number", lambda value: is_number(value) and value > 0),
     "learning_rate_decay": ("a number above 0, at most 1", lambda value: is_number(value) and 0 < value <= 1),
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
-    "epochs": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or is_whole(value)),
-    "batch_size": ("'auto' or a whole number from 1 upwards", lambda value: value == "auto" or is_whole(value)),
-    "hidden": ("a list of whole numbers from 1 upwards", _several_whole),
+    "epochs": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
+    "batch_size": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
+    "hidden": ("a list of integers from 1 upwards", _several_integers),
     "verbose": ("True or False", lambda value: isinstance(value, (bool, int, np.integer))),  # scikit-learn has numbers
 }
 

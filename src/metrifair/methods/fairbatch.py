@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import model_for, schedule_for
@@ -35,11 +35,11 @@ class FairBatchClassifier(NetworkClassifier):
     ----------
     criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
         Whose losses are to be equal.
-    step : float, default=0.005
-        By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
     variant : {"method", "reference"}, default="method"
         The reference does as the authors' code: the score is the logistic function of twice the output, halves are
         rounded to even, and after the end of a cell's rows some of them repeat.
+    step : float, default=0.005
+        By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         As in FairClassifier, as all that follow.
     hidden : sequence of int, default=(16,)
@@ -84,8 +84,8 @@ class FairBatchClassifier(NetworkClassifier):
     _two_groups = True
 
     criterion: str = "statistical_parity"
-    step: float = 0.005
     variant: Literal["method", "reference"] = "method"
+    step: float = 0.005
     model: str | torch.nn.Module = "mlp"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
@@ -121,7 +121,7 @@ class FairBatchClassifier(NetworkClassifier):
             strengths=[0.0],
             seeds=seeds,
             rows=rows,
-            dealer=Dealer(sampler.size, (), sampler.deal),
+            source=EpochSource(sampler.size, (), sampler.draw),
             model=Doubled(model) if reference else model,
         )
         return [
@@ -236,7 +236,7 @@ class Sampler:
         self.size = self.batch_size + 2  # four counts are rounded up by a half at most
         self.begun = False
 
-    def deal(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Deal:
+    def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
         """The batches of an epoch; from the second one on the shares move first.
 
         All seeds' batches are filled up to one size with rows of weight 0.
@@ -259,4 +259,4 @@ class Sampler:
             filling = parts[0][:, :1].expand(-1, self.size - sum(sizes))
             rows.append(torch.cat([*parts, filling], 1))
             weight[seed, :, : sum(sizes)] = self.size / sum(sizes)
-        return Deal(torch.stack(rows), weight)
+        return Epoch(torch.stack(rows), weight)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number, check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of, schedule_for
@@ -134,9 +134,9 @@ class FairKDEClassifier(NetworkClassifier):
         everyone = reference and self.criterion == "equal_opportunity"
         which = self.groups or ("first" if reference else "all")
         member = members(cells, len(data.groups), groups=which, everyone=everyone)
-        dealer = None
+        source = None
         if reference:
-            dealer = _shuffled_dealer(cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size)
+            source = _shuffled_epochs(cell, rows, member, schedule_for(network, min(map(len, rows))).batch_size)
         objective = SmoothedRates(
             BINARY,
             cells.comparisons,
@@ -155,7 +155,7 @@ class FairKDEClassifier(NetworkClassifier):
             strengths=strengths,
             seeds=seeds,
             rows=rows,
-            dealer=dealer,
+            source=source,
             path=self.warm_start_path,
         )
         return [[None if one is None else {"predictor_": one} for one in seed] for seed in trained]
@@ -254,7 +254,7 @@ def members(cells: Cells, count: int, *, groups: str, everyone: bool = False) ->
     return member
 
 
-def _shuffled_dealer(cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int) -> Dealer:
+def _shuffled_epochs(cell: Tensor, rows: Sequence[Integers], member: Tensor, batch_size: int) -> EpochSource:
     """Plain shuffled batches; one in which a compared set is empty is dealt anew."""
     own = [torch.as_tensor(part) for part in rows]
     fewest = min(map(len, own))
@@ -271,8 +271,8 @@ def _shuffled_dealer(cell: Tensor, rows: Sequence[Integers], member: Tensor, bat
                 return torch.stack(kept[: fewest // size])
         raise DataError(f"batches of {size} rows hardly ever hold every group; use a larger batch_size")
 
-    def deal(generators: Sequence[torch.Generator], _: Outputs) -> Deal:
+    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         passes = [one_pass(part, generator) for part, generator in zip(own, generators, strict=True)]
-        return Deal(torch.stack(passes), torch.ones(len(own), 1, size))
+        return Epoch(torch.stack(passes), torch.ones(len(own), 1, size))
 
-    return Dealer(size, (), deal)
+    return EpochSource(size, (), draw)

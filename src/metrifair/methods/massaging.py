@@ -107,7 +107,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
         if ranker is not None and not hasattr(ranker, "predict_proba"):
             raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
         rankers = fit_learners(ranker, data, seeds=seeds, rows=rows, weights=even, name="ranker")
-        changes = [self._changes(data.take(own), one) for own, one in zip(rows, rankers, strict=True)]
+        changes = list(map(self._changes, map(data.take, rows), rankers))
         # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
         both = data.take(np.tile(np.arange(len(data)), 2))
         both = replace(both, y=np.concatenate([data.y, 1 - data.y]))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from metrifair.batches.dealing import Deal, Dealer, Outputs
+from metrifair.batches.epochs import Epoch, EpochSource, Outputs
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
@@ -28,7 +28,7 @@ from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
-from metrifair.training.online import Moments
+from metrifair.training.scaling import Moments
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
@@ -141,7 +141,7 @@ def train_networks(
     strengths: Sequence[float],
     seeds: Sequence[int],
     rows: Sequence[Integers],
-    dealer: Dealer | None = None,
+    source: EpochSource | None = None,
     path: bool = False,
     model: Model | None = None,
 ) -> list[list[Predictor | None]]:
@@ -157,7 +157,7 @@ def train_networks(
         seeds=seeds,
         schedule=schedule_for(network, max(map(len, rows))),
         rows=[torch.as_tensor(own) for own in rows],
-        dealer=dealer,
+        source=source,
         path=path,
         standardize=network.standardize,
         device=device_of(network.device),
@@ -218,7 +218,7 @@ def fit_weighted(
         strengths=[0.0],
         seeds=seeds,
         rows=rows,
-        dealer=weighted_dealer(rows, weights, schedule.batch_size),
+        source=weighted_epochs(rows, weights, schedule.batch_size),
         model=_Continued(model, starts) if earlier else model,
     )
     fitted = []
@@ -236,7 +236,7 @@ def fit_weighted(
     return fitted
 
 
-def weighted_dealer(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> Dealer:
+def weighted_epochs(rows: Sequence[Integers], weights: Sequence[Floats], batch_size: int) -> EpochSource:
     """Shuffled batches of each seed's own rows, whose weights (mean 1) count in the loss; the rest of a pass is left.
 
     Where all rows of every seed fit into one batch, each batch holds them all.
@@ -246,17 +246,17 @@ def weighted_dealer(rows: Sequence[Integers], weights: Sequence[Floats], batch_s
     fewest = min(map(len, own))
     size = min(batch_size, fewest)
     if size == fewest == max(map(len, own)):
-        everything = Deal(torch.stack(own).unsqueeze(1), torch.stack(weight).unsqueeze(1))
-        return Dealer(size, (), lambda *_: everything, whole=True)
+        everything = Epoch(torch.stack(own).unsqueeze(1), torch.stack(weight).unsqueeze(1))
+        return EpochSource(size, (), lambda *_: everything, whole=True)
     dealt = fewest // size * size  # rows of a pass
 
-    def deal(generators: Sequence[torch.Generator], _: Outputs) -> Deal:
+    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         orders = [torch.randperm(len(part), generator=g)[:dealt] for part, g in zip(own, generators, strict=True)]
-        return Deal(
+        return Epoch(
             *(
                 torch.stack([part[order].view(-1, size) for part, order in zip(values, orders, strict=True)])
                 for values in (own, weight)
             )
         )
 
-    return Dealer(size, (), deal)
+    return EpochSource(size, (), draw)

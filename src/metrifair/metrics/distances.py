@@ -7,7 +7,7 @@ from functools import partial
 from math import nan
 from typing import Any
 
-from metrifair.checks import is_whole
+from metrifair.checks import is_integer
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
@@ -187,7 +187,7 @@ def total_variation(
     >>> total_variation([0.1, 0.2, 0.3, 0.4], [0.15, 0.25, 0.35, 0.45], bins=2)
     0.0
     """
-    if bins is not None and not is_whole(bins, least=2):
+    if bins is not None and not is_integer(bins, least=2):
         raise DataError(f"bins must be an integer from 2 upwards or None, got {bins!r}")
     pair = paired(u, v, u_weights, v_weights)
     return distance_of(partial(line.total_variation_between, bins=bins), pair, 0.0, u, v)

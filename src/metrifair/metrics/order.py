@@ -98,7 +98,7 @@ def _ties_on_device(points: Tensor) -> Ties:
     """The same without asking whether there are any, for which the device would have to be waited for."""
     points = points.contiguous()
     first, last = torch.searchsorted(points, points), torch.searchsorted(points, points, right=True) - 1
-    # A score that is no number (its model has diverged) is found nowhere: keep its place within bounds.
+    # A score that is not a number (its model has diverged) is found nowhere: keep its place within bounds.
     return Ties(first.clamp_(0, points.shape[-1] - 1), last.clamp_(0, points.shape[-1] - 1))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from metrifair.checks import is_whole
+from metrifair.checks import is_integer
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair, Values, distance_of, paired
 from metrifair.metrics.quadratic import energy_between
@@ -84,7 +84,7 @@ def sliced_energy_distance(
     >>> sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000)      # 2 x 5
     10.0...
     """
-    if not is_whole(slices):
+    if not is_integer(slices):
         raise DataError(f"slices must be an integer from 1 upwards, got {slices!r}")
     pair = paired(u, v, u_weights, v_weights, vector=True)
     generator = torch.Generator(device=pair.values.device).manual_seed(random_state)

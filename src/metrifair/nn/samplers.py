@@ -11,7 +11,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from metrifair.batches import Coverage, cut, layout, stratified_pass
+from metrifair.batches import Coverage, cut
+from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_known
 from metrifair.nn.values import BatchValues, numbers, scheme_of
 from metrifair.problem.cells import Contrast

@@ -218,11 +218,12 @@ def problem_of(
     if given.y is not None:
         labels, known = _target(given.label, rows.column(given.label, given.y), target, known)
     attributes: tuple[Attribute, ...] = ()
+    coded: Integers | None = None
     crossing = rows.columns("sensitive_features", given.sensitive_features)
     if crossing is not None:
-        attributes = group_codes(crossing, intersectional=intersectional).attributes
+        coded, attributes = group_codes(crossing, intersectional=intersectional)
         if groups is not None:
-            attributes = _declared(groups, attributes)
+            coded, attributes = None, _declared(groups, attributes)
     controls = rows.columns("control_features", given.control_features)
     scheme = Scheme(
         kind,
@@ -235,7 +236,7 @@ def problem_of(
     )
     if compared:
         _ = scheme.cells  # what cannot be compared is said before anything else is done
-    return rows.problem(scheme, labels, crossing, controls)
+    return rows.problem(scheme, labels, crossing, controls, coded)
 
 
 def later_problem(given: Given, scheme: Scheme) -> Problem:
@@ -276,11 +277,16 @@ class _Rows:
         return found if self.kept is None else {key: column[self.kept] for key, column in found.items()}
 
     def problem(
-        self, scheme: Scheme, labels: NDArray[Any] | None, crossing: Table | None, controls: Table | None
+        self,
+        scheme: Scheme,
+        labels: NDArray[Any] | None,
+        crossing: Table | None,
+        controls: Table | None,
+        coded: Integers | None = None,
     ) -> Problem:
         count = self.length if self.kept is None else int(self.kept.sum())
-        groups = np.zeros((count, 0), dtype=np.int64)
-        if crossing is not None:
+        groups = np.zeros((count, 0), dtype=np.int64) if coded is None else coded
+        if crossing is not None and coded is None:
             groups = group_codes(crossing, intersectional=scheme.intersectional, attributes=scheme.attributes).codes
         strata = None if controls is None else stratum_codes(controls, scheme.strata)[0]
         return Problem(scheme, labels, groups, strata, self.weight, self.kept)

@@ -168,13 +168,16 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     """The place of each value among the known ones, -1 where it is missing; another value is an error."""
     place = {value: code for code, value in enumerate(known)}
     missing = is_missing(column)
-    found = np.full(len(column), UNKNOWN, dtype=np.int64)
-    values, inverse = _distinct(column[~missing])
+    some = bool(missing.any())
+    values, inverse = _distinct(column[~missing] if some else column)
     strange = [value for value in values if value not in place]
     if strange:
         raise DataError(f"{name} holds {strange[0]!r}, which is none of {list(known)}")
-    if values:
-        found[~missing] = np.array([place[value] for value in values], dtype=np.int64)[inverse]
+    present = np.array([place[value] for value in values], dtype=np.int64)[inverse]
+    if not some:  # a million values are not copied for nothing
+        return present
+    found = np.full(len(column), UNKNOWN, dtype=np.int64)
+    found[~missing] = present
     return found
 
 

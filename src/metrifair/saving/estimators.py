@@ -41,7 +41,7 @@ from metrifair.saving.schema import (
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Network, StackedModule
-from metrifair.training.online import Moments
+from metrifair.training.scaling import Moments
 
 KIND = "estimator"  # of the file; which one it is, the record says
 

@@ -18,7 +18,8 @@ from metrifair.problem.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task,
 from metrifair.saving.schema import Arrays, LearnerRecord, plain
 from metrifair.training import Predictor
 from metrifair.training.objective import Objective
-from metrifair.training.online import Learner, Moments
+from metrifair.training.online import Learner
+from metrifair.training.scaling import Moments
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
 _SAMPLES = ("x", "y", "cell", "weight")

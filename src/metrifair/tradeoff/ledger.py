@@ -54,7 +54,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        found: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are no floats
+        found: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
         return found
 
     @classmethod

@@ -233,6 +233,7 @@ class Frontier:
             self.on,
             self.groups,
             self.notes,
+            {} if self.parameter == "strength" else {"strength": self.parameter},
             floor=self.floor,
             limit=self.limit,
         )

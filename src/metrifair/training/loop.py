@@ -1,21 +1,25 @@
-"""The loop: all strengths and seeds of a model trained at once on stratified batches."""
+"""The training of a whole stack of models at once: all strengths and seeds, one step after the other.
+
+Shapes never change from step to step and no step asks the device for an answer, so that on an accelerator a step
+is recorded once and replayed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from metrifair.batches.dealing import Dealer, stratified_dealer
-from metrifair.problem.samples import Samples
+from metrifair.batches.epochs import EpochSource, stratified_epochs
+from metrifair.problem.samples import Batch, Samples, Sides
 from metrifair.progress import Progress
-from metrifair.training.models import Model, stacked
+from metrifair.training.adam import Adam
+from metrifair.training.models import Model, Predictor, member, stacked
 from metrifair.training.objective import Objective
-from metrifair.training.predictor import Trained
-from metrifair.training.scaling import Scaling, scaling_of
-from metrifair.training.stack import Stack, recorded, stack_at_start
+from metrifair.training.scaling import Scaling, in_units, scaling_of
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,21 @@ class Schedule:
     weight_decay: float = 0.0
 
 
+class Trained(NamedTuple):
+    """A stack of trained models, in double precision on the device they were trained on."""
+
+    model: Model
+    parameters: dict[str, Tensor]  # leading axes (seeds, strengths)
+    scaling: Scaling  # (seeds, features)
+    failed: Tensor  # (seeds, strengths): True where training diverged; such parameters are all 0
+
+    def predictor(self, seed: int, strength: int) -> Predictor:
+        """The model at these places of the stack, on the CPU."""
+        one = member(self.parameters, seed, strength)
+        scaling = Scaling(*(part.cpu() for part in self.scaling.of_seed(seed)))
+        return Predictor(self.model, {name: value.cpu() for name, value in one.items()}, scaling)
+
+
 def train(
     data: Samples,
     model: Model,
@@ -38,7 +57,7 @@ def train(
     seeds: Sequence[int],
     schedule: Schedule,
     rows: Sequence[Tensor] | None = None,
-    dealer: Dealer | None = None,
+    source: EpochSource | None = None,
     path: bool = False,
     standardize: bool = True,
     device: torch.device | str = "cpu",
@@ -46,16 +65,16 @@ def train(
 ) -> Trained:
     """Models of every seed (initialisation and batches) and every strength.
 
-    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. ``dealer`` gives
+    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. ``source`` gives
     other batches than stratified ones. With ``path`` the strengths are trained one after the other, each from where the
     one before ended. Where every batch is the whole data set, models are trained in double precision, else in single.
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
-    dealer = dealer or stratified_dealer(
+    source = source or stratified_epochs(
         data, own, objective.comparisons, batch_size=schedule.batch_size, least=2 if objective.unbiased else 1
     )
     if not any(strengths):
-        dealer = dealer._replace(sides=())
+        source = source._replace(sides=())
     scaling = scaling_of(data, rows) if standardize else Scaling.none(data.x.shape[1])
     rounds = [[value] for value in strengths] if path else [list(strengths)]
     stack = stack_at_start(
@@ -64,21 +83,21 @@ def train(
         objective,
         stacked([model.initial(seed) for seed in seeds], len(rounds[0])),
         scaling=scaling,
-        sides=dealer.sides,
+        sides=source.sides,
         strengths=rounds[0],
         learning_rate=schedule.learning_rate,
         weight_decay=schedule.weight_decay,
         device=torch.device(device),
-        dtype=torch.float64 if dealer.whole else torch.float32,
+        dtype=torch.float64 if source.whole else torch.float32,
     )
-    parameters, failed = _trained(stack, dealer, schedule, rounds, seeds, verbose=verbose)
+    parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
     of_each = (part.to(stack.device).expand(len(seeds), -1) for part in scaling)
     return Trained(model, parameters, Scaling(*of_each), failed)
 
 
 def _trained(
     stack: Stack,
-    dealer: Dealer,
+    source: EpochSource,
     schedule: Schedule,
     rounds: Sequence[Sequence[float]],
     seeds: Sequence[int],
@@ -86,18 +105,18 @@ def _trained(
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The parameters at the end of every round of strengths, and where training failed."""
-    step = stack.step if stack.device.type == "cpu" else recorded(stack, dealer.size)
+    step = stack.step if stack.device.type == "cpu" else recorded(stack, source.size)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor]] = []
     total = schedule.epochs * len(rounds)
     with Progress("training", total, shown=verbose) as progress:
-        upcoming = dealer.deal(generators, stack.outputs)
+        upcoming = source.draw(generators, stack.outputs)
         for epoch in range(1, total + 1):
             for chosen, weight in upcoming.steps(stack.device, stack.dtype):
                 step(chosen, weight)
             stack.adam.learning_rate.mul_(schedule.learning_rate_decay)
             if epoch < total:  # before the device is waited for: it is still at work
-                upcoming = dealer.deal(generators, stack.outputs)
+                upcoming = source.draw(generators, stack.outputs)
             stack.give_up()
             if epoch % schedule.epochs == 0:
                 ends.append(stack.end())
@@ -106,3 +125,136 @@ def _trained(
             progress.show(epoch)
     parameters = {name: torch.cat([end[name] for end, _ in ends], 1) for name in stack.adam.parameters}
     return parameters, torch.cat([lost for _, lost in ends], 1)
+
+
+Step: TypeAlias = Callable[[Tensor, Tensor], None]
+"""One step of all models, on rows (seeds, size) with loss weights of that shape."""
+
+
+@dataclass(eq=False)
+class Stack:
+    """Models in training, with all that a step needs, on one device."""
+
+    x: Tensor  # features of all rows, in units that all seeds share
+    y: Tensor
+    model: Model
+    objective: Objective
+    scaling: Scaling  # from those units to each seed's own
+    sides: tuple[Sides, ...]
+    adam: Adam
+    strength: Tensor  # (strengths,)
+    failed: Tensor  # (seeds, strengths)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is trained."""
+        return self.x.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which precision."""
+        return self.x.dtype
+
+    def step(self, chosen: Tensor, weight: Tensor) -> None:
+        """One step of all models on the rows (seeds, size), which count so much."""
+        features = self.scaling.apply(self.x[chosen])
+        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), self.sides)
+        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
+        (terms.risk + self.strength * terms.unfairness).sum().backward()
+        self.adam.step()
+
+    @torch.no_grad()
+    def outputs(self) -> Tensor:
+        """What the models, as they are now, return for all rows of the data."""
+        return self.model(self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape)))
+
+    @torch.no_grad()
+    def give_up(self) -> None:
+        """Set models with a parameter that is not finite to zero."""
+        values = list(self.adam.parameters.values())
+        moments = self.adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop it unnoticed
+        fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
+        lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
+        if bool(lost.any()):
+            for value in values:
+                value[lost] = 0.0
+            self.adam.forget_non_finite()
+        self.failed |= lost
+
+    def end(self) -> tuple[dict[str, Tensor], Tensor]:
+        """Copies of the parameters in double precision, all 0 where training failed, and where that was."""
+        parameters = {name: value.detach().to(torch.float64, copy=True) for name, value in self.adam.parameters.items()}
+        for value in parameters.values():
+            value[self.failed] = 0.0
+        return parameters, self.failed.clone()
+
+
+def stack_at_start(
+    data: Samples,
+    model: Model,
+    objective: Objective,
+    start: dict[str, Tensor],
+    *,
+    scaling: Scaling,
+    sides: Sequence[Sides],
+    strengths: Sequence[float],
+    learning_rate: float,
+    weight_decay: float,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> Stack:
+    """Models with these parameters, moved to the device."""
+    units = scaling.shared
+    seeds = len(next(iter(start.values())))
+    return Stack(
+        in_units(data.x, units, device, dtype),
+        data.y.to(device, dtype if data.y.is_floating_point() else None),
+        model,
+        _drawing_on(device, objective),
+        Scaling(*(part.to(device, dtype) for part in scaling.after(units))),
+        tuple(_on(device, side) for side in sides),
+        Adam(
+            {name: value.to(device, dtype) for name, value in start.items()},
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+        ),
+        torch.tensor(strengths, dtype=dtype, device=device),
+        torch.zeros(seeds, len(strengths), dtype=torch.bool, device=device),
+    )
+
+
+def _drawing_on(device: torch.device, objective: Objective) -> Objective:
+    """The objective with projections of vector scores drawn where they are used."""
+    if device.type == "cpu":
+        return objective
+    return replace(objective, generator=torch.Generator(device).manual_seed(objective.generator.initial_seed()))
+
+
+def _on(device: torch.device, sides: Sides) -> Sides:
+    rows = sides.rows if isinstance(sides.rows, slice) else sides.rows.to(device)
+    return Sides(rows, sides.left, sides.right, None if sides.weights is None else sides.weights.to(device))
+
+
+def recorded(stack: Stack, size: int) -> Step:
+    """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
+    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.device)
+    weight = torch.ones_like(rows, dtype=stack.dtype)
+    saved = stack.adam.snapshot()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
+            stack.step(rows, weight)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(stack.objective.generator)
+    with torch.cuda.graph(graph):
+        stack.step(rows, weight)
+    stack.adam.restore(saved)
+
+    def replay(chosen: Tensor, counts: Tensor) -> None:
+        rows.copy_(chosen)
+        weight.copy_(counts)
+        graph.replay()
+
+    return replay

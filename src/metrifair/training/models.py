@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
+from metrifair.training.scaling import Scaling
 
 Parameters: TypeAlias = Mapping[str, Tensor]
+
+_ROWS_AT_ONCE = 65_536
 
 
 class Model(Protocol):
@@ -137,3 +142,19 @@ def stacked(starts: Sequence[Parameters], copies: int) -> dict[str, Tensor]:
 def member(parameters: Parameters, seed: int, strength: int) -> dict[str, Tensor]:
     """One network of a stack, as a stack of its own."""
     return {name: value[seed : seed + 1, strength : strength + 1].clone() for name, value in parameters.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """One trained model: features in, outputs out."""
+
+    model: Model
+    parameters: dict[str, Tensor]  # leading axes (1, 1)
+    scaling: Scaling  # (1, features)
+
+    @torch.no_grad()
+    def output(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Outputs (n,), or (n, outputs), in pieces so that memory stays bounded."""
+        pieces = torch.as_tensor(x).split(_ROWS_AT_ONCE)
+        outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
+        return torch.cat(outputs).numpy()

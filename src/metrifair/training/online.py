@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,45 +10,10 @@ from torch import Tensor
 from metrifair.batches import Coverage, cut
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.problem.samples import Batch, Samples, joined
-from metrifair.training import Predictor, Scaling, spread_or_one
 from metrifair.training.adam import Adam
-from metrifair.training.models import Model, stacked
+from metrifair.training.models import Model, Predictor, stacked
 from metrifair.training.objective import Objective
-from metrifair.training.scaling import mean_and_deviation
-
-
-class Moments(NamedTuple):
-    """Weight, mean and sum of squared deviations of each feature of all samples so far."""
-
-    weight: Tensor
-    mean: Tensor  # (features,)
-    squares: Tensor  # (features,)
-
-    @classmethod
-    def of_samples(cls, samples: Samples) -> Moments:
-        """Those of samples that were trained on; a constant feature has no spread, whatever it is scaled by."""
-        total = samples.weight.double().sum()
-        mean, deviation = mean_and_deviation(samples.x, samples.weight)
-        return cls(total, mean, deviation.square() * total)
-
-    def with_samples(self, x: Tensor, weight: Tensor) -> Moments:
-        """After more samples; the order of the additions is that of the batches."""
-        more = weight.sum()
-        mean = (weight.unsqueeze(-1) * x).sum(0) / more
-        squares = (weight.unsqueeze(-1) * (x - mean).square()).sum(0)
-        total = self.weight + more
-        shift = mean - self.mean
-        return Moments(
-            total,
-            self.mean + shift * (more / total),
-            self.squares + squares + shift.square() * self.weight * (more / total),
-        )
-
-    @property
-    def scaling(self) -> Scaling:
-        """Centre and spread for a stack of one."""
-        spread = (self.squares / self.weight.clamp_min(1e-300)).sqrt()
-        return Scaling(self.mean.unsqueeze(0), spread_or_one(self.mean, spread).unsqueeze(0))
+from metrifair.training.scaling import Moments, Scaling
 
 
 class Learner:

@@ -92,6 +92,40 @@ def spread_or_one(mean: Tensor, deviation: Tensor) -> Tensor:
     return torch.where(deviation <= _ROUNDING * mean.abs(), 1.0, deviation)
 
 
+class Moments(NamedTuple):
+    """Weight, mean and sum of squared deviations of each feature of all samples so far."""
+
+    weight: Tensor
+    mean: Tensor  # (features,)
+    squares: Tensor  # (features,)
+
+    @classmethod
+    def of_samples(cls, samples: Samples) -> Moments:
+        """Those of samples that were trained on; a constant feature has no spread, whatever it is scaled by."""
+        total = samples.weight.double().sum()
+        mean, deviation = mean_and_deviation(samples.x, samples.weight)
+        return cls(total, mean, deviation.square() * total)
+
+    def with_samples(self, x: Tensor, weight: Tensor) -> Moments:
+        """After more samples; the order of the additions is that of the batches."""
+        more = weight.sum()
+        mean = (weight.unsqueeze(-1) * x).sum(0) / more
+        squares = (weight.unsqueeze(-1) * (x - mean).square()).sum(0)
+        total = self.weight + more
+        shift = mean - self.mean
+        return Moments(
+            total,
+            self.mean + shift * (more / total),
+            self.squares + squares + shift.square() * self.weight * (more / total),
+        )
+
+    @property
+    def scaling(self) -> Scaling:
+        """Centre and spread for a stack of one."""
+        spread = (self.squares / self.weight.clamp_min(1e-300)).sqrt()
+        return Scaling(self.mean.unsqueeze(0), spread_or_one(self.mean, spread).unsqueeze(0))
+
+
 def in_units(x: Tensor, units: Scaling, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Features (n, features) in units that all seeds share, rounded to ``dtype`` only then."""
     found = torch.empty(x.shape, device=device, dtype=dtype)

@@ -54,8 +54,43 @@ def fair_by_sorting(optimum: Floats, p1: float) -> Floats:
     return fair
 
 
+class _BiasedPopulation:
+    """What both populations have: hypotheses as tables of the values of X1 by group."""
+
+    m: int
+    p1: float
+
+    @property
+    def optimal_table(self) -> Floats:
+        """The unpenalised optimum for Y_delta: row = group, column = X1."""
+        raise NotImplementedError
+
+    @property
+    def fair_table(self) -> Floats:
+        """The best SP-fair hypothesis for Y_delta: row = group, column = X1."""
+        return fair_by_sorting(self.optimal_table, self.p1)
+
+    def optimal_prediction(self, X: Floats) -> Floats:
+        """The unpenalised optimum for each row."""
+        return table_values(self.optimal_table, X)
+
+    def fair_prediction(self, X: Floats) -> Floats:
+        """The best SP-fair hypothesis for each row."""
+        return table_values(self.fair_table, X)
+
+    @property
+    def optimal_distances(self) -> Distances:
+        """Distances between the groups under the unpenalised optimum."""
+        masses = [1 / self.m] * self.m
+        return atomic_distances(self.optimal_table[0].tolist(), masses, self.optimal_table[1].tolist(), masses)
+
+    def _features(self, rng: np.random.Generator, n: int) -> tuple[Floats, Integers]:
+        group = (rng.random(n) < self.p1).astype(np.int64)
+        return np.column_stack([rng.integers(self.m, size=n), group]).astype(np.float64), group
+
+
 @dataclass(frozen=True)
-class BiasedRegression:
+class BiasedRegression(_BiasedPopulation):
     """Regression on Y_delta = Y0 + delta b(X1, A) where the truth Y0 does not depend on the group, with exact answers.
 
     X1 uniform on 0..m-1, A ~ Bernoulli(p1) independent, features (X1, A), f = X1/(m-1), Y0 = f + sigma noise.
@@ -106,7 +141,7 @@ class BiasedRegression:
         """n rows (X, y, a) with y = Y_delta; the columns of X are X1 and the group."""
         check_count("n", n, least=1)
         rng = generator(seed)
-        X, group = _features(rng, n, self.m, self.p1)
+        X, group = self._features(rng, n)
         return Sample(X, self.optimal_prediction(X) + self.sigma * rng.standard_normal(n), group)
 
     def truth(self) -> "BiasedRegression":
@@ -119,19 +154,6 @@ class BiasedRegression:
         f = np.arange(self.m) / (self.m - 1)
         bias = np.full(self.m, -self.beta) if self.kind == "shift" else self.beta * (1 - 2 * f)
         return np.array([f, f + self.delta * bias])
-
-    @property
-    def fair_table(self) -> Floats:
-        """The best SP-fair hypothesis for Y_delta: row = group, column = X1."""
-        return fair_by_sorting(self.optimal_table, self.p1)
-
-    def optimal_prediction(self, X: Floats) -> Floats:
-        """The unpenalised optimum for each row."""
-        return table_values(self.optimal_table, X)
-
-    def fair_prediction(self, X: Floats) -> Floats:
-        """The best SP-fair hypothesis for each row."""
-        return table_values(self.fair_table, X)
 
     @property
     def optimal_risk(self) -> float:
@@ -153,11 +175,6 @@ class BiasedRegression:
         """Risk of the best SP-fair hypothesis with respect to the truth Y0."""
         return self._squared(self.fair_table - self.truth().optimal_table)
 
-    @property
-    def optimal_distances(self) -> Distances:
-        """Distances between the groups under the unpenalised optimum."""
-        return _distances(self.optimal_table)
-
     def space(self) -> FiniteSpace:
         """The 2m feature values (group 0 first) with masses and optimum, to enumerate the SP-fair hypotheses."""
         masses = [((1 - self.p1) / self.m, 0.0)] * self.m + [(0.0, self.p1 / self.m)] * self.m
@@ -168,7 +185,7 @@ class BiasedRegression:
 
 
 @dataclass(frozen=True)
-class BiasedClassification:
+class BiasedClassification(_BiasedPopulation):
     """Classification where a share delta of the positives of group 1 goes unrecorded, with exact answers.
 
     X1, A and f as in ``BiasedRegression``; P[Y0=1|X] = 0.1 + 0.8 f, Y1 = (1 - A) Y0, and Y_delta is Y1 with probability
@@ -203,7 +220,7 @@ class BiasedClassification:
         """n rows (X, y, a) with y = Y_delta; the columns of X are X1 and the group."""
         check_count("n", n, least=1)
         rng = generator(seed)
-        X, group = _features(rng, n, self.m, self.p1)
+        X, group = self._features(rng, n)
         uniform = rng.random((n, 2))
         positive = uniform[:, 0] < table_values(self.truth().optimal_table, X)
         unrecorded = (uniform[:, 1] < self.delta) & (group == 1)
@@ -218,19 +235,6 @@ class BiasedClassification:
         """The unpenalised optimum P[Y_delta=1|X]: row = group, column = X1."""
         eta = 0.1 + 0.8 * np.arange(self.m) / (self.m - 1)
         return np.array([eta, eta * (1 - self.delta)])
-
-    @property
-    def fair_table(self) -> Floats:
-        """The best SP-fair hypothesis for Y_delta: row = group, column = X1."""
-        return fair_by_sorting(self.optimal_table, self.p1)
-
-    def optimal_prediction(self, X: Floats) -> Floats:
-        """The unpenalised optimum for each row."""
-        return table_values(self.optimal_table, X)
-
-    def fair_prediction(self, X: Floats) -> Floats:
-        """The best SP-fair hypothesis for each row."""
-        return table_values(self.fair_table, X)
 
     @property
     def optimal_risk(self) -> float:
@@ -252,23 +256,8 @@ class BiasedClassification:
         """Cross entropy of the best SP-fair hypothesis with respect to the true labels."""
         return self._cross_entropy(self.truth().optimal_table, self.fair_table)
 
-    @property
-    def optimal_distances(self) -> Distances:
-        """Distances between the groups under the unpenalised optimum."""
-        return _distances(self.optimal_table)
-
     def _cross_entropy(self, probability: Floats, prediction: Floats) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
             positive = np.where(probability > 0, -probability * np.log(prediction), 0.0)
         entropy = positive - (1 - probability) * np.log1p(-prediction)
         return float(np.array([1 - self.p1, self.p1]) @ entropy.mean(axis=1))
-
-
-def _features(rng: np.random.Generator, n: int, m: int, p1: float) -> tuple[Floats, Integers]:
-    group = (rng.random(n) < p1).astype(np.int64)
-    return np.column_stack([rng.integers(m, size=n), group]).astype(np.float64), group
-
-
-def _distances(table: Floats) -> Distances:
-    masses = [1 / table.shape[1]] * table.shape[1]
-    return atomic_distances(table[0].tolist(), masses, table[1].tolist(), masses)
