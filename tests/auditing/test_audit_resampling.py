@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from metrifair import audit
-from metrifair.auditing.counted import Floats
-from metrifair.auditing.distribution import distances_of, two_samples
+from metrifair.auditing.distribution import Floats, distances_of, two_samples
 from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
 from metrifair.metrics.registry import METRICS
 

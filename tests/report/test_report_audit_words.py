@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrifair.metrics.registry import METRICS
-from metrifair.report.audit.glossary import audit_glossary, facts, highlights, metric_words, remarks
+from metrifair.report.audit.glossary import audit_glossary, highlights, metric_words, notes_by_kind, overview
 from metrifair.report.audit.words import worst_first
 from metrifair.results import Decisions, GroupRates, Interval, Note
 
@@ -34,7 +34,7 @@ def test_every_metric_has_words(name):
 
 
 def test_facts_are_counts_of_the_record():
-    assert dict(facts(demo_record(rows=1234567, score_range=(-3.5, 250000.0), confidence=0.999))) == {
+    assert dict(overview(demo_record(rows=1234567, score_range=(-3.5, 250000.0), confidence=0.999))) == {
         "Rows": "1,234,567",
         "Left out": "12",
         "Scores": "−3.500 to 2.50e5",
@@ -101,7 +101,7 @@ def test_remarks_are_grouped_and_the_ones_to_heed_come_first():
         Note("parity", "p"),
         Note("small", "s2"),
     ]
-    found = remarks(demo_record(notes=notes))
+    found = notes_by_kind(demo_record(notes=notes))
     assert [(kind, texts) for kind, _, texts in found] == [
         ("parity", ("p",)),
         ("small", ("s1", "s2")),

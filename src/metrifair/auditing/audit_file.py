@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metrifair.auditing.audit import Audit, audit_of_rows
-from metrifair.auditing.counted import Integers, counted_cells
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
+from metrifair.auditing.distribution import Integers, counted_cells
 from metrifair.auditing.findings import Proven
 from metrifair.auditing.out_of_core.brackets import Sides, check_brackets, measured
 from metrifair.auditing.out_of_core.counting import bins_for, counted, grid_of

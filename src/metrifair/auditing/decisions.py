@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from metrifair.auditing.counted import Floats
+from metrifair.auditing.distribution import Floats
 from metrifair.auditing.request import Threshold
 from metrifair.auditing.sample import Sample, members_of, sets_of
 from metrifair.errors import DataError

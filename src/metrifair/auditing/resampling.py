@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.counted import Floats, Integers
 from metrifair.auditing.distribution import (
+    Floats,
+    Integers,
     TwoSamples,
     bin_means,
     bins,

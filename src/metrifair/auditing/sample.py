@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.counted import CountedScores, Floats, Integers, counted_rows
-from metrifair.auditing.distribution import TwoSamples
+from metrifair.auditing.distribution import CountedScores, Floats, Integers, TwoSamples, counted_rows
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.errors import DataError

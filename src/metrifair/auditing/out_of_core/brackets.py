@@ -29,8 +29,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.counted import Booleans, Floats, Integers
-from metrifair.auditing.distribution import Gap
+from metrifair.auditing.distribution import Booleans, Floats, Gap, Integers
 from metrifair.auditing.out_of_core.counting import Bins, Grid, Pass, Scale, Steps, held, joined, recounted
 from metrifair.checks import check_known
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.counted import Booleans, CountedScores, Floats, Integers, total_over
+from metrifair.auditing.distribution import Booleans, CountedScores, Floats, Integers, total_over
 
 Keys: TypeAlias = NDArray[np.uint64]
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -153,29 +153,16 @@ def opened(
     if format is not None:
         check_known("format", format, FORMATS)
     given = os.fspath(path)
-    if given != "-" and not _is_pipe(given):
+    file = Path(given)
+    if given != "-" and not (file.is_fifo() or file.is_char_device() or file.is_socket()):
         yield _source(given, _expanded(given), format, separator)
         return
     kind = format or ("csv" if given == "-" else _format_of(given))
     with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
         copy = Path(folder, f"input.{kind}")
-        with copy.open("wb") as target, _bytes_of(given) as stream:
+        with copy.open("wb") as target, nullcontext(sys.stdin.buffer) if given == "-" else file.open("rb") as stream:
             shutil.copyfileobj(stream, target, 2**20)
         yield _source("standard input" if given == "-" else given, [str(copy)], kind, separator)
-
-
-def _is_pipe(given: str) -> bool:
-    path = Path(given)
-    return path.is_fifo() or path.is_char_device() or path.is_socket()
-
-
-@contextmanager
-def _bytes_of(given: str) -> Iterator[Any]:
-    if given == "-":
-        yield sys.stdin.buffer
-        return
-    with Path(given).open("rb") as stream:
-        yield stream
 
 
 def _expanded(given: str) -> list[str]:

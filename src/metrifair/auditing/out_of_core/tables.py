@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.counted import Booleans, Floats, Integers
+from metrifair.auditing.distribution import Booleans, Floats, Integers
 from metrifair.auditing.out_of_core.counting import Block, Survey
 from metrifair.auditing.out_of_core.files import MISSING, Source, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
@@ -91,16 +91,12 @@ def meant(values: Sequence[object]) -> list[Any]:
     ([1, 0], [1.5, 2.0], ['a', '1'], ['007', '8'], [True, False])
     """
     text = [str(value).strip() for value in values]
-    if _are_truth_values(text):
+    if {value.lower() for value in text} <= {"true", "false"}:
         return [value.lower() == "true" for value in text]
     found = named(text)
     if all(map(_NUMBER.fullmatch, text)) and isinstance(found[0], str):
         return [float(value) for value in text]
     return found
-
-
-def _are_truth_values(text: Sequence[object]) -> bool:
-    return {str(value).lower() for value in text} <= {"true", "false"}
 
 
 @dataclass
@@ -167,11 +163,9 @@ def decoded(roles: Roles, levels: Sequence[Levels], codes: Sequence[NDArray[Any]
     """Groups, strata and labels as arguments of an audit, from codes of the key columns; None where one is missing."""
     found: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
     for level, code in zip(levels, codes, strict=True):
-        # Truth values of a control are a set of rows, which has the name of its column.
-        read = (
-            meant if level.role == "label" or (level.role == "control" and _are_truth_values(level.values)) else named
-        )
-        values = read(level.values) if is_text else level.values
+        # Booleans of a control are a set of rows, which has the name of its column.
+        is_set = level.role == "control" and {str(value).lower() for value in level.values} <= {"true", "false"}
+        values = (meant if level.role == "label" or is_set else named)(level.values) if is_text else level.values
         place = np.asarray(code, dtype=np.int64)
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
         found[level.role][level.name] = array

@@ -14,7 +14,7 @@ from metrifair.report.audit.words import (
     is_open,
     joint_bounds,
     quoted,
-    worst_first,
+    worst_of,
 )
 from metrifair.report.numbers import number_text, percent_text, strength_texts
 from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
@@ -40,10 +40,10 @@ class AuditHighlight:
     about: Finding | Decisions
 
 
-def facts(record: AuditRecord) -> tuple[tuple[str, str], ...]:
+def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     """What was audited, in figures.
 
-    >>> facts(AuditRecord(1200, 3, (0.1, 0.9), 0.95, []))[:2]
+    >>> overview(AuditRecord(1200, 3, (0.1, 0.9), 0.95, []))[:2]
     (('Rows', '1,200'), ('Left out', '3'))
     """
     low, high = record.score_range
@@ -68,14 +68,18 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 
 
 def _largest(record: AuditRecord) -> AuditHighlight | None:
-    worst = worst_first(record.findings)[:1]
-    main = [finding for finding in record.findings if is_largest_gap(finding.metric)] or list(worst)
-    if not main:
+    largest = worst_of(record.findings)
+    if largest is None:
         return None
-    largest = max(main, key=lambda finding: finding.value)
     name = f"{metric_words(largest.metric).name}{_bounds_text(largest, record)}"
     sentence = largest.sentence or f"Between {quoted(largest.groups[0])} and {quoted(largest.groups[1])}."
-    return AuditHighlight("Largest gap", ((name, number_text(largest.value)),), sentence, _where(largest), largest)
+    return AuditHighlight(
+        "Largest gap",
+        ((name, number_text(largest.value)),),
+        sentence,
+        f"{largest.attribute}, {largest.within}",
+        largest,
+    )
 
 
 def _bounds_text(largest: Finding, record: AuditRecord) -> str:
@@ -102,7 +106,11 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
     return AuditHighlight(
-        "What is certain", (("Certified upper bound", number_text(bound)),), sentence, _where(finding), finding
+        "What is certain",
+        (("Certified upper bound", number_text(bound)),),
+        sentence,
+        f"{finding.attribute}, {finding.within}",
+        finding,
     )
 
 
@@ -124,15 +132,11 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
     return AuditHighlight(heading, figures, sentence, where, worst)
 
 
-def _where(finding: Finding) -> str:
-    return f"{finding.attribute}, {finding.within}"
-
-
-def remarks(record: AuditRecord) -> tuple[tuple[NoteKind, str, tuple[str, ...]], ...]:
+def notes_by_kind(record: AuditRecord) -> tuple[tuple[NoteKind, str, tuple[str, ...]], ...]:
     """Notes by kind, the ones to heed first: kind, heading, texts.
 
     >>> from metrifair.results import Note
-    >>> remarks(AuditRecord(9, 0, (0, 1), 0.95, [], notes=[Note("weights", "x"), Note("small", "y")]))
+    >>> notes_by_kind(AuditRecord(9, 0, (0, 1), 0.95, [], notes=[Note("weights", "x"), Note("small", "y")]))
     (('small', 'Small groups', ('y',)), ('weights', 'Weights', ('x',)))
     """
     texts = {kind: tuple(note.text for note in record.notes if note.kind == kind) for kind in NOTE_HEADINGS}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from string import Template
 
 from metrifair.report.audit.content import audit_content, columns
-from metrifair.report.audit.glossary import audit_glossary, criterion_name, facts, metric_words, remarks
+from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, notes_by_kind, overview
 from metrifair.report.audit.words import worst_first
 from metrifair.report.charts import Json
 from metrifair.report.frontier.page import frontier_head, frontier_section
@@ -65,10 +65,14 @@ def _head(record: AuditRecord) -> Markup:
         *([element("ul", *(element("li", text) for text in others), class_="sentences")] if others else []),
         element(
             "dl",
-            *(element("div", element("dt", name), element("dd", text)) for name, text in facts(record)),
+            *(element("div", element("dt", name), element("dd", text)) for name, text in overview(record)),
             class_="facts",
         ),
-        *([element("div", *(_remark(*found) for found in remarks(record)), class_="remarks")] if record.notes else []),
+        *(
+            [element("div", *(_remark(*found) for found in notes_by_kind(record)), class_="remarks")]
+            if record.notes
+            else []
+        ),
     )
 
 
