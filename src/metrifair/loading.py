@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from metrifair.encoding.table_model import TABLE_MODEL, TableModel, table_model_of
+from metrifair.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.errors import ModelFileError
 from metrifair.estimators import FairEstimator
 from metrifair.saving import boosters, estimators

@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import metrifair
 from metrifair import FairClassifier, TableEncoder
-from metrifair.encoding.table_model import encoder_of, encoder_record
+from metrifair.table_model import encoder_of, encoder_record
 from metrifair.errors import DataError
 from metrifair.saving.schema import EncoderRecord, record_of
 

@@ -42,7 +42,7 @@ from metrifair import (
     frontier,
     load,
 )
-from metrifair.encoding.table_model import TableModel
+from metrifair.table_model import TableModel
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.tradeoff.result import Frontier

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import FairClassifier, FairRegressor, TableEncoder, load
-from metrifair.encoding.table_model import TABLE_MODEL, TableModel
+from metrifair.table_model import TABLE_MODEL, TableModel
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import from_bytes
 
