@@ -38,8 +38,6 @@ from .problem.criteria import Criterion
 from .tradeoff.frontier import Frontier, frontier
 from .training.objective import Objective
 
-__version__: str
-
 __all__ = [
     "Audit",
     "BerkRegressor",
