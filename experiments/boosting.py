@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from experiments.baselines import Baseline, baseline_runs
 from experiments.data import Source, Splits, source
-from experiments.page import Page, Table, circumstances, tradeoff_chart, write_page
+from experiments.page import Page, TextTable, circumstances, tradeoff_chart, write_page
 from experiments.results import ModelResult, results_of, write_csv
 from experiments.runs import Run, all_results, finished
 from experiments.settings import DATA, Case, Effort, Protocol
@@ -198,7 +198,7 @@ def boosting_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()) 
     )
 
 
-def means_table(results: Sequence[ModelResult]) -> Table:
+def means_table(results: Sequence[ModelResult]) -> TextTable:
     """Means over seeds: accuracy (or R2) / Kolmogorov distance of the scores.
 
     >>> one = ModelResult("boosting", "both", "raw", "adult", "LightGBM", 1.0, 0, 0.87, 0.1, 0.1, seconds=2.0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
-from experiments.page import Page, Table, circumstances, line_chart, write_page
+from experiments.page import Page, TextTable, circumstances, line_chart, write_page
 from experiments.results import write_csv
 from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
@@ -146,7 +146,7 @@ def summary(records: Records) -> Records:
     return found
 
 
-def rate_table(means: Records) -> Table:
+def rate_table(means: Records) -> TextTable:
     """The power of T by which the means fall, beside the theorem's.
 
     >>> halved = [{"kind": kind, "steps": t, "norm": t**-0.5} for kind in ("unbiased", "biased") for t in (16, 64)]
@@ -161,7 +161,7 @@ def rate_table(means: Records) -> Table:
     return [["estimate", "theorem", "ours"], *lines]
 
 
-def table(means: Records) -> Table:
+def table(means: Records) -> TextTable:
     """One line for each number of steps."""
     by = {(one["kind"], one["steps"]): f"{one['norm']:.4f} ± {one['error']:.4f}" for one in means}
     steps = sorted({one["steps"] for one in means})

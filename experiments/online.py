@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from experiments.data import Splits, load
-from experiments.page import Page, Table, circumstances, line_chart, side_by_side, write_page
+from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
 from experiments.results import measured, write_csv
 from experiments.runs import Records, remembered
 from experiments.settings import Effort, Protocol
@@ -161,7 +161,7 @@ def mean_curves(records: Records) -> Records:
     return found
 
 
-def end_table(means: Records, seconds: Seconds) -> Table:
+def end_table(means: Records, seconds: Seconds) -> TextTable:
     """What is reached at the end, beside the authors' loop."""
     lines = []
     for (size, unbiased), printed in REGRESSION_PRINTED.items():
@@ -270,7 +270,7 @@ def classification_page(records: Records, seconds: Seconds, protocol: str, *, no
     )
 
 
-def means_table(records: Records, seconds: Seconds) -> Table:
+def means_table(records: Records, seconds: Seconds) -> TextTable:
     """Means for each batch size and kind, beside the authors' loop; no penalty and biased are trained in one run."""
 
     def key(record: dict[str, Any]) -> tuple[int, int]:

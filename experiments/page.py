@@ -22,7 +22,7 @@ from metrifair.estimators.settings import device_of
 from metrifair.files import write_file
 from metrifair.report.html import Markup, document, element, joined, write_html
 
-Table = Sequence[Sequence[str]]  # the heading first
+TextTable = Sequence[Sequence[str]]  # the heading first
 
 SKETCH = "A sketch (quick): few seeds, strengths, epochs and rows. The figures mean nothing."
 """The note of a quick run; pages begin with it."""
@@ -43,7 +43,7 @@ class Page:
 
     title: str
     notes: Sequence[str]
-    tables: Mapping[str, Table]
+    tables: Mapping[str, TextTable]
     charts: Mapping[str, Any]
 
     def markdown(self, name: str) -> str:
@@ -83,7 +83,7 @@ def _bold(text: str) -> str:
     return element("b", text.strip("*")) if text.startswith("**") else text
 
 
-def markdown_table(table: Table) -> str:
+def markdown_table(table: TextTable) -> str:
     """The table in Markdown.
 
     >>> print(markdown_table([["data", "area"], ["Drug", "0.8"]]))

@@ -8,7 +8,7 @@ from math import nan
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from experiments.page import Table
+from experiments.page import TextTable
 from experiments.printed import LABELS_ONLY, METHODS, Printed, printed
 from experiments.results import ModelResult, dominated_area, trapezoid
 from experiments.settings import CLASSIFICATION, DATA, REGRESSION
@@ -98,7 +98,7 @@ def close(value: float, target: Printed) -> bool:
     return abs(value - target.area) <= max(2 * target.error, 0.01)
 
 
-def published_table(found: Sequence[Curve]) -> Table:
+def published_table(found: Sequence[Curve]) -> TextTable:
     """Areas as the authors computed them, with theirs beside."""
     heading = ["data", "method", "printed", "ours", "difference", "close", "s per fit, printed", "s per fit, ours"]
     lines = []
@@ -129,7 +129,7 @@ def _printed_area(target: Printed | None) -> str:
     return f"{target.area:.3f} ± {target.error:.3f}" if target else ""
 
 
-def without_empty(table: Table) -> Table:
+def without_empty(table: TextTable) -> TextTable:
     """The table without the columns that hold nothing.
 
     >>> without_empty([["data", "close", "area"], ["Drug", "", "0.8"]])
@@ -139,7 +139,7 @@ def without_empty(table: Table) -> Table:
     return [[text for text, kept in zip(line, full, strict=True) if kept] for line in table]
 
 
-def corrected_table(found: Sequence[Curve], *, marked: bool = True) -> Table:
+def corrected_table(found: Sequence[Curve], *, marked: bool = True) -> TextTable:
     """Exact areas of scores and of labels, and the printed ones, which are other areas of other models.
 
     ``marked``: in bold the best of each data set and input, of the most seeds.

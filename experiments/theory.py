@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.page import Page, Table, circumstances, line_chart, side_by_side, write_page
+from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
 from experiments.results import write_csv
 from experiments.runs import Records
 from experiments.settings import Effort, Protocol
@@ -87,7 +87,7 @@ def theory_page(figures: dict[str, Records], *, notes: Sequence[str] = ()) -> Pa
     )
 
 
-def values_table(figures: dict[str, Records]) -> Table:
+def values_table(figures: dict[str, Records]) -> TextTable:
     """What the paper prints, and what is so; groups of equal size."""
     first, second = HiddenExperience(p1=0.5), IndependentLabels(p1=0.5)
     mass = np.array([0.8, 0.2])  # of X1 = 0 and of X1 = 1 in Example 2, in either group

@@ -1,3 +1,5 @@
+__version__: str
+
 from . import batches, datasets, errors, nn
 from .auditing.audit import Audit, audit
 from .auditing.audit_file import audit_file

@@ -7,9 +7,21 @@ import errno
 import os
 import secrets
 import shutil
+import time
+from hashlib import sha256
 from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO
 
 from metrifair.errors import DataError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_ABANDONED = 86_400.0  # seconds after which a draft is nobody's, where there are no locks
 
 
 def replace_file(target: Path, data: bytes) -> None:
@@ -23,16 +35,19 @@ def replace_file(target: Path, data: bytes) -> None:
     """
     if target.exists() and not (target.is_file() or target.is_dir()):  # else a file would take a device's place
         raise OSError(errno.EINVAL, "not a regular file", str(target))
-    # In the same folder: renaming is then atomic. Not tempfile: its files are for the owner alone.
-    draft = target.with_name(f".metrifair-{secrets.token_hex(8)}.tmp")
+    prefix = f".metrifair-{sha256(target.name.encode()).hexdigest()[:16]}-"
+    _remove_abandoned(target.parent, prefix)
+    file, draft = _new_draft(target.parent, prefix)
     try:
-        with draft.open("xb") as file:
+        with file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        draft.replace(target)
+            if target.exists():
+                shutil.copymode(target, draft)
+            if fcntl is None:
+                file.close()  # Windows renames no file that is open
+            draft.replace(target)  # while the lock is held: until then another writer would take it for abandoned
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
@@ -42,6 +57,39 @@ def replace_file(target: Path, data: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _new_draft(folder: Path, prefix: str) -> tuple[BinaryIO, Path]:
+    """A draft of our own, locked, so that it can be told from one whose writer was killed."""
+    while True:
+        # In the same folder: renaming is then atomic. Not tempfile: its files are for the owner alone.
+        draft = folder / f"{prefix}{secrets.token_hex(8)}.tmp"
+        file = draft.open("xb")
+        if _locked(file) and os.fstat(file.fileno()).st_nlink:
+            return file, draft
+        file.close()  # another writer took it for abandoned between these two lines, and removes it
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove drafts of the same file whose writers are gone: the system gives up the lock of a process that ends."""
+    for draft in folder.glob(f"{prefix}*.tmp"):
+        with contextlib.suppress(OSError), draft.open("r+b") as file:
+            old = time.time() - os.fstat(file.fileno()).st_mtime > _ABANDONED
+            if _locked(file) if fcntl else old:
+                draft.unlink()
+
+
+def _locked(file: BinaryIO) -> bool:
+    """Whether we have the lock of this file now; always where there are no locks."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return os.fstat(file.fileno()).st_size == 0
+    return True
 
 
 def write_file(path: str | os.PathLike[str], content: bytes) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import re
 import subprocess
 import sys
 import zipfile
@@ -71,9 +70,8 @@ def test_a_cut_connection_is_tried_three_times_and_leaves_nothing(publisher: Pub
     with pytest.raises(DataError) as caught:
         download(raw, tmp_path)
     message = str(caught.value)
-    assert message.startswith(
-        f"made-up.csv was not found and could not be downloaded from {raw.url}: no connection, or one that broke off ("
-    )
+    assert message.startswith(f"made-up.csv was not found and could not be downloaded from {raw.url}: ")
+    assert "Connection broken" in message
     assert message.endswith(
         f"; fetch it by hand and put made-up.csv into {tmp_path}, or name the folder that has it by data_home= or "
         "METRIFAIR_DATA"
@@ -99,7 +97,7 @@ def test_a_cut_connection_without_a_length_is_found_by_the_checksum(publisher: P
     publisher.cut_after, publisher.tells_length = 1000, False
     with pytest.raises(DataError) as caught:
         download(publisher.raw(), tmp_path)
-    assert reason(caught).startswith("what came is not the published file (")
+    assert "does not match the known hash" in reason(caught)
     assert publisher.raw().sha256 in reason(caught)
     assert list(tmp_path.iterdir()) == []
 
@@ -109,7 +107,7 @@ def test_a_silent_server_is_given_up(publisher: Publisher, tmp_path: Path, monke
     publisher.silent = True
     with pytest.raises(DataError) as caught:
         download(publisher.raw(), tmp_path)
-    assert re.fullmatch(r"no connection, or one that broke off \(.*timed out.*\)", reason(caught))
+    assert "timed out" in reason(caught)
     assert len(publisher.asked) == 3
 
 
@@ -118,7 +116,7 @@ def test_a_connection_that_stalls_is_given_up(
 ) -> None:
     monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
     publisher.cut_after, publisher.stalls = len(publisher.content) // 2 + 1, True
-    with pytest.raises(DataError, match="no connection, or one that broke off"):
+    with pytest.raises(DataError, match="timed out"):
         download(publisher.raw(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -127,7 +125,7 @@ def test_an_answer_that_is_an_error_is_told(publisher: Publisher, tmp_path: Path
     publisher.status = 404
     with pytest.raises(DataError) as caught:
         download(publisher.raw(), tmp_path)
-    assert reason(caught) == "the server answered 404 Not Found"
+    assert reason(caught).startswith("404 Client Error: Not Found")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -135,7 +133,7 @@ def test_a_changed_file_is_refused_with_both_checksums(publisher: Publisher, tmp
     raw = publisher.raw(content=b"x" * len(publisher.content))
     with pytest.raises(DataError) as caught:
         download(raw, tmp_path)
-    assert reason(caught).startswith("what came is not the published file (")
+    assert "does not match the known hash" in reason(caught)
     assert raw.sha256 in reason(caught)
     assert publisher.raw().sha256 in reason(caught)
     assert list(tmp_path.iterdir()) == []
@@ -146,7 +144,7 @@ def test_a_file_larger_than_published_is_not_read_to_its_end(publisher: Publishe
     publisher.content = bytes(10_000_000)
     with pytest.raises(DataError) as caught:
         download(raw, tmp_path)
-    assert reason(caught) == "what came is not the published file (it has more than 5 bytes)"
+    assert reason(caught) == "it sends more than 5 bytes, so it is not what was published"
 
 
 def test_an_archive_has_a_limit_too(publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +152,7 @@ def test_an_archive_has_a_limit_too(publisher: Publisher, tmp_path: Path, monkey
     publisher.content = bytes(101)
     with pytest.raises(DataError) as caught:
         download(publisher.raw(member=("made-up.csv",)), tmp_path)
-    assert reason(caught) == "what came is not the published file (it has more than 100 bytes)"
+    assert reason(caught) == "it sends more than 100 bytes, so it is not what was published"
 
 
 @pytest.mark.parametrize("folder", ["", "data/2014/"])
@@ -171,9 +169,7 @@ def test_an_archive_without_the_file_says_what_it_holds(publisher: Publisher, tm
     publisher.content = zipped(**{"b.csv": b"1", "a.csv": b"2"})
     with pytest.raises(DataError) as caught:
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
-    assert (
-        reason(caught) == "what came is not the published file (the archive has no made-up.csv, it holds a.csv, b.csv)"
-    )
+    assert reason(caught) == "the archive has no made-up.csv, it holds a.csv, b.csv"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -181,7 +177,7 @@ def test_a_member_larger_than_published_is_not_unpacked(publisher: Publisher, tm
     publisher.content = zipped(**{"made-up.csv": bytes(1_000_000)})
     with pytest.raises(DataError) as caught:
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
-    assert reason(caught) == "what came is not the published file (made-up.csv in the archive has more than 4 bytes)"
+    assert reason(caught) == "made-up.csv in the archive has more than 4 bytes, not as published"
 
 
 @pytest.mark.parametrize("keep", [0, 10, -30])
@@ -189,9 +185,7 @@ def test_a_damaged_archive_is_refused(publisher: Publisher, tmp_path: Path, keep
     publisher.content = zipped(**{"made-up.csv": b"a;b\n"})[:keep]
     with pytest.raises(DataError) as caught:
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
-    assert (
-        reason(caught) == "what came is not the published file (it is not a whole zip archive: File is not a zip file)"
-    )
+    assert reason(caught) == "what came is not a whole zip archive (File is not a zip file)"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -199,7 +193,7 @@ def test_a_flipped_bit_inside_an_archive_is_refused(publisher: Publisher, tmp_pa
     packed = bytearray(zipped(**{"made-up.csv": b"a;b\n"}))
     packed[42] ^= 1  # the first byte of the member's content
     publisher.content = bytes(packed)
-    with pytest.raises(DataError, match="it is not a whole zip archive"):
+    with pytest.raises(DataError, match="what came is not a whole zip archive"):
         download(publisher.raw(content=b"a;b\n", member=("made-up.csv",)), tmp_path)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from metrifair import (
     DataError,
+    audit,
     cramer_distance,
     distances,
     energy_distance,
@@ -155,6 +156,17 @@ def test_a_witness_beyond_all_floats_is_refused(metric: str) -> None:
         witness([-LARGE], [LARGE], metric=metric)
     assert str(caught.value) == (
         "the witness exceeds the largest floating-point number; divide all scores by a constant"
+    )
+
+
+@pytest.mark.parametrize("measure", [unfairness, lambda _, scores, **given: audit(scores, **given, random_state=0)])
+def test_neither_unfairness_nor_an_audit_is_infinite(measure: Callable) -> None:
+    """The energy distance is twice the distance of the two scores."""
+    options = {"metric": "energy"} if measure is unfairness else {"metrics": "energy", "resamples": 0}
+    with pytest.raises(DataError) as caught:
+        measure(None, [0.0, 0.0, LARGE, LARGE], sensitive_features=list("aabb"), **options)
+    assert str(caught.value) == (
+        "the distance exceeds the largest floating-point number; divide all scores by a constant"
     )
 
 

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -423,3 +424,29 @@ def test_a_process_killed_while_it_writes_leaves_the_old_file(tmp_path, step):
         assert process.stdout.readline() == "stuck\n"
         process.send_signal(signal.SIGKILL)
     assert read(tmp_path / "m").meta == {"age": "old"}
+    assert len(list(tmp_path.iterdir())) == 2
+    write(tmp_path / "other", OLD)
+    assert len(list(tmp_path.iterdir())) == 3  # a draft of another file is left to the writers of that one
+    write(tmp_path / "m", SMALL)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other"]
+
+
+def test_the_draft_of_a_writer_at_work_is_left_alone(tmp_path):
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "m"), "replace"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "stuck\n"
+        write(tmp_path / "m", OLD)
+        assert len(list(tmp_path.iterdir())) == 2
+        process.send_signal(signal.SIGKILL)
+
+
+def test_many_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    def written(place: int) -> None:
+        for step in range(20):
+            write(tmp_path / "m", Content("example", {"by": place, "step": step}, {"x": np.full(50, place)}))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(written, range(8)))
+    content = read(tmp_path / "m")
+    assert content.arrays["x"].tolist() == [content.meta["by"]] * 50
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]

@@ -12,7 +12,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,15 @@ from metrifair.estimators import fit_stack
 from metrifair.tradeoff import frontier as tradeoff
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.ledger import Entry, Ledger
-from metrifair.tradeoff.sweep import Job, table_of
+from metrifair.tradeoff.sweep import Job, Outcome
 
 SEEDS, STRENGTHS = 9, (0.0, 0.5, 4.0)
 JOBS = {Job(strength, seed).name for seed in range(SEEDS) for strength in STRENGTHS}
+
+
+def table_of(outcomes: Iterable[Outcome]) -> str:
+    """The test figures of all outcomes as JSON lines, in full precision."""
+    return "\n".join(json.dumps(asdict(outcome.test), sort_keys=True) for outcome in outcomes)
 
 
 class Noting(Ledger):

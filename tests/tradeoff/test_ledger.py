@@ -21,7 +21,7 @@ import pytest
 from killed_sweep import JOBS
 
 from metrifair.errors import DataError
-from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
+from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
 
 TESTS = Path(__file__).parent
 
@@ -142,6 +142,39 @@ def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     assert str(refusal.value) == (
         f"{path} cannot be used as a ledger (unable to open database file); name a new or an older ledger"
     )
+
+
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [("[]", None), ("7", None), ("{", None), ("[" * 100_000, None), (b"\xff", None), (3.5, None), ("{}", "text")],
+)
+def test_rows_that_no_ledger_writes_are_refused(path: Path, record: object, content: object) -> None:
+    ledger = Ledger(path, "run")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO finished VALUES (?, 'job', ?, ?)", (ledger.run, record, content))
+    with pytest.raises(DataError, match=r"cannot be used as a ledger \(.*\); name a new or an older ledger$"):
+        ledger.finished()
+
+
+FORGED: list[Any] = [
+    {},
+    {"validation": {}, "test": {}, "curves": None},
+    {"validation": 1, "test": None},
+    {"validation": {"strength": 10**400, "seed": 0, "accuracy": 1, "unfairness": 0}},
+]
+
+
+@pytest.mark.parametrize("record", FORGED)
+def test_a_record_that_is_not_one_of_a_sweep_is_refused(record: Any) -> None:
+    with pytest.raises(DataError, match=r"^the ledger holds a record that is not one of a sweep .*; name a new ledger"):
+        Figures.of(record)
+
+
+def test_an_upgrade_of_the_library_begins_a_run_of_its_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ledger(path, "run").add({"job": Entry({"figure": 1})})
+    monkeypatch.setattr("metrifair.tradeoff.ledger.__version__", "99.0")
+    assert Ledger(path, "run").finished() == {}
+    assert Ledger(path, "run").run == "run by metrifair 99.0"
 
 
 def _scribbled(path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from killed_sweep import table_of
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
@@ -24,7 +25,7 @@ from metrifair.errors import DataError
 from metrifair.results import Interval, Point
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.sweep import Job, Outcome, TrainingData, table_of
+from metrifair.tradeoff.sweep import Job, Outcome, TrainingData
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)
@@ -459,12 +460,6 @@ whole_points = st.builds(
 @given(whole_points)
 def test_a_point_survives_json(point: Point) -> None:
     assert msgspec.convert(json.loads(json.dumps(asdict(point))), Point) == point
-
-
-def test_the_table_has_a_line_of_all_test_figures_for_each_outcome() -> None:
-    one, other = Point(0.1, 1, 1 / 3, 0.2, more={"auc": 0.5}), Point(0.1, 1, 0.9, 0.8)
-    lines = table_of([Outcome(Job(0.1, 1), other, one), Outcome(Job(0.1, 1), one, other)]).splitlines()
-    assert [msgspec.convert(json.loads(line), Point) for line in lines] == [one, other]
 
 
 def test_jobs_are_named_by_all_digits() -> None:

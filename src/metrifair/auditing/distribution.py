@@ -20,7 +20,7 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics.line import Merged
-from metrifair.metrics.pair import Pair
+from metrifair.metrics.pair import TOO_FAR, Pair
 from metrifair.metrics.registry import facts
 from metrifair.metrics.witness import Witness
 
@@ -215,6 +215,8 @@ def distances_of(values: Floats, left: NDArray[Any], right: NDArray[Any], metric
         weights = torch.from_numpy(np.concatenate(np.broadcast_arrays(shares(left), shares(right)), -1))
         twice = torch.from_numpy(np.tile(values, 2)).expand(weights.shape)
         found[metric] = facts(metric).plug_in(Pair(twice, (len(values),), (len(values),), weights)).numpy()
+    if not all(np.isfinite(value).all() for value in found.values()):
+        raise DataError(TOO_FAR)
     return {metric: np.minimum(found[metric], facts(metric).most) for metric in metrics}
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Literal
 
 from metrifair.checks import check_known
-from metrifair.metrics.pair import between
+from metrifair.errors import DataError
+from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -109,4 +111,7 @@ def unfairness(
         reduce="all",
         vector=vector,
     )
-    return float(found.max() if reduce == "max" else found.sum())
+    value = float(found.max() if reduce == "max" else found.sum())
+    if not callable(metric) and not isfinite(value):
+        raise DataError(TOO_FAR)
+    return value

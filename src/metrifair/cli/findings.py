@@ -8,7 +8,7 @@ from rich.console import Console
 
 from metrifair.checks import check_known
 from metrifair.cli.console import decimals, printable, show_table
-from metrifair.cli.options import Limit, as_options
+from metrifair.cli.options import GAPS, Limit, as_options
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.report.numbers import number_text
@@ -17,7 +17,6 @@ from metrifair.results import AuditRecord, Decisions, Finding, Interval
 _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
-_GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 
 
 def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:
@@ -28,7 +27,7 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
     """
     limited = [limit.metric for limit in limits]
     for metric in limited:
-        check_known("--fail-above", metric, (*METRICS, *_GAPS))
+        check_known("--fail-above", metric, (*METRICS, *GAPS))
     more = [metric for metric in limited if metric in METRICS]
     if not metrics and set(more) <= set(USUAL):
         return None

@@ -68,7 +68,10 @@ def load(
 
     check_known("encoding", encoding, ["codes", "onehot"])
     check_switches(drop_missing=drop_missing, include_protected=include_protected)
-    parts = [_rows(read(TRAIN), skip=0), _rows(read(TEST), skip=1)]
+    parts = [  # the test file has a line of its own on top; a comma and a blank separate the fields
+        pd.read_csv(io.BytesIO(read(raw)), header=None, names=_COLUMNS, skipinitialspace=True, skiprows=skip)
+        for raw, skip in ((TRAIN, 0), (TEST, 1))
+    ]
     if drop_missing:
         parts = [part[(part[_CATEGORIES] != _MISSING).all(axis="columns")] for part in parts]
     table = pd.concat(parts, ignore_index=True)
@@ -85,13 +88,6 @@ def load(
         description=DESCRIPTION,
         prescribed=len(parts[0]),
     )
-
-
-def _rows(content: bytes, *, skip: int) -> pd.DataFrame:
-    """Rows of one file; a comma and a blank separate the fields."""
-    import pandas as pd  # noqa: PLC0415  (an extra)
-
-    return pd.read_csv(io.BytesIO(content), header=None, names=_COLUMNS, skipinitialspace=True, skiprows=skip)
 
 
 def _levels(column: pd.Series) -> list[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from metrifair.checks import check_known, check_switches
 from metrifair.datasets.dataset import Dataset
 from metrifair.datasets.fetch import RawFile, Read
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 DESCRIPTION = """\
 COMPAS: defendants of Broward County, Florida, of 2013 and 2014, after ProPublica's filters. The label says whether
@@ -72,43 +69,30 @@ def load(
 
     check_known("races", races, ["pair", "all"])
     check_switches(violent=violent, standardize=standardize, include_protected=include_protected)
-    content = read(RAW_VIOLENT if violent else RAW)
-    table = _filtered(pd.read_csv(io.BytesIO(content), usecols=_COLUMNS))
+    table = pd.read_csv(io.BytesIO(read(RAW_VIOLENT if violent else RAW)), usecols=_COLUMNS)
+    # the rows that ProPublica kept: arrest near the screening, recidivism known, no ordinary offence, a score
+    kept = table["days_b_screening_arrest"].between(-30, 30) & (table["is_recid"] != -1)
+    kept &= (table["c_charge_degree"] != "O") & table["score_text"].notna()
     if races == "pair":
-        table = table[table["race"].isin(_PAIR)]
-    table = table.reset_index(drop=True)
+        kept &= table["race"].isin(_PAIR)
+    table = table[kept].reset_index(drop=True)
     group = (table["race"] != "African-American").astype("int64").rename("race")
-    X = _features(table, standardize=standardize)
+    priors = table["priors_count"].astype("float64")
+    if standardize:
+        priors = (priors - priors.mean()) / priors.std(ddof=0)
+    columns: dict[str, Any] = {f"age_cat_{age}": table["age_cat"] == age for age in _AGES}
+    columns |= {
+        "sex": table["sex"] == "Male",
+        "priors_count": priors,
+        "c_charge_degree": table["c_charge_degree"] == "M",
+    }
     if include_protected:
-        X["race"] = group.astype("float64")
+        columns["race"] = group
     return Dataset(
-        X=X,
+        X=pd.DataFrame(columns).astype("float64"),
         y=table["two_year_recid"].astype("int64"),
         sensitive_features=group,
         task="classification",
         names=("African-American", "Caucasian" if races == "pair" else "all others"),
         description=DESCRIPTION,
     )
-
-
-def _filtered(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows that ProPublica kept: arrest near the screening, recidivism known, no ordinary offence, a score."""
-    return table[
-        table["days_b_screening_arrest"].between(-30, 30)
-        & (table["is_recid"] != -1)
-        & (table["c_charge_degree"] != "O")
-        & table["score_text"].notna()
-    ]
-
-
-def _features(table: pd.DataFrame, *, standardize: bool) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415  (an extra)
-
-    priors = table["priors_count"].astype("float64")
-    if standardize:
-        priors = (priors - priors.mean()) / priors.std(ddof=0)
-    columns = {f"age_cat_{age}": (table["age_cat"] == age).astype("float64") for age in _AGES}
-    columns["sex"] = (table["sex"] == "Male").astype("float64")
-    columns["priors_count"] = priors
-    columns["c_charge_degree"] = (table["c_charge_degree"] == "M").astype("float64")
-    return pd.DataFrame(columns)

@@ -145,13 +145,11 @@ def _downloaded(raw: RawFile, folder: Path) -> Path:
     logger.setLevel("WARNING")  # a progress bar says enough
     try:
         return Path(files.fetch(raw.name, downloader=lambda url, path, _: _receive(pooch, raw, url, path)))
-    except errors.HTTPError as error:
-        why = f"the server answered {error.response.status_code} {error.response.reason}"
-        raise _absent(raw, folder, why) from error
-    except errors.RequestException as error:
-        raise _absent(raw, folder, f"no connection, or one that broke off ({error})") from error
-    except (_NotPublishedError, ValueError) as error:
-        raise _absent(raw, folder, f"what came is not the published file ({error})") from error
+    except (errors.RequestException, _NotPublishedError, ValueError) as error:
+        raise DataError(
+            f"{raw.name} was not found and could not be downloaded from {raw.address}: {error}; fetch it by hand and "
+            f"put {raw.name} into {folder}, or name the folder that has it by data_home= or METRIFAIR_DATA"
+        ) from error
     except OSError as error:
         raise DataError(
             f"cannot save {raw.name} from {raw.address} in {folder}: {error.strerror or str(error).split(' | ')[0]}; "
@@ -159,13 +157,6 @@ def _downloaded(raw: RawFile, folder: Path) -> Path:
         ) from error
     finally:
         logger.setLevel(level)
-
-
-def _absent(raw: RawFile, folder: Path, why: str) -> DataError:
-    return DataError(
-        f"{raw.name} was not found and could not be downloaded from {raw.address}: {why}; fetch it by hand and put "
-        f"{raw.name} into {folder}, or name the folder that has it by data_home= or METRIFAIR_DATA"
-    )
 
 
 def _receive(pooch: Any, raw: RawFile, url: str, path: str) -> None:
@@ -198,7 +189,7 @@ class _Bounded:
 
     def write(self, block: bytes) -> None:
         if self.file.tell() + len(block) > self.limit:
-            raise _NotPublishedError(f"it has more than {self.limit} bytes")
+            raise _NotPublishedError(f"it sends more than {self.limit} bytes, so it is not what was published")
         self.file.write(block)
         self.progress.show(self.file.tell())
 
@@ -220,8 +211,8 @@ def _unpacked(raw: RawFile, archive: BinaryIO) -> bytes:
                 with opened.open(found[0]) as stream:
                     content = stream.read(limit + 1)  # the size an archive declares may be a lie
             if len(content) > limit:
-                raise _NotPublishedError(f"{name} in the archive has more than {limit} bytes")
+                raise _NotPublishedError(f"{name} in the archive has more than {limit} bytes, not as published")
             archive = io.BytesIO(content)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # RuntimeError: encrypted
-        raise _NotPublishedError(f"it is not a whole zip archive: {error}") from error
+        raise _NotPublishedError(f"what came is not a whole zip archive ({error})") from error
     return content

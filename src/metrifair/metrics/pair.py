@@ -18,6 +18,8 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.samples import Sides
 from metrifair.problem.tables import array_of, check_exact
 
+TOO_FAR = "the distance exceeds the largest floating-point number; divide all scores by a constant"
+
 Values: TypeAlias = "Tensor | ArrayLike"
 """Scores as a caller may hold them: a tensor, an array, a list, a column of any data frame."""
 
@@ -101,7 +103,7 @@ def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, valu
         smaller = replace(pair, values=pair.values / scale)
         found = found if isnan(degree) else metric(smaller) * scale**degree
         if not _finite(found):
-            raise DataError("the distance exceeds the largest floating-point number; divide all scores by a constant")
+            raise DataError(TOO_FAR)
     return found if any(isinstance(given, Tensor) for given in inputs) else found.item()
 
 

@@ -77,10 +77,10 @@ def booster_of(kind: type, content: Content) -> Any:
     """The booster of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
     record = record_of(BoosterRecord, content.meta)
     try:
-        estimator: Any = kind(**_parameters(record.parameters))
+        classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
+        estimator: Any = kind(**_parameters(record.parameters, _outputs(classes)))
         estimator._check_parameters()
         criterion_named(estimator.criterion)
-        classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
         arrays = Arrays(content.arrays)
         text = arrays.take(_TREES, (None,), "uint8").numpy().tobytes().decode()
         arrays.check_all_taken()
@@ -100,7 +100,11 @@ def _is_lightgbm(kind: type) -> bool:
     return any(base.__module__.startswith("lightgbm") for base in kind.__mro__)
 
 
-def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+def _outputs(classes: NDArray[Any] | None) -> int:
+    return 1 if classes is None or len(classes) == 2 else len(classes)
+
+
+def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
     """Parameters of a booster: values that it can be asked for with, and none that reach beyond the model.
 
     A number of threads above that of the processors here becomes that: a file from a larger machine, or a hostile one.
@@ -110,6 +114,9 @@ def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")
         _check_value(name, value)
+    for name in ("num_class", "num_classes"):  # LightGBM makes a table of so many rows and columns at each prediction
+        if found.get(name) not in (None, outputs):
+            raise ModelFileError(f"{name} must be {outputs}, got {reprlib.repr(found[name])}")
     for name in ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"):
         if isinstance(found.get(name), int):
             found[name] = max(min(found[name], os.cpu_count() or 1), -_MOST_NUMBER)
@@ -132,10 +139,9 @@ def _check_value(name: str, value: object) -> None:
 
 
 def _safe_trees(kind: type, text: str, features: int, classes: NDArray[Any] | None) -> str:
-    outputs = 1 if classes is None or len(classes) == 2 else len(classes)
     if _is_lightgbm(kind):
-        return lightgbm_trees(text, features=features, classes=outputs).text()
-    return xgboost_trees(text, features=features, classes=outputs)
+        return lightgbm_trees(text, features=features, classes=_outputs(classes)).text()
+    return xgboost_trees(text, features=features, classes=_outputs(classes))
 
 
 def _restore_lightgbm(estimator: Any, text: str, record: BoosterRecord, classes: NDArray[Any] | None) -> None:

@@ -202,7 +202,7 @@ def _check_base_score(param: _ModelParam, objective: str, classes: int) -> None:
     """The prediction to begin with: one, or one for each class; in brackets since XGBoost 3.1."""
     words = param.base_score.removeprefix("[").removesuffix("]").split(",")
     _check(all(_REAL.fullmatch(word.removeprefix("-")) for word in words), "base_score")
-    base = [float(np.float32(word)) for word in words]
+    base = [float(word) for word in words]
     _check(len(base) in (1, classes) and _finite(base), "base_score")
     if objective in ("binary:logistic", "binary:logitraw", "reg:logistic"):
         _check(0 < base[0] < 1, "base_score")
@@ -259,6 +259,8 @@ def _check_tree(tree: _Tree, features: int) -> None:
     gone = np.flatnonzero(~there)
     _check(bool((columns[gone] == _NONE).all() and not inner[gone].any()), "a node that nothing leads to")
     _check(len(gone) == int(param.num_deleted), "num_deleted")
+    known = all(tree.parents[node] == parent for node, parent in enumerate(parents) if parent >= 0)
+    _check(known, "the parents of a tree")
     tree.parents = [_NONE if parent == -1 else 0 if parent < -1 else parent for parent in parents]
     sizes, starts, words = tree.categories_sizes, tree.categories_segments, len(tree.categories)
     chosen = np.flatnonzero((np.array(tree.split_type) == 1) & inner).tolist()

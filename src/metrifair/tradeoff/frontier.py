@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.checks import check_known, is_integer
+from metrifair.checks import check_known, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
@@ -158,7 +158,8 @@ def frontier(
     if given:
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
     else:
-        rows = TrainingData(X, y, sensitive_features, control_features, sample_weight, split.train)
+        weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
+        rows = TrainingData(X, y, sensitive_features, control_features, weight, split.train)
         run = None if ledger is None else Ledger(ledger, _run_name(estimator, rows, parameter, data, split))
 
         def trained(values: Sequence[float]) -> list[Outcome]:

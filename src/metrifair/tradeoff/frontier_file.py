@@ -34,7 +34,7 @@ class FrontierRecord(Record):
     """All that a file holds of a frontier, but for its models' arrays."""
 
     on: Literal["scores", "decisions"]
-    accuracy_name: str
+    accuracy_name: Literal["accuracy", "R2"]
     groups: tuple[str, ...]
     sizes: dict[str, Count]
     notes: tuple[str, ...]

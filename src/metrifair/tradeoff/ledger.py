@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair import __version__
 from metrifair.errors import DataError
 from metrifair.results import Curves, Point
 
@@ -70,7 +71,8 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Ledger:
     """Finished jobs of one run, in an SQLite file that several runs and processes may share.
 
-    A run is named after the content of everything it depends on: other data or parameters make another run.
+    A run is named after the content of everything it depends on: other data or parameters make another run, and so
+    does another version of this library, which may compute other figures.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +83,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, run: str) -> None:
-        self.path, self.run = Path(path), run
+        self.path, self.run = Path(path), f"{run} by metrifair {__version__}"
         with self._usable(), closing(self._connect()) as database, database:
             database.execute("PRAGMA journal_mode=WAL")
             database.execute(_SCHEMA)
@@ -90,7 +92,7 @@ class Ledger:
     def _usable(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
             raise DataError(
                 f"{self.path} cannot be used as a ledger ({error}); name a new or an older ledger"
             ) from error
@@ -102,7 +104,11 @@ class Ledger:
         """All jobs of this run that are done, by name."""
         with self._usable(), closing(self._connect()) as database:
             rows = database.execute("SELECT job, record, content FROM finished WHERE run = ?", (self.run,)).fetchall()
-            return {job: Entry(json.loads(record), content) for job, record, content in rows}
+            kept = msgspec.convert(rows, list[tuple[str, str, bytes | None]], builtin_types=(bytes,))
+            return {
+                job: Entry(msgspec.convert(json.loads(record), dict[str, Any]), content)
+                for job, record, content in kept
+            }
 
     def add(self, entries: Mapping[str, Entry]) -> None:
         """Note jobs as done, all of them or, if the process dies meanwhile, none."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -193,8 +192,3 @@ def _recalled(entry: Entry, job: Job, estimator: Any) -> Outcome:
         except ModelFileError as error:
             raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model)
-
-
-def table_of(outcomes: Iterable[Outcome]) -> str:
-    """The test figures of all outcomes as JSON lines, in full precision."""
-    return "\n".join(json.dumps(asdict(outcome.test), sort_keys=True) for outcome in outcomes)

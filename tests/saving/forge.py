@@ -1,0 +1,357 @@
+"""Forged model files, loaded and used, in a process that may not take long nor much memory.
+
+    python tests/saving/forge.py SEED COUNT [--kind KIND] [--without MODULE:FUNCTION]
+
+Honest files of every kind are taken apart, changed in one to three places as someone who knows the format would change
+them, and sealed with a right hash. Each must be a ModelFileError, or a model that predicts: anything else ends the run,
+and the last line printed says which file it was. ``--without`` plants a fault: that check then passes everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import importlib
+import json
+import random
+import re
+import resource
+import signal
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from forging import ODD, described
+
+from metrifair import (
+    FairClassifier,
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairRegressor,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    TableEncoder,
+    frontier,
+    load,
+)
+from metrifair.encoding.table_model import TableModel
+from metrifair.errors import DataError, ModelFileError
+from metrifair.saving.modelfile import Content, from_bytes
+from metrifair.tradeoff.result import Frontier
+
+SECONDS = 20  # for one file, on a machine that is busy
+MEMORY = 300 * 2**20  # above what an honest file takes
+ROOM = 2**31  # of addresses beyond those in use: what asks for more is refused by the system
+
+N = 120
+GENERATOR = np.random.default_rng(0)
+GROUP = np.array(["f", "m"])[GENERATOR.integers(2, size=N)]
+X = GENERATOR.normal(size=(N, 3)) + (GROUP == "m")[:, None]
+VALUE = X.sum(1) + GENERATOR.normal(size=N)
+FRAME = pd.DataFrame(
+    {
+        "a": np.where(GENERATOR.random(N) < 0.2, np.nan, X[:, 0]),
+        "b": pd.Categorical(np.array(["ü", "v", "w"])[GENERATOR.integers(3, size=N)]),
+        "c": X[:, 2],
+    }
+)
+TABLE = {"pay": [None if k % 9 == 0 else float(x) for k, x in enumerate(X[:, 0])], "town": GROUP.tolist()}
+TABLE |= {"member": (X[:, 1] > 0).tolist(), "one": ["same"] * N}
+QUICK: dict[str, Any] = {"epochs": 2, "random_state": 0, "hidden": (4,)}
+LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 3, "min_child_samples": 5, "num_leaves": 6}
+LGBM |= {"min_data_per_group": 1, "cat_l2": 0.0}
+XGB: dict[str, Any] = {"n_jobs": 1, "n_estimators": 3, "enable_categorical": True, "max_depth": 3}
+
+
+def models() -> dict[str, Any]:
+    """A fitted model for every kind of file, and every way in which the kind differs inside."""
+    three, groups = np.digitize(VALUE, [0, 2]), {"sensitive_features": GROUP}
+    encoder = TableEncoder(min_frequency=1).fit(TABLE)
+    encoded = encoder.transform(TABLE)
+    inner = FairClassifier(**QUICK).fit(encoded, VALUE > 1, **groups)
+    stream = {"batch_size": 32, "random_state": 0, "hidden": (4,)}
+    return {
+        "classifier": FairClassifier(criterion="equal_opportunity", **QUICK).fit(X, VALUE > 1, **groups),
+        "stream": FairClassifier(**stream).partial_fit(X, three, control_features=GROUP, **groups),
+        "regressor": FairRegressor(**QUICK).fit(X, VALUE, **groups),
+        "lightgbm": FairLGBMClassifier(2.0, **LGBM).fit(FRAME, VALUE > 1, **groups),
+        "lightgbm of three": FairLGBMClassifier(0.0, **LGBM).fit(FRAME, three),
+        "lightgbm regression": FairLGBMRegressor(2.0, **LGBM).fit(FRAME, VALUE, **groups),
+        "xgboost": FairXGBClassifier(2.0, **XGB).fit(FRAME, (VALUE > 1) * 1, **groups),
+        "xgboost of three": FairXGBClassifier(0.0, **XGB).fit(FRAME, three),
+        "xgboost dart": FairXGBRegressor(0.0, booster="dart", max_cat_to_onehot=1, **XGB).fit(FRAME, VALUE),
+        "table": TableModel(encoder, inner, "outcome", ("sex",), ("number",)),
+        "table of lightgbm": TableModel(encoder, FairLGBMRegressor(0.0, **LGBM).fit(encoded, VALUE)),
+        "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
+    }
+
+
+# Forging
+
+NUMBERS = ["0", "1", "-1", "2", "3", "7", "-2", "11", "15", "31", "255", "65536", "999999999", "2000000000"]
+NUMBERS += ["2147483647", "2147483648", "-2147483648", "4294967295", "9" * 30, "1e400", "-1e400", "nan", "inf", "-inf"]
+NUMBERS += ["0x10", "1_0", "٣", "1.5", "", " ", "-", "1e-400", "1e300", "\t1"]
+LINES = ["\rsplit_feature=999999999", "\rleft_child=0 0", "\rnum_class=100000000", "average_output", "is_linear=1"]
+LINES += ["objective=multiclass num_class:1000000", "objective=binary sigmoid:0", "num_cat=1", "Tree=0", "end of trees"]
+LINES += [
+    "[valid1 ]",
+    "parameters:",
+    "[num_threads: 99999]",
+    "tree_sizes=9 9 9",
+    "num_leaves=2147483647",
+    "\x0b",
+    "\x00",
+]
+PLACES = ["split_feature", "left_child", "right_child", "num_leaves", "num_cat", "cat_boundaries", "cat_threshold"]
+PLACES += ["decision_type", "threshold", "leaf_value", "max_feature_idx", "num_class", "num_tree_per_iteration", "Tree"]
+JSON_NUMBERS = [-2, -1, 0, 1, 2, 3, 100, 2**24, 2_000_000_000, 2**31 - 1, 2**31, 2**40, 2**63, 0.5, 1e39, 1e300]
+JSON_NUMBERS += [float("nan"), float("inf"), "1", "-1", "0", "99", "1000000000", "[5E-1]", "[]", "[NaN]", "1e999", ""]
+JSON_NUMBERS += [None, True, [], {}, "binary:logistic", "multi:softprob", "reg:gamma", "gblinear", "x" * 300]
+PARAMETERS: list[tuple[str, Any]] = [
+    *[("n_jobs", 10**6), ("n_jobs", "many"), ("n_jobs", -(2**70)), ("num_threads", 10**9), ("nthread", 99999)],
+    *[("verbosity", 9), ("verbosity", "x"), ("verbosity", -(2**40)), ("missing", "gone"), ("base_score", "high")],
+    *[("num_leaves", -1), ("num_machines", 3), ("machines", "127.0.0.1:9"), ("predict_disable_shape_check", True)],
+    *[("objective", "multi:softmax"), ("objective", "nothing"), ("device", "cuda"), ("booster", "gblinear")],
+    *[("boosting_type", "rf"), ("max_depth", 2**40), ("input_model", "/etc/passwd"), ("num_class", 10**8)],
+    *[("early_stopping_rounds", {"float": "nan"}), ("eval_metric", "a b=c"), ("metric", "auc\nnum_threads=9")],
+    *[("feature_types", ["q"]), ("enable_categorical", "no"), ("random_state", 10**18), ("device", "gpu:99")],
+    *[
+        ("predict_raw_score", True),
+        ("num_iteration_predict", -5),
+        ("start_iteration_predict", 99),
+        ("linear_tree", True),
+    ],
+]
+
+
+def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to every value inside a JSON value."""
+    inside = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [place for key, value in inside for place in ((*path, key), *places(value, (*path, key)))]
+
+
+def changed_json(rng: random.Random, json_value: Any, odd: list[Any]) -> None:
+    """One value replaced, taken from elsewhere, left out or added, in place."""
+    ways = places(json_value)
+    if not ways:
+        return
+    # Ways into long lists would be most: choose their depth first.
+    depth = rng.choice(sorted({len(way) for way in ways}))
+    *path, key = rng.choice([way for way in ways if len(way) == depth])
+    node = json_value
+    for step in path:
+        node = node[step]
+    how = rng.choice(["odd", "odd", "odd", "elsewhere", "gone", "more", "twice"])
+    if how == "odd":
+        node[key] = copy.deepcopy(rng.choice(odd))
+    elif how == "elsewhere":
+        found = json_value
+        for step in rng.choice(ways):
+            found = found[step]
+        node[key] = copy.deepcopy(found)
+    elif how == "gone":
+        del node[key]
+    elif isinstance(node, dict):
+        node["more" if how == "more" else f"{key} "] = copy.deepcopy(rng.choice(odd))
+    else:
+        node.insert(key, copy.deepcopy(node[key] if how == "twice" else rng.choice(odd)))
+
+
+def changed_text(rng: random.Random, text: str) -> str:
+    """A model text of LightGBM with a number, a line or a tree that is not what it was."""
+    lines = text.split("\n")
+    at = rng.randrange(len(lines))
+    if rng.random() < 0.7:
+        name = rng.choice(PLACES)
+        at = rng.choice([k for k, line in enumerate(lines) if line.startswith(f"{name}=")] or [at])
+    how = rng.choice(["number", "number", "number", "more", "fewer", "line", "drop", "copy", "tail", "again", "swap"])
+    name, sign, words = lines[at].partition("=")
+    values = words.split(" ")
+    if how == "number" and sign:
+        values[rng.randrange(len(values))] = rng.choice(NUMBERS)
+        lines[at] = f"{name}={' '.join(values)}"
+    elif how == "more" and sign:
+        lines[at] = f"{name}={' '.join([*values, rng.choice(values)])}"
+    elif how == "fewer" and sign:
+        lines[at] = f"{name}={' '.join(values[:-1])}"
+    elif how == "tail":
+        lines[at] += rng.choice(LINES)
+    elif how == "drop":
+        del lines[at]
+    elif how == "copy":
+        lines.insert(rng.randrange(len(lines)), lines[at])
+    elif how == "swap":
+        other = rng.randrange(len(lines))
+        lines[at], lines[other] = lines[other], lines[at]
+    elif how == "again":  # a tree, changed, and its good lines after an empty one
+        trees = [k for k, line in enumerate(lines) if re.fullmatch(r"Tree=\d+", line)]
+        begin = rng.choice(trees or [0])
+        end = next((k for k in range(begin, len(lines)) if not lines[k]), len(lines))
+        good = lines[begin + 1 : end]
+        bad = [re.sub(r"-?\d+$", rng.choice(NUMBERS), line) if rng.random() < 0.3 else line for line in good]
+        lines[begin + 1 : end] = [*bad, "", *good]
+    else:
+        lines.insert(at, rng.choice(LINES))
+    return "\n".join(lines)
+
+
+def changed_arrays(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:
+    """An array renamed, left out, added, reshaped, of another type or with other values, in place."""
+    if not arrays:
+        return
+    name = rng.choice(sorted(arrays))
+    array = arrays.pop(name)
+    how = rng.choice(["rename", "drop", "flat", "twice", "empty", "type", "value", "bytes", "add", "one"])
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if how == "rename":
+            arrays[rng.choice(["", "x", "learner/", "../x", *sorted(arrays)])] = array
+        elif how == "flat":
+            arrays[name] = array.reshape(-1)
+        elif how == "twice":
+            arrays[name] = np.concatenate([array.reshape(-1)] * 2)
+        elif how == "empty":
+            arrays[name] = np.zeros((0, 5))
+        elif how == "type":
+            arrays[name] = array.astype(rng.choice(["float32", "int64", "uint8", "bool", "float64", "int8"]))
+        elif how == "value":
+            odd = rng.choice([np.nan, np.inf, -np.inf, 0.0, -1.0, 1e300, -1e300, 1e-300, 255.0, 7.0])
+            arrays[name] = np.full(array.shape, odd).astype(array.dtype)
+        elif how == "bytes":
+            arrays[name] = np.frombuffer(rng.randbytes(array.nbytes), array.dtype).reshape(array.shape)
+        elif how == "one" and array.size:
+            changed = array.copy()
+            changed.reshape(-1)[rng.randrange(array.size)] = rng.choice([0, 1, 255, 1e300, -1e300]) % 2**31
+            arrays[name] = changed
+        elif how == "add":
+            arrays |= {name: array, "more": array}
+
+
+def forged(rng: random.Random, content: Content) -> bytes:
+    """The file of this content after one to three changes."""
+    meta, arrays = copy.deepcopy(content.meta), dict(content.arrays)
+    for _ in range(rng.randint(1, 3)):
+        trees = next((name for name in arrays if name.endswith("trees")), None)
+        how = rng.choice(
+            ["meta", "arrays", "parameter"] if trees is None else ["meta", "arrays", "parameter"] + ["trees"] * 9
+        )
+        if how == "trees" and arrays[trees].dtype == np.uint8:
+            text = arrays[trees].tobytes().decode(errors="replace")
+            if text.startswith("{"):
+                try:
+                    model = json.loads(text)
+                except ValueError:
+                    continue
+                changed_json(rng, model, JSON_NUMBERS)
+                text = json.dumps(model, ensure_ascii=False)
+            else:
+                text = changed_text(rng, text)
+            arrays[trees] = np.frombuffer(text.encode(errors="replace"), np.uint8)
+        elif how == "arrays":
+            changed_arrays(rng, arrays)
+        elif how == "parameter" and isinstance(own := meta.get("parameters"), dict):
+            name, value = rng.choice(PARAMETERS)
+            own[name] = value
+        else:
+            changed_json(rng, meta, [*ODD, *(value for value in JSON_NUMBERS if value == value and abs_finite(value))])
+    kind = content.kind if rng.random() < 0.98 else rng.choice(["estimator", "booster", "frontier", "table model", 7])
+    return described(meta, arrays, kind)
+
+
+def abs_finite(value: Any) -> bool:
+    """Whether JSON can hold it."""
+    return not isinstance(value, float) or abs(value) < 1e308
+
+
+# Using
+
+
+def use(model: Any) -> None:
+    """Predict, and check that these are predictions."""
+    if isinstance(model, Frontier):
+        assert repr(model)
+        model.view()
+        with contextlib.suppress(DataError):  # as where no model is left
+            model.select(max_unfairness=1.0)
+        for one in model.models:
+            if one is not None:
+                use(one)
+        return
+    if isinstance(model, TableModel):
+        rows: Any = {name: [None, None] for name in model.encoder.coders_}
+        count, classes = 2, model.classes
+    else:
+        count, classes = 4, getattr(model, "classes_", None)
+        rows = np.random.default_rng(0).normal(size=(count, model.n_features_in_)) * 3
+    predicted = model.predict(rows)
+    assert predicted.shape == (count,), predicted.shape
+    if classes is not None:
+        probability = model.predict_proba(rows)
+        assert probability.shape == (count, len(classes)), probability.shape
+        known = ~np.isnan(probability).any(1)
+        assert np.allclose(probability[known].sum(1), 1, atol=1e-4), probability
+        assert set(predicted.tolist()) <= set(np.asarray(classes).tolist()), predicted
+
+
+def peak() -> int:
+    """The most memory that the process has held, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main() -> None:
+    """Forge, load and use, printing the number of each file before it is loaded."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("seed", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--kind")
+    parser.add_argument("--without", action="append", default=[])
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        path, honest = Path(folder, "file"), {}
+        for name, model in models().items():
+            model.save(path)
+            honest[name] = from_bytes(path.read_bytes())
+            use(load(path))
+        for fault in given.without:
+            module, _, function = fault.partition(":")
+            setattr(importlib.import_module(module), function, lambda *_, **__: None)
+        before = peak()
+        addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (addresses + ROOM, addresses + ROOM))
+        refused = 0
+        kinds = [name for name in honest if given.kind is None or name.startswith(given.kind)]
+        for number in range(given.count):
+            rng = random.Random(f"{given.seed} {number}")
+            name = kinds[number % len(kinds)]
+            path.write_bytes(forged(rng, honest[name]))
+            print(f"file {number} of seed {given.seed} ({name})", flush=True)
+            signal.alarm(SECONDS)
+            refused += survived(lambda: use(load(path)))
+            signal.alarm(0)
+            assert peak() - before < MEMORY, f"{(peak() - before) >> 20} MiB more than honest files took"
+    print(json.dumps({"forged": given.count, "refused": refused, "mebibytes": (peak() - before) >> 20}))
+
+
+def survived(loaded_and_used: Callable[[], None]) -> bool:
+    """True where the file was refused, False where it was used."""
+    try:
+        loaded_and_used()
+    except ModelFileError as error:
+        message = str(error)
+        assert message.isprintable(), message
+        assert len(message) < 2000, len(message)
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main()

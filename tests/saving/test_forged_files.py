@@ -1,0 +1,270 @@
+"""Forged files with a right hash: those that once brought the process down, and many that nobody thought of."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from forging import described
+
+from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
+from metrifair.errors import ModelFileError
+from metrifair.saving.modelfile import Content, from_bytes
+from metrifair.saving.models import content_of
+
+FORMAT1 = Path(__file__).parent / "format1"
+GENERATOR = np.random.default_rng(0)
+A = GENERATOR.integers(2, size=200)
+X = GENERATOR.normal(size=(200, 3)) + A[:, None]
+Y = (X.sum(1) + GENERATOR.normal(size=200) > 1.5).astype(int)
+
+
+@cache
+def lightgbm_content() -> Content:
+    model = FairLGBMClassifier(2.0, n_jobs=1, verbose=-1, n_estimators=3, num_leaves=5)
+    return content_of(model.fit(X, Y, sensitive_features=A))
+
+
+@cache
+def xgboost_content() -> Content:
+    return content_of(FairXGBClassifier(2.0, n_jobs=1, n_estimators=3, max_depth=3).fit(X, Y, sensitive_features=A))
+
+
+def refusal(path: Path, content: Content) -> str:
+    path.write_bytes(described(content.meta, content.arrays, content.kind))
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    return str(caught.value)
+
+
+def with_text(content: Content, text: str) -> Content:
+    return content._replace(arrays={"trees": np.frombuffer(text.encode(), np.uint8)})
+
+
+# LightGBM
+
+TEXT = {
+    "a carriage return before a feature": (r"shrinkage=(\S+)", r"shrinkage=\1\rsplit_feature=999999999"),
+    "a carriage return before a child": (r"shrinkage=(\S+)", r"shrinkage=\1\rleft_child=0 0 0 0"),
+    "a bad tree and the good one after a blank line": (
+        r"(Tree=0\n)((?:.+\n)+)",
+        lambda found: found[1] + found[2].replace("left_child=1", "left_child=0") + "\n" + found[2],
+    ),
+    "a bad feature and the good ones after a blank line": (
+        r"(Tree=0\n)((?:.+\n)+)",
+        lambda found: found[1] + re.sub(r"split_feature=\d", "split_feature=99999999", found[2]) + "\n" + found[2],
+    ),
+    "an objective of many classes": (r"objective=.*", "objective=multiclass num_class:1000000"),
+    "a carriage return before a number of classes": (r"num_class=1", "num_class=1\rnum_class=100000000"),
+    "a number of classes": (r"num_class=1", "num_class=100000000"),
+    "a parameter": (r"pandas_categorical", "parameters:\n[valid1 ]\n\nend of parameters\n\npandas_categorical"),
+    "an unknown objective": (r"objective=.*", "objective=lambda"),
+    "a slope of nothing": (r"sigmoid:1", "sigmoid:nan"),
+    "a key twice": (r"(max_feature_idx=2)", r"\1\n\1"),
+    "digits of another script": (r"split_feature=\d", "split_feature=٣"),
+    "a kind of missing values": (r"decision_type=\d+", "decision_type=14"),
+    "an endless leaf": (r"leaf_value=\S+", "leaf_value=inf"),
+    "categories of nothing": (r"num_cat=0", "num_cat=0\ncat_boundaries=0 5\ncat_threshold=1 2 3 4 5"),
+    "categories of pandas": (r"pandas_categorical:null", 'pandas_categorical:[["a","a"]]'),
+}
+
+
+@pytest.mark.parametrize("case", TEXT)
+def test_a_forged_text_of_lightgbm_is_refused(case: str, tmp_path: Path) -> None:
+    content = lightgbm_content()
+    text = content.arrays["trees"].tobytes().decode()
+    changed = re.sub(*TEXT[case], text, count=1)
+    assert changed != text
+    refusal(tmp_path / "m", with_text(content, changed))
+
+
+def test_parameters_of_lightgbm_in_an_older_file_are_read_over_but_must_be_what_it_writes(tmp_path: Path) -> None:
+    content = from_bytes((FORMAT1 / "lightgbm.model").read_bytes())
+    text = content.arrays["trees"].tobytes().decode()
+    assert "[valid: ]" in text
+    refusal(tmp_path / "m", with_text(content, text.replace("[valid: ]", "[valid1 ]")))
+
+
+def test_a_file_holds_no_parameters_of_lightgbm() -> None:
+    assert b"parameters" not in lightgbm_content().arrays["trees"].tobytes()
+
+
+# XGBoost
+
+MODEL = ("learner", "gradient_booster", "model")
+TREE = (*MODEL, "trees", 0)
+PARAM = ("learner", "learner_model_param")
+JSON: dict[str, tuple[tuple[Any, ...], Any]] = {
+    "a parent": ((*TREE, "parents", 1), 2_000_000_000),
+    "a negative parent": ((*TREE, "parents", 1), -5),
+    "a base score that is not a number": ((*PARAM, "base_score"), "[NaN]"),
+    "a base score without bounds": ((*PARAM, "base_score"), "[1E39]"),
+    "a base score beyond a probability": ((*PARAM, "base_score"), "[2E0]"),
+    "many base scores": ((*PARAM, "base_score"), "[5E-1,5E-1,5E-1]"),
+    "text as a base score": ((*PARAM, "base_score"), "high"),
+    "a number of classes": ((*PARAM, "num_class"), "3"),
+    "a huge number of classes": ((*PARAM, "num_class"), "1000000000"),
+    "a best round": (("learner", "attributes", "best_iteration"), "99"),
+    "a best round of words": (("learner", "attributes", "best_iteration"), "the last"),
+    "an objective": (("learner", "objective", "name"), "survival:aft"),
+    "an objective of several classes": (
+        ("learner", "objective"),
+        {"name": "multi:softprob", "softmax_multiclass_param": {"num_class": "3"}},
+    ),
+    "a weight of positives": (("learner", "objective", "reg_loss_param", "scale_pos_weight"), "heavy"),
+    "a version": (("version",), [10**9, 0, 0]),
+    "a leaf without bounds": ((*TREE, "split_conditions", -1), float("inf")),
+    "a field more": ((*TREE, "more"), 1),
+}
+
+
+@pytest.mark.parametrize("case", JSON)
+def test_a_forged_json_of_xgboost_is_refused(case: str, tmp_path: Path) -> None:
+    content = xgboost_content()
+    model = json.loads(content.arrays["trees"].tobytes())
+    (*path, last), value = JSON[case]
+    node = model
+    for step in path:
+        node = node[step]
+    node[last] = value
+    refusal(tmp_path / "m", with_text(content, json.dumps(model)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("verbosity", 9),
+        ("verbosity", "loud"),
+        ("missing", "gone"),
+        ("n_jobs", "many"),
+        ("objective", "multi:softmax"),
+        ("booster", "gblinear"),
+        ("num_class", 10**8),
+        ("callbacks", ["print"]),
+    ],
+)
+def test_parameters_with_which_nothing_can_be_predicted_are_refused(name: str, value: Any, tmp_path: Path) -> None:
+    content = xgboost_content()
+    meta = content.meta | {"parameters": content.meta["parameters"] | {name: value}}
+    refusal(tmp_path / "m", content._replace(meta=meta))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("num_class", 10**8),
+        ("num_leaves", -1),
+        ("machines", "127.0.0.1:9"),
+        ("predict_disable_shape_check", True),
+        ("forcedsplits_filename", "/etc/passwd"),
+        ("metric", "auc\nnum_threads=9"),
+        ("max_depth", 2**40),
+    ],
+)
+def test_parameters_that_reach_beyond_the_model_are_refused(name: str, value: Any, tmp_path: Path) -> None:
+    content = lightgbm_content()
+    meta = content.meta | {"parameters": content.meta["parameters"] | {name: value}}
+    refusal(tmp_path / "m", content._replace(meta=meta))
+
+
+def test_more_threads_than_processors_are_not_believed(tmp_path: Path) -> None:
+    content = lightgbm_content()
+    meta = content.meta | {"parameters": content.meta["parameters"] | {"n_jobs": 10**6}}
+    (tmp_path / "m").write_bytes(described(meta, content.arrays, content.kind))
+    assert load(tmp_path / "m").n_jobs == os.cpu_count()
+
+
+# Frontiers
+
+
+@cache
+def frontier_content() -> Content:
+    front = frontier(FairClassifier(epochs=2, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0, 1])
+    path = Path(os.environ.get("TMPDIR", "/tmp"), f"metrifair-test-{os.getpid()}.front")
+    try:
+        front.save(path)
+        return from_bytes(path.read_bytes())
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("outcomes", 0, "value"), 10**400, "takes more than 64 bits"),
+        (("outcomes", 0, "test", "unfairness"), "none", "Expected `float`, got `str`"),
+        (("outcomes", 0, "test", "intervals", "unfairness"), 3, "Expected `object`, got `int`"),
+        (("outcomes", 0, "test", "more", "auc"), [], "Expected `float`, got `array`"),
+        (("outcomes", 0, "validation"), None, "Expected `object`, got `null`"),
+        (("outcomes", 0, "seed"), 0.5, "Expected `int`, got `float`"),
+        (("outcomes", 0, "curves", "grid"), [0.0], "its curves do not stand on their grid"),
+        (("outcomes", 0, "curves", "density", "1"), "high", "Expected `array`, got `str`"),
+        (("outcomes", 0, "model", "kind"), "Oracle", "a model of the kind 'Oracle'"),
+        (("outcomes",), {}, "Expected `array`, got `object`"),
+        (("groups",), [1, 2], "Expected `str`, got `int`"),
+        (("sizes", "0"), -1, "Expected `int` >= 0"),
+        (("notes",), "note", "Expected `array`, got `str`"),
+        (("on",), "luck", "Invalid enum value 'luck'"),
+        (("accuracy_name",), "luck", "Invalid enum value 'luck'"),
+        (("floor",), "low", "got `str`"),
+        (("chosen",), {"strength": 1}, "missing required field"),
+        (("limit",), [], "got `array`"),
+    ],
+)
+def test_a_forged_frontier_is_refused(place: tuple[Any, ...], value: Any, said: str, tmp_path: Path) -> None:
+    content = frontier_content()
+    meta = copy.deepcopy(content.meta)
+    node: Any = meta
+    for step in place[:-1]:
+        node = node[step]
+    node[place[-1]] = value
+    assert said in refusal(tmp_path / "m", content._replace(meta=meta))
+
+
+# Any other forgery
+
+
+def forge(*arguments: object) -> subprocess.CompletedProcess[str]:
+    script = Path(__file__).with_name("forge.py")
+    command = [sys.executable, str(script), *map(str, arguments)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=3600)
+
+
+def assert_survived(done: subprocess.CompletedProcess[str], count: int) -> None:
+    last = done.stdout.strip().splitlines()[-1:]
+    assert done.returncode == 0, (done.returncode, last, done.stderr[-2000:])
+    found = json.loads(last[0])
+    assert found["forged"] == count
+    assert count // 20 < count - found["refused"] < count // 2  # some forgeries are harmless, and are used
+
+
+def test_a_thousand_forged_files_are_refused_or_predict() -> None:
+    assert_survived(forge(0, 1000), 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_twenty_thousand_forged_files_are_refused_or_predict(seed: int) -> None:
+    assert_survived(forge(seed, 1000), 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        ("lightgbm", "metrifair.saving.lightgbm_trees:_check_shape"),
+        ("xgboost", "metrifair.saving.xgboost_trees:_check_tree"),
+    ],
+)
+def test_the_forger_finds_a_check_that_is_missing(kind: str, check: str) -> None:
+    assert forge(0, 600, "--kind", kind, "--without", check).returncode != 0
