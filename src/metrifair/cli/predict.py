@@ -47,8 +47,8 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     check_paths([model, file], [output])
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
-    from metrifair.table_model import TableModel
     from metrifair.loading import load
+    from metrifair.table_model import TableModel
 
     known = load(model)
     if not isinstance(known, TableModel):
