@@ -40,14 +40,12 @@ def reproduce(
     # Imported here: listing the names must not import torch.
     from experiments import boosting, comparisons, convergence, online, theory  # noqa: PLC0415
     from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
-    from metrifair.checks import check_known  # noqa: PLC0415
-    from metrifair.errors import DataError  # noqa: PLC0415
+    from metrifair.checks import check_integer, check_known  # noqa: PLC0415
 
     check_known("name", name, ["all", *NAMES])
     check_known("protocol", protocol, PROTOCOLS)
-    for what, value in (("seeds", seeds), ("n_jobs", n_jobs)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise DataError(f"{what} must be an integer from 1 upwards, got {value!r}")
+    check_integer("seeds", seeds, least=1)
+    check_integer("n_jobs", n_jobs, least=1)
     chosen, effort, folder = PROTOCOLS[protocol], Effort.of(seeds, quick=quick), Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     alone: dict[str, Callable[..., None]] = {

@@ -108,61 +108,49 @@ def norms(length: int, *, unbiased: bool) -> Records:
 
 def convergence_page(records: Records, *, notes: Sequence[str] = ()) -> Page:
     """Figure and tables."""
-    means = summary(records)
-    first = next(one for one in means if one["kind"] == "unbiased")
-    guide = [
-        {"steps": one["steps"], "norm": first["norm"] * sqrt(first["steps"] / one["steps"]), "kind": "1/sqrt(T)"}
-        for one in means
-        if one["kind"] == "unbiased"
-    ]
-    chart = line_chart(
-        [{key: one[key] for key in ("steps", "norm", "kind")} for one in means] + guide,
-        x="steps",
-        y="norm",
-        colour="kind",
-        x_title="steps T",
-        y_title="mean squared gradient norm",
-        log=True,
-    )
+    means = mean_norms(records)
+    steps, first = [one["steps"] for one in means["unbiased"]], means["unbiased"][0]
+    guide = [{"steps": t, "norm": first["norm"] * sqrt(steps[0] / t), "kind": "1/sqrt(T)"} for t in steps]
+    drawn = [{"steps": one["steps"], "norm": one["norm"], "kind": kind} for kind in means for one in means[kind]]
+    axes = {"x": "steps", "y": "norm", "x_title": "steps T", "y_title": "mean squared gradient norm"}
+    texts = {kind: [f"{one['norm']:.4f} ± {one['error']:.4f}" for one in means[kind]] for kind in means}
+    lines = [[str(t), *both] for t, *both in zip(steps, texts["unbiased"], texts["biased"], strict=True)]
     return Page(
         title="Convergence: the rate of the theorem",
         notes=[_NOTE, _DIFFERENCE, *notes],
         tables={
             "Exponent of T": rate_table(means),
-            "Mean over steps and replications ± standard error": table(means),
+            "Mean over steps and replications ± standard error": [["T", "unbiased", "biased"], *lines],
         },
-        charts={"Mean squared gradient norm against the number of steps": chart},
+        charts={
+            "Mean squared gradient norm against the number of steps": line_chart(
+                drawn + guide, colour="kind", log=True, **axes
+            )
+        },
     )
 
 
-def summary(records: Records) -> Records:
-    """Mean and standard error over replications."""
-    found = []
-    for unbiased in (True, False):
+def mean_norms(records: Records) -> dict[str, Records]:
+    """Mean and standard error over replications of each number of steps, by the kind of estimate."""
+    found: dict[str, Records] = {"unbiased": [], "biased": []}
+    for kind, own in found.items():
         for steps in sorted({record["steps"] for record in records}):
-            mean = Mean.of([one["norm"] for one in records if one["unbiased"] == unbiased and one["steps"] == steps])
-            kind = "unbiased" if unbiased else "biased"
-            found.append({"kind": kind, "steps": steps, "norm": mean.value, "error": mean.error})
+            known = [one for one in records if one["unbiased"] == (kind == "unbiased") and one["steps"] == steps]
+            mean = Mean.of([one["norm"] for one in known])
+            own.append({"steps": steps, "norm": mean.value, "error": mean.error})
     return found
 
 
-def rate_table(means: Records) -> TextTable:
+def rate_table(means: dict[str, Records]) -> TextTable:
     """The power of T by which the means fall, beside the theorem's.
 
-    >>> halved = [{"kind": kind, "steps": t, "norm": t**-0.5} for kind in ("unbiased", "biased") for t in (16, 64)]
-    >>> rate_table(halved)[1]
+    >>> halved = [{"steps": t, "norm": t**-0.5} for t in (16, 64)]
+    >>> rate_table({"unbiased": halved, "biased": halved})[1]
     ['unbiased', '-0.50', '-0.50']
     """
     lines = []
     for kind, stated in (("unbiased", "-0.50"), ("biased", "none")):
-        own = [one for one in means if one["kind"] == kind]
-        slope = np.polyfit(np.log([one["steps"] for one in own]), np.log([one["norm"] for one in own]), 1)[0]
+        steps, norm = (np.log([one[name] for one in means[kind]]) for name in ("steps", "norm"))
+        slope = np.polyfit(steps, norm, 1)[0]
         lines.append([kind, stated, f"{slope:.2f}"])
     return [["estimate", "theorem", "ours"], *lines]
-
-
-def table(means: Records) -> TextTable:
-    """One line for each number of steps."""
-    by = {(one["kind"], one["steps"]): f"{one['norm']:.4f} ± {one['error']:.4f}" for one in means}
-    steps = sorted({one["steps"] for one in means})
-    return [["T", "unbiased", "biased"], *([f"{t}", by["unbiased", t], by["biased", t]] for t in steps)]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import joblib
 
+import metrifair
 from experiments.data import Source, Splits
 from experiments.results import ModelResult, from_record
 from experiments.settings import Case, Effort
@@ -98,12 +99,17 @@ def _finished(place: int, run: Run, record: dict[str, Any]) -> FinishedRun:
 
 
 def _known(ledger: Path, name: str) -> dict[str, Any] | None:
-    found = Ledger(ledger, run=name).finished()
+    found = _notes(ledger, name).finished()
     return found[name].record if name in found else None
 
 
 def _note(ledger: Path, name: str, record: dict[str, Any]) -> dict[str, Any]:
     """The record as it will be read: with the rounding of text, so that a resumed run gives the same table."""
-    notes = Ledger(ledger, run=name)
+    notes = _notes(ledger, name)
     notes.add({name: Entry(record)})
     return notes.finished()[name].record
+
+
+def _notes(ledger: Path, name: str) -> Ledger:
+    """What this version of the library has finished: another one may have other figures."""
+    return Ledger(ledger, run=f"{name} (metrifair {metrifair.__version__})")

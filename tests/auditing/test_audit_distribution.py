@@ -13,8 +13,11 @@ from metrifair.auditing.distribution import (
     bin_means,
     bins,
     coarsened,
+    counted_cells,
+    counted_rows,
     distances_of,
     largest_gap,
+    stand_ins,
     two_samples,
     unbiased_distance,
     utility_of,
@@ -184,3 +187,32 @@ def test_resamples_of_weighted_rows_have_the_mean_and_spread_of_drawing_with_rep
     deviation = np.sqrt((influence**2).mean(0) / rows)
     np.testing.assert_allclose(share.mean(0), exact, atol=5 * deviation.max() / np.sqrt(3000) + 1e-3 / rows**0.5)
     np.testing.assert_allclose(share.std(0), deviation, rtol=0.08)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("chosen", [[0], [1, 4], [0, 1, 2, 3, 4, 5], list(range(90)), list(range(200))])
+def test_rows_in_memory_and_cells_of_a_file_are_one_container(chosen: list[int], weighted: bool) -> None:
+    """The same rows, held one by one or counted by cell: some cells, most of them, and all."""
+    generator = np.random.default_rng(7)
+    score, cell = generator.integers(0, 9, 3000) / 8, generator.integers(0, 200, 3000)
+    weight = generator.integers(1, 9, 3000) / 8 if weighted else None
+    rows, values = counted_rows(score, weight), np.arange(9) / 8
+    table = np.zeros((9, 200), dtype=float if weighted else int)
+    np.add.at(table, ((8 * score).astype(int), cell), 1 if weight is None else weight)
+    cells = counted_cells(values, table)
+    assert (rows.weighted, cells.weighted) == (weighted, weighted)
+    own = np.flatnonzero(np.isin(cell, chosen))
+    np.testing.assert_array_equal(rows.at(own), cells.at(np.array(chosen)))
+    np.testing.assert_array_equal(rows.at(own), table[:, chosen].sum(1))
+
+
+def test_stand_ins_are_in_proportion() -> None:
+    table = np.random.default_rng(8).integers(0, 5000, (40, 6))
+    table[:, 2] = 0
+    score, cell = stand_ins(counted_cells(np.arange(40.0), table), 20_000)
+    assert len(score) == pytest.approx(20_000, rel=0.02)
+    share = np.zeros(table.shape)
+    np.add.at(share, (score.astype(int), cell), 1)
+    assert np.abs(share - table * 20_000 / table.sum()).max() <= 1
+    few, _ = stand_ins(counted_cells(np.arange(2.0), np.array([[1, 2], [0, 3]])), 100)
+    assert few.tolist() == [0, 0, 0, 1, 1, 1]

@@ -83,3 +83,8 @@ def test_twenty_labels_are_the_most() -> None:
 
 def test_the_good_input_is_good() -> None:
     assert audit(**GOOD, random_state=0).worst().value == 1.0
+
+
+def test_names_may_come_from_a_generator() -> None:
+    found = audit(**GOOD, metrics=(name for name in ("energy", "lp")), criteria=(one for one in ["statistical_parity"]))
+    assert [one.metric for one in found.findings] == ["energy", "lp"]

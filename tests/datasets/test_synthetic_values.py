@@ -90,36 +90,36 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         for p1 in (0, 1, -0.1, math.nan)
     ),
     *(
-        (lambda make=make: make(m=1), "m must be an integer of at least 2, got 1; choose 2 or more")
+        (lambda make=make: make(m=1), "m must be an integer from 2 upwards, got 1")
         for make in (BiasedRegression, BiasedClassification)
     ),
-    (lambda: BiasedRegression(m=2.5), "m must be an integer of at least 2, got 2.5; choose 2 or more"),
+    (lambda: BiasedRegression(m=2.5), "m must be an integer from 2 upwards, got 2.5"),
     (
         lambda: BiasedRegression("stretch"),
-        "kind must be one of the known words, got 'stretch'; choose 'shift' or 'shrink'",
+        "kind must be one of 'shift', 'shrink', got 'stretch'",
     ),
     (
         lambda: OffsetRegression(kind="shift"),
-        "kind must be one of the known words, got 'shift'; choose 'offset' or 'slope'",
+        "kind must be one of 'offset', 'slope', got 'shift'",
     ),
     (
         lambda: IndependentLabels(loss="hinge"),
-        "loss must be one of the known words, got 'hinge'; choose 'zero_one' or 'squared'",
+        "loss must be one of 'zero_one', 'squared', got 'hinge'",
     ),
     (
         lambda: BiasedRegression(delta=-0.1),
-        "delta must lie between 0 and 1000000.0, got -0.1; choose a number in this interval",
+        "delta must be a finite number, at least 0, at most 1e+06, got -0.1",
     ),
-    (lambda: BiasedRegression(beta=math.inf), "beta must be finite, got inf; choose a number such as 1.0"),
+    (lambda: BiasedRegression(beta=math.inf), "beta must be a finite number, got inf"),
     (
         lambda: BiasedRegression(sigma=-1.0),
-        "sigma must lie between 0 and 1000000.0, got -1.0; choose a number in this interval",
+        "sigma must be a finite number, at least 0, at most 1e+06, got -1.0",
     ),
     (
         lambda: BiasedClassification(delta=1.1),
-        "delta must lie between 0 and 1, got 1.1; choose a number in this interval",
+        "delta must be a finite number, at least 0, at most 1, got 1.1",
     ),
-    (lambda: HiddenExperience().mixture(2), "t must lie between 0 and 1, got 2; choose a number in this interval"),
+    (lambda: HiddenExperience().mixture(2), "t must be a finite number, at least 0, at most 1, got 2"),
     *(
         (
             call,
@@ -140,22 +140,22 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         lambda: OffsetRegression(()),
         f"{_THETA}, got () with delta 0.5; choose coefficients such as (1.0,)",
     ),
-    (lambda: OffsetRegression.drawn(0), "k must be an integer of at least 1, got 0; choose 1 or more"),
+    (lambda: OffsetRegression.drawn(0), "k must be an integer from 1 upwards, got 0"),
     *(
         (
             lambda population=population: population.sample(0),
-            "n must be an integer of at least 1, got 0; choose 1 or more",
+            "n must be an integer from 1 upwards, got 0",
         )
         for population in POPULATIONS
     ),
     (
         lambda: HiddenExperience().sample(5, seed=-1),
-        "seed must be an integer of at least 0, got -1; choose 0 or more",
+        "seed must be an integer from 0 upwards, got -1",
     ),
     *(
         (
             lambda name=name: OnlineRegression(**{name: 0}),
-            f"{name} must be an integer of at least 1, got 0; choose 1 or more",
+            f"{name} must be an integer from 1 upwards, got 0",
         )
         for name in ("d", "n_pieces", "period")
     ),
@@ -175,7 +175,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: OnlineRegression().stream(size=0),
-        "size must be an integer of at least 1, got 0; choose 1 or more",
+        "size must be an integer from 1 upwards, got 0",
     ),
     (
         lambda: HiddenExperience().optimal_prediction(np.zeros((3, 4))),

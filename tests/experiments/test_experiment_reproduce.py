@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import metrifair
 from experiments import NAMES, remote, reproduce, runs
 from experiments.online import KINDS
 from experiments.printed import METHODS as METHOD_NAMES
@@ -215,6 +216,22 @@ def test_finished_work_is_not_done_again(tmp_path: Path, raw_data: Path, monkeyp
     assert (tmp_path / "regression-published.csv").read_bytes() == first
     with pytest.raises(AssertionError, match="done before"):  # other seeds are other work
         reproduce("regression", protocol="published", seeds=1, quick=True, out=tmp_path)
+
+
+def test_another_version_of_the_library_does_its_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def work() -> list[dict[str, Any]]:
+        done.append(metrifair.__version__)
+        return [{"value": len(done)}]
+
+    versions = ("1.0", "1.0", "1.1", "1.0")
+    found = []
+    for version in versions:
+        monkeypatch.setattr(metrifair, "__version__", version)
+        found.append(runs.remembered(tmp_path / "ledger.db", "some work", work)["records"][0]["value"])
+    assert done == ["1.0", "1.1"]
+    assert found == [1, 1, 2, 1]
 
 
 def finished_jobs(ledger: Path) -> int:

@@ -131,16 +131,16 @@ def test_every_row_of_a_batch_belongs_to_its_cell(criterion: str, reference: boo
     generators = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
     output = torch.randn(2, 1, 200, generator=torch.Generator().manual_seed(2))
     for epoch in range(12):
-        deal = sampler.deal(generators, lambda: output)
-        assert deal.rows.shape == (2, 3, 42)
+        drawn = sampler.draw(generators, lambda: output)
+        assert drawn.rows.shape == (2, 3, 42)
         counts = batch_counts(sampler.shares, sampler.sizes, 40, half_to_even=reference)
         if not epoch:
             np.testing.assert_allclose(sampler.shares, sampler.sizes[..., 1] / sampler.sizes.sum(-1))
         for seed in (0, 1):
-            real = deal.weight[seed, 0] > 0
+            real = drawn.weight[seed, 0] > 0
             assert int(real.sum()) == counts[seed].sum()
-            assert float(deal.weight[seed].sum()) == pytest.approx(42)  # the mean over real rows
-            for batch in deal.rows[seed]:
+            assert float(drawn.weight[seed].sum()) == pytest.approx(42)  # the mean over real rows
+            for batch in drawn.rows[seed]:
                 chosen = batch[real].numpy()
                 assert np.isin(chosen, own[seed]).all()
                 for y in (0, 1):

@@ -63,8 +63,7 @@ class Request:
         if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
             raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
         groups_allowed(self.most_groups)
-        self.named_metrics()
-        return self
+        return replace(self, metrics=self.named_metrics())
 
     def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:
         """With criteria and a range of scores, by default those that the data allow; they lie from low to high."""

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances
 from metrifair.datasets.synthetic.finite_space import FiniteSpace
 from metrifair.datasets.synthetic.population import (
@@ -12,11 +13,7 @@ from metrifair.datasets.synthetic.population import (
     Integers,
     Sample,
     Seed,
-    check_choice,
-    check_count,
-    check_finite,
     check_probability,
-    check_range,
     generator,
     table_values,
 )
@@ -130,16 +127,16 @@ class BiasedRegression(_BiasedPopulation):
     sigma: float = 0.1
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, ("shift", "shrink"))
-        check_range("delta", self.delta, 0, 1e6)
-        check_finite("beta", self.beta)
-        check_count("m", self.m, least=2)
+        check_known("kind", self.kind, ("shift", "shrink"))
+        check_number("delta", self.delta, low=0, high=1e6)
+        check_number("beta", self.beta)
+        check_integer("m", self.m, least=2)
         check_probability("p1", self.p1)
-        check_range("sigma", self.sigma, 0, 1e6)
+        check_number("sigma", self.sigma, low=0, high=1e6)
 
     def sample(self, n: int, seed: Seed = 0) -> Sample:
         """n rows (X, y, a) with y = Y_delta; the columns of X are X1 and the group."""
-        check_count("n", n, least=1)
+        check_integer("n", n, least=1)
         rng = generator(seed)
         X, group = self._features(rng, n)
         return Sample(X, self.optimal_prediction(X) + self.sigma * rng.standard_normal(n), group)
@@ -212,13 +209,13 @@ class BiasedClassification(_BiasedPopulation):
     p1: float = 0.5
 
     def __post_init__(self) -> None:
-        check_range("delta", self.delta, 0, 1)
-        check_count("m", self.m, least=2)
+        check_number("delta", self.delta, low=0, high=1)
+        check_integer("m", self.m, least=2)
         check_probability("p1", self.p1)
 
     def sample(self, n: int, seed: Seed = 0) -> Sample:
         """n rows (X, y, a) with y = Y_delta; the columns of X are X1 and the group."""
-        check_count("n", n, least=1)
+        check_integer("n", n, least=1)
         rng = generator(seed)
         X, group = self._features(rng, n)
         uniform = rng.random((n, 2))

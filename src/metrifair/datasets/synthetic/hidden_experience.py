@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from metrifair.checks import check_integer, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, uniform_distances
 from metrifair.datasets.synthetic.population import (
     Floats,
     Sample,
     Seed,
     TradeOffPoint,
-    check_count,
     check_probability,
-    check_range,
     check_strength,
     generator,
     last_column_as_group,
@@ -54,7 +53,7 @@ class HiddenExperience:
 
     def sample(self, n: int, seed: Seed = 0) -> Sample:
         """n rows (X, y, a); the columns of X are the grade and the group."""
-        check_count("n", n, least=1)
+        check_integer("n", n, least=1)
         uniform = generator(seed).random((n, 3))
         group = (uniform[:, 0] < self.p1).astype(np.int64)
         skill = np.where(group == 1, uniform[:, 1], uniform[:, 2])
@@ -108,7 +107,7 @@ class HiddenExperience:
         >>> HiddenExperience(p1=0.25).mixture(1.0)
         {'s0': 0.25, 's1': 0.25}
         """
-        check_range("t", t, 0, 1)
+        check_number("t", t, low=0, high=1)
         return {"s0": t * self.p1, "s1": (1 - t) + t * self.p1}
 
     def tradeoff(self, strength: float) -> TradeOffPoint:

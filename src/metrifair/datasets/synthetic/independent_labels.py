@@ -6,14 +6,13 @@ from typing import Literal
 
 import numpy as np
 
+from metrifair.checks import check_integer, check_known
 from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances
 from metrifair.datasets.synthetic.finite_space import FiniteSpace
 from metrifair.datasets.synthetic.population import (
     Floats,
     Sample,
     Seed,
-    check_choice,
-    check_count,
     check_probability,
     generator,
     table_values,
@@ -55,11 +54,11 @@ class IndependentLabels:
 
     def __post_init__(self) -> None:
         check_probability("p1", self.p1)
-        check_choice("loss", self.loss, ("zero_one", "squared"))
+        check_known("loss", self.loss, ("zero_one", "squared"))
 
     def sample(self, n: int, seed: Seed = 0) -> Sample:
         """n rows (X, y, a); the columns of X are X1 and the group."""
-        check_count("n", n, least=1)
+        check_integer("n", n, least=1)
         uniform = generator(seed).random((n, 3))
         group = (uniform[:, 0] < self.p1).astype(np.int64)
         x1 = (uniform[:, 1] < _MASS[1]).astype(np.int64)

@@ -7,15 +7,13 @@ from typing import Literal
 
 import numpy as np
 
+from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, Normal, normal_distances
 from metrifair.datasets.synthetic.population import (
     Floats,
     Sample,
     Seed,
     TradeOffPoint,
-    check_choice,
-    check_count,
-    check_finite,
     check_probability,
     check_strength,
     generator,
@@ -59,9 +57,9 @@ class OffsetRegression:
     kind: Literal["offset", "slope"] = "offset"
 
     def __post_init__(self) -> None:
-        check_choice("kind", self.kind, ("offset", "slope"))
+        check_known("kind", self.kind, ("offset", "slope"))
         check_probability("p1", self.p1)
-        check_finite("delta", self.delta)
+        check_number("delta", self.delta)
         # A tuple makes the population a value: printable, comparable, hashable.
         object.__setattr__(self, "theta", tuple(float(coefficient) for coefficient in self.theta))
         sizes = np.linalg.norm(self._coefficients, axis=1)
@@ -80,12 +78,12 @@ class OffsetRegression:
         >>> len(OffsetRegression.drawn(3).theta)
         3
         """
-        check_count("k", k, least=1)
+        check_integer("k", k, least=1)
         return cls(generator(seed, purpose=1).normal(2.0, 1.0, size=k).tolist(), delta, p1, kind)
 
     def sample(self, n: int, seed: Seed = 0) -> Sample:
         """n rows (X, y, a); the last column of X is the group."""
-        check_count("n", n, least=1)
+        check_integer("n", n, least=1)
         rng = generator(seed)
         group = (rng.random(n) < self.p1).astype(np.int64)
         X = np.column_stack([rng.standard_normal((n, len(self.theta))), group])

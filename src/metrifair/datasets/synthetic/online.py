@@ -7,13 +7,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from metrifair.checks import check_integer
 from metrifair.datasets.synthetic.population import (
     Floats,
     Integers,
     Sample,
     Seed,
     TradeOffPoint,
-    check_count,
     check_probability,
     generator,
     last_column_as_group,
@@ -127,10 +127,10 @@ class OnlineRegression:
     slopes_seed: int = 0
 
     def __post_init__(self) -> None:
-        check_count("d", self.d, least=1)
-        check_count("n_pieces", self.n_pieces, least=1)
-        check_count("period", self.period, least=1)
-        check_count("slopes_seed", self.slopes_seed, least=0)
+        check_integer("d", self.d, least=1)
+        check_integer("n_pieces", self.n_pieces, least=1)
+        check_integer("period", self.period, least=1)
+        check_integer("slopes_seed", self.slopes_seed, least=0)
         check_probability("p1", self.p1)
         if self.slopes is None:
             return
@@ -145,7 +145,7 @@ class OnlineRegression:
 
     def regime_slopes(self, regime: int) -> Floats:
         """Slopes of a regime, shape (d, n_pieces): row = feature, column = piece."""
-        check_count("regime", regime, least=0)
+        check_integer("regime", regime, least=0)
         if self.slopes is None:
             rng = np.random.default_rng(np.random.SeedSequence(self.slopes_seed, spawn_key=(_SLOPES, regime)))
             return rng.uniform(-2.0, 2.0, (self.d, self.n_pieces))
@@ -158,8 +158,8 @@ class OnlineRegression:
 
     def stream(self, n: int = 4000, seed: Seed = 0, *, size: int = 1) -> Iterator[Chunk]:
         """n rows in chunks of the given size, shorter before a change of regime; the rows do not depend on the size."""
-        check_count("n", n, least=1)
-        check_count("size", size, least=1)
+        check_integer("n", n, least=1)
+        check_integer("size", size, least=1)
         return self._chunks(n, generator(seed), size)
 
     def _chunks(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Chunk]:
@@ -182,7 +182,7 @@ class OnlineRegression:
         >>> bool((population.test_set(5, regime=0).X == population.test_set(5, regime=1).X).all())
         True
         """
-        check_count("n", n, least=1)
+        check_integer("n", n, least=1)
         return Sample(*self._draw(n, generator(seed, purpose=_TEST), regime))
 
     def _draw(self, n: int, rng: np.random.Generator, regime: int) -> tuple[Floats, Floats, Integers]:
@@ -224,7 +224,7 @@ class OnlineRegression:
         return unrestricted_tradeoff(cdf0, cdf1, p1=self.p1, strength=strength, support=support)
 
     def _sorted_targets(self, regime: int, n: int, seed: Seed) -> tuple[Floats, Floats]:
-        check_count("n", n, least=4)
+        check_integer("n", n, least=4)
         X = generator(seed, purpose=_TEST).random((n // 2, self.d))
         # The same other features in both groups: they are independent of the group, and differences lose their noise.
         X[:, -1] = 0.0

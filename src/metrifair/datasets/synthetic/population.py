@@ -1,12 +1,12 @@
 """What every synthetic population gives back, and the checks of the parameters they have in common."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.checks import check_integer
 from metrifair.errors import DataError
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -85,7 +85,7 @@ def generator(seed: Seed, purpose: int = 0) -> np.random.Generator:
     """
     if isinstance(seed, np.random.Generator):
         return seed
-    check_count("seed", seed, least=0)
+    check_integer("seed", seed, least=0)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(purpose,) if purpose else ()))
 
 
@@ -122,34 +122,9 @@ def check_probability(name: str, value: float) -> None:
         raise DataError(f"{name} must lie strictly between 0 and 1, got {value!r}; choose a share such as 0.5")
 
 
-def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Refuse a number outside [low, high]; NaN is outside every interval."""
-    if not low <= value <= high:
-        raise DataError(f"{name} must lie between {low} and {high}, got {value!r}; choose a number in this interval")
-
-
-def check_finite(name: str, value: float) -> None:
-    """Refuse NaN and infinity."""
-    if not np.isfinite(value):
-        raise DataError(f"{name} must be finite, got {value!r}; choose a number such as 1.0")
-
-
 def check_strength(value: float) -> None:
     """Refuse a negative strength; infinity asks for the best SP-fair hypothesis."""
     if not value >= 0:
         raise DataError(
             f"strength must be 0 or more, got {value!r}; choose 0 for no penalty, infinity for exact parity"
         )
-
-
-def check_count(name: str, value: int, least: int) -> None:
-    """Refuse what is not an integer of the least size or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise DataError(f"{name} must be an integer of at least {least}, got {value!r}; choose {least} or more")
-
-
-def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Refuse a word that is not among the choices."""
-    if value not in choices:
-        options = " or ".join(repr(choice) for choice in choices)
-        raise DataError(f"{name} must be one of the known words, got {value!r}; choose {options}")

@@ -19,7 +19,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.samples import Batch, Comparison, Samples
 from metrifair.problem.tasks import BINARY, MULTICLASS, regression
-from metrifair.training import Schedule, Trained, results, train, weighted_moments
+from metrifair.training import Schedule, Trained, models, train, weighted_moments
 from metrifair.training.models import Network, StackedModule
 from metrifair.training.objective import Objective, Terms
 
@@ -453,5 +453,5 @@ def test_predictions_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: p
     found = train(data, Network(3, (8,)), Objective(BINARY, PAIR), strengths=[1.0], seeds=[0], schedule=SHORT)
     one, x = found.predictor(0, 0), data.x.numpy()
     together = one.output(x)
-    monkeypatch.setattr(results, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(models, "_ROWS_AT_ONCE", 7)
     np.testing.assert_allclose(one.output(x), together, rtol=1e-12, atol=1e-12)
