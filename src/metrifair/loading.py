@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from metrifair.encoding.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.errors import ModelFileError
 from metrifair.estimators import FairEstimator
 from metrifair.saving import boosters, estimators
 from metrifair.saving.modelfile import Content, PathLike, read
 from metrifair.saving.models import model_of
+from metrifair.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
 

@@ -23,10 +23,10 @@ from metrifair import TableEncoder, load
 from metrifair.cli.console import show_frontier
 from metrifair.cli.options import CRITERIA as CRITERIA_TOLD
 from metrifair.cli.options import METRICS as METRICS_TOLD
-from metrifair.encoding.table_model import TableModel
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
 from metrifair.results import Point
+from metrifair.table_model import TableModel
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import Job, Outcome

@@ -42,9 +42,9 @@ from metrifair import (
     frontier,
     load,
 )
-from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
+from metrifair.table_model import TableModel
 from metrifair.tradeoff.result import Frontier
 
 SECONDS = 20  # for one file, on a machine that is busy

@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
-    from metrifair.encoding.table_model import TableModel
+    from metrifair.table_model import TableModel
 
 
 @click.command(short_help="Apply a model to a file.")
@@ -47,8 +47,8 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     check_paths([model, file], [output])
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
-    from metrifair.encoding.table_model import TableModel
     from metrifair.loading import load
+    from metrifair.table_model import TableModel
 
     known = load(model)
     if not isinstance(known, TableModel):

@@ -19,10 +19,10 @@ from metrifair.cli.options import TrainingOptions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.encoding.table_model import TableModel
 from metrifair.errors import DataError
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.results import Point
+from metrifair.table_model import TableModel
 from metrifair.tradeoff.evaluate import point_of
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.noise import small_groups

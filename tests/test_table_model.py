@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import FairClassifier, FairRegressor, TableEncoder, load
-from metrifair.encoding.table_model import TABLE_MODEL, TableModel
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import from_bytes
+from metrifair.table_model import TABLE_MODEL, TableModel
 
 N = 80
 GENERATOR = np.random.default_rng(1)
