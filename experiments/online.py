@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -39,6 +39,18 @@ class OnlineRun:
     length: int  # samples of a stream in regression, passes over the training rows in classification
 
 
+def _finished(
+    name: str, runs: Sequence[OnlineRun], work: Callable[[OnlineRun], Records], out: Path
+) -> tuple[Records, Seconds]:
+    """The records of all runs, also written as csv, and how long each took; none is done twice."""
+    done = {
+        (one.size, one.unbiased): remembered(out / "ledger.db", f"{name} {one}", partial(work, one)) for one in runs
+    }
+    records = [record for one in done.values() for record in one["records"]]
+    write_csv(out / f"{name}.csv", records)
+    return records, {key: one["seconds"] for key, one in done.items()}
+
+
 # --- regression -------------------------------------------------------------------------------------------------
 
 STRENGTH = 2.0
@@ -68,14 +80,12 @@ def run_regression(protocol: Protocol, effort: Effort, out: Path) -> None:
     """Write the curves, their figure and their page."""
     replications, length = min(len(effort.seeds), _REPLICATIONS), 400 if effort.quick else 4_000
     published, name = protocol.name == "published", f"online-regression-{protocol.name}"
-    done = {}
-    for size in REGRESSION_SIZES:
-        for unbiased in (True, False):
-            one = OnlineRun(size, unbiased, published, replications, length)
-            done[size, unbiased] = remembered(out / "ledger.db", f"online regression {one}", partial(curve, one))
-    records = [record for one in done.values() for record in one["records"]]
-    write_csv(out / f"{name}.csv", records)
-    seconds = {key: one["seconds"] for key, one in done.items()}
+    runs = [
+        OnlineRun(size, unbiased, published, replications, length)
+        for size in REGRESSION_SIZES
+        for unbiased in (True, False)
+    ]
+    records, seconds = _finished(name, runs, curve, out)
     notes = [f"{length:,} samples, {replications} replications.", *circumstances(effort)]
     write_page(regression_page(records, seconds, protocol.name, notes=notes), out, name)
 
@@ -200,18 +210,14 @@ _CLASSIFICATION_LOSS = {
 def run_classification(protocol: Protocol, effort: Effort, out: Path) -> None:
     """Write the points, their figure and their page."""
     splits, name = load("drug", "raw", seeds=1), f"online-classification-{protocol.name}"
-    done = {}
+    runs = []
     for size in (16, 512) if effort.quick else CLASSIFICATION_SIZES:
         for unbiased in (False, True):
             # The smallest fixed batches have converged long before the paper's 500 passes.
             passes = _PASSES if unbiased else min(_PASSES, _MOST_STEPS * size // splits.train.shape[1])
             passes = 2 if effort.quick else passes
-            one = OnlineRun(size, unbiased, protocol.name == "published", len(effort.seeds), passes)
-            work = partial(points, one, splits)
-            done[size, unbiased] = remembered(out / "ledger.db", f"online classification {one}", work)
-    records = [record for one in done.values() for record in one["records"]]
-    write_csv(out / f"{name}.csv", records)
-    seconds = {key: one["seconds"] for key, one in done.items()}
+            runs.append(OnlineRun(size, unbiased, protocol.name == "published", len(effort.seeds), passes))
+    records, seconds = _finished(name, runs, partial(points, splits=splits), out)
     notes = [f"Replications: {len(effort.seeds)}.", *circumstances(effort)]
     write_page(classification_page(records, seconds, protocol.name, notes=notes), out, name)
 

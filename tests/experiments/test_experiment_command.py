@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,8 @@ def test_the_pages_of_a_run_are_named(
     told = capsys.readouterr().out.splitlines()
     pages = [line.removeprefix("Open in a browser: ") for line in told if ".html" in line]
     assert sorted(pages) == [str(tmp_path.resolve() / f"{page}.html") for page in shown]
+
+
+def test_the_wheel_holds_the_package_alone() -> None:
+    settings = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/metrifair"]

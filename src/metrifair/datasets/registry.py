@@ -75,8 +75,8 @@ def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | b
     """The data set of this name: features, target, groups, and where they come from.
 
     Raw files are looked for (as ``NAME``, then ``NAME.gz``) in ``data_home``, in the folder that the environment
-    variable ``METRIFAIR_DATA`` names and in the user's cache (``~/.cache/metrifair``). What none of them has is
-    downloaded from its published address, into ``data_home`` or else into the cache. Every file must have its
+    variable ``METRIFAIR_DATA`` names and in the user's cache (on Linux ``~/.cache/metrifair``). What none of them has
+    is downloaded from its published address, into ``data_home`` or else into the cache. Every file must have its
     published sha256.
 
     The defaults are the paper's; what the published tables come from is said where it differs.
