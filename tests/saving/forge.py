@@ -21,7 +21,6 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,9 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, ModelFileError
+from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes
+from metrifair.saving.xgboost_trees import xgboost_trees
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.result import Frontier
 
@@ -301,6 +302,43 @@ def use(model: Any) -> None:
         assert set(predicted.tolist()) <= set(np.asarray(classes).tolist()), predicted
 
 
+LIGHTGBM = ["split_feature", "threshold", "decision_type", "left_child", "right_child", "leaf_value"]
+LIGHTGBM += ["cat_boundaries", "cat_threshold"]
+XGBOOST = ["left_children", "right_children", "split_indices", "split_conditions", "default_left", "parents"]
+XGBOOST += ["categories", "categories_nodes", "categories_segments", "categories_sizes"]
+
+
+def check_trees(model: Any, path: Path) -> None:
+    """The booster holds the very trees of the file: what was checked is what it read."""
+    trees = from_bytes(path.read_bytes()).arrays["trees"].tobytes().decode()
+    outputs = 1 if len(getattr(model, "classes_", ())) < 3 else len(model.classes_)
+    asked = {"features": model.n_features_in_, "classes": outputs}
+    if hasattr(model, "booster_"):
+        found = [
+            lightgbm_trees(text, **asked).trees for text in (trees, model.booster_.model_to_string(num_iteration=-1))
+        ]
+        names = LIGHTGBM
+    else:
+        held = bytes(model.get_booster().save_raw("json")).decode()
+        boosters = [json.loads(xgboost_trees(text, **asked))["learner"]["gradient_booster"] for text in (trees, held)]
+        found = [booster.get("gbtree", booster)["model"]["trees"] for booster in boosters]
+        names = XGBOOST
+    for file, booster in zip(*found, strict=True):
+        for name in names:
+            ours, theirs = (np.asarray(tree.get(name, []), dtype=np.float64) for tree in (file, booster))
+            if names is XGBOOST:
+                ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
+            assert np.array_equal(ours, theirs, equal_nan=True), (name, ours, theirs)
+
+
+def load_and_use(path: Path) -> None:
+    """What must end in a ModelFileError, or well."""
+    model = load(path)
+    use(model)
+    if hasattr(model, "_fit_booster"):
+        check_trees(model, path)
+
+
 def peak() -> int:
     """The most memory that the process has held, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -320,10 +358,15 @@ def main() -> None:
         for name, model in models().items():
             model.save(path)
             honest[name] = from_bytes(path.read_bytes())
-            use(load(path))
+            load_and_use(path)
         for fault in given.without:
             module, _, function = fault.partition(":")
             setattr(importlib.import_module(module), function, lambda *_, **__: None)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak of training is not that of loading
+        for content in honest.values():
+            path.write_bytes(described(*content[1:], content.kind))
+            use(load(path))
         before = peak()
         addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (addresses + ROOM, addresses + ROOM))
@@ -335,16 +378,16 @@ def main() -> None:
             path.write_bytes(forged(rng, honest[name]))
             print(f"file {number} of seed {given.seed} ({name})", flush=True)
             signal.alarm(SECONDS)
-            refused += survived(lambda: use(load(path)))
+            refused += was_refused(path)
             signal.alarm(0)
             assert peak() - before < MEMORY, f"{(peak() - before) >> 20} MiB more than honest files took"
     print(json.dumps({"forged": given.count, "refused": refused, "mebibytes": (peak() - before) >> 20}))
 
 
-def survived(loaded_and_used: Callable[[], None]) -> bool:
-    """True where the file was refused, False where it was used."""
+def was_refused(path: Path) -> bool:
+    """False where the file was used."""
     try:
-        loaded_and_used()
+        load_and_use(path)
     except ModelFileError as error:
         message = str(error)
         assert message.isprintable(), message

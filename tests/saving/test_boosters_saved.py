@@ -103,6 +103,63 @@ def test_a_loaded_model_is_the_same(name: str, tmp_path: Path) -> None:
     assert np.array_equal(predictions(refitted), predictions(model))
 
 
+def test_labels_of_any_text_are_kept(tmp_path: Path) -> None:
+    labels = np.array(["<=50K", "> 50 % = \n"])[(VALUE > 0.5).astype(int)]
+    weights = {"<=50K": 1.0, "> 50 % = \n": 2.0}
+    model = FairLGBMClassifier(2.0, pos_label="<=50K", class_weight=weights, **LGBM).fit(
+        X, labels, sensitive_features=A
+    )
+    model.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert (again.pos_label, again.class_weight) == ("<=50K", weights)
+
+
+def test_constraints_are_kept(tmp_path: Path) -> None:
+    constraints = [["größe", "c"]]
+    model = FairXGBRegressor(0.0, interaction_constraints=constraints, monotone_constraints=(1, 0, 0), **XGB)
+    model.fit(X, VALUE).save(tmp_path / "m")
+    assert load(tmp_path / "m").get_params()["interaction_constraints"] == constraints
+    model = FairLGBMRegressor(0.0, interaction_constraints=[[0, 2], [1]], monotone_constraints=[1, 0, 0], **LGBM)
+    model.fit(X, VALUE).save(tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
+def test_trees_that_xgboost_pruned_are_kept(tmp_path: Path) -> None:
+    rows = X[["größe", "c"]]
+    model = FairXGBRegressor(0.0, n_jobs=1, n_estimators=3, tree_method="exact", gamma=5.0, max_depth=4).fit(
+        rows, VALUE
+    )
+    trees = json.loads(bytes(model.get_booster().save_raw("json")))["learner"]["gradient_booster"]["model"]["trees"]
+    assert any(tree["tree_param"]["num_deleted"] != "0" for tree in trees)
+    model.save(tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").predict(rows), model.predict(rows))
+    assert np.array_equal(load(tmp_path / "m").apply(rows), model.apply(rows))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        *("reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "reg:quantileerror"),
+        *("reg:gamma", "reg:tweedie", "count:poisson"),
+    ],
+)
+def test_every_objective_of_xgboost_is_kept(objective: str, tmp_path: Path) -> None:
+    more = {"quantile_alpha": 0.3} if objective == "reg:quantileerror" else {}
+    model = FairXGBRegressor(0.0, objective=objective, **XGB, **more).fit(X, np.exp(VALUE / 4))
+    model.save(tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "objective", ["regression_l1", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie"]
+)
+def test_every_objective_of_lightgbm_is_kept(objective: str, tmp_path: Path) -> None:
+    model = FairLGBMRegressor(0.0, objective=objective, **LGBM).fit(X, np.exp(VALUE / 4))
+    model.save(tmp_path / "m")
+    assert np.array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
 @pytest.mark.parametrize("name", ["lgbm", "xgb"])
 def test_the_best_round_is_kept(name: str, tmp_path: Path) -> None:
     kind, parameters, target = MODELS[name]

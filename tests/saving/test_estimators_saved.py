@@ -478,7 +478,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         ("scheme/attributes/0/groups", ["f", "f"], "names a group twice: ('f', 'f')"),
         ("scheme/attributes/0/groups", ["f"], "sensitive_features has 1 group(s): ['f']"),
         ("scheme/attributes/0/groups", list(range(10**5)), "ways; a model file has at least one, and at most 20000"),
-        ("scheme/strata/names", ["a"] * 20_000, "must be between 1 and 10000 strata, got 20000"),
+        ("scheme/strata/names", ["a"] * 20_000, "must be between 1 and 3162 strata, got 20000"),
         ("scheme/contrast", "all", "Invalid enum value 'all' - at `$.scheme.contrast`"),
         ("model/hidden", [5], "array 'parameters/weight0' must be float64 of shape (1, 1, 5, 3), got"),
         ("model/hidden", [4, 4], "array 'parameters/weight1' must be float64 of shape (1, 1, 4, 4), got"),

@@ -29,13 +29,17 @@ from metrifair.saving.xgboost_trees import xgboost_trees
 KIND = "booster"  # of the file; which one it is, the record says
 
 _TREES = "trees"
-_WORD = re.compile(r"[\w.,:;+\-/ ()\[\]]{0,200}")  # what a parameter that is text may be
+_WORD = re.compile(
+    r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}"
+)  # what a parameter that is text may be: no "=", by which others begin
+_LABELS = ("pos_label", "class_weight")  # hold labels of any text, and are not given to the booster
 # Parameters by which a booster would read or write files, talk to other machines, or predict something else.
 _FOREIGN = re.compile(
     r".*(file|machine|listen|model_in|model_out|input_|output_model|output_result|snapshot|callback|convert).*"
     r"|(is_)?save_.*|(is_)?predict.*|.*_predict|(start|num)_iteration|raw_score|leaf_index|contrib"
     r"|config|data|(train|test|valid)(_data)?|mlist|workers|nodes|(local_)?port|time_out|task(_type)?|fs|forced_.*"
 )
+_THREADS = ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads")
 _MOST_NUMBER = 2**31
 
 
@@ -113,16 +117,16 @@ def _parameters(given: Mapping[str, Any], outputs: int) -> dict[str, Any]:
     for name, value in found.items():
         if not name.isidentifier() or len(name) > 60 or (_FOREIGN.fullmatch(name) and value is not None):
             raise ModelFileError(f"a booster from a file cannot have the parameter {reprlib.repr(name)}")
-        _check_value(name, value)
-    for name in ("num_class", "num_classes"):  # LightGBM makes a table of so many rows and columns at each prediction
-        if found.get(name) not in (None, outputs):
-            raise ModelFileError(f"{name} must be {outputs}, got {reprlib.repr(found[name])}")
-    for name in ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads"):
-        if isinstance(found.get(name), int):
-            found[name] = max(min(found[name], os.cpu_count() or 1), -_MOST_NUMBER)
-        elif found.get(name) is not None:
-            raise ModelFileError(f"{name} must be an integer or None, got {reprlib.repr(found[name])}")
-    return found
+        if name in ("num_class", "num_classes") and value not in (None, outputs):
+            # LightGBM makes a table of so many rows and columns at each prediction.
+            raise ModelFileError(f"{name} must be {outputs}, got {reprlib.repr(value)}")
+        if name not in _LABELS:
+            _check_value(name, value)
+    threads = {name: found[name] for name in _THREADS if found.get(name) is not None}
+    for name, value in threads.items():
+        if not isinstance(value, int):
+            raise ModelFileError(f"{name} must be an integer or None, got {reprlib.repr(value)}")
+    return found | {name: min(value, os.cpu_count() or 1) for name, value in threads.items()}
 
 
 def _check_value(name: str, value: object) -> None:

@@ -17,7 +17,7 @@ from metrifair.saving.schema import AttributeRecord, Classes, SchemeRecord, Stra
 
 _MOST_CHARACTERS = 2**22  # of all class labels together
 _MOST_COMPARISONS = 20_000
-_MOST_WORK = 10**8  # table entries x comparisons: what compiling takes time for
+_MOST_WORK = 10**7  # table entries x comparisons: what compiling takes time for
 
 
 def classes_record(classes: NDArray[Any]) -> Classes:
