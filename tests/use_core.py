@@ -43,10 +43,10 @@ def main() -> None:
         assert Path(folder, "audit.html").stat().st_size > 10_000
     try:
         metrifair.FairLGBMClassifier  # noqa: B018
+        told = "nothing"
     except metrifair.MissingExtra as error:
-        assert "metrifair[boosting]" in str(error)
-    else:
-        raise SystemExit("a booster came without its extra")
+        told = str(error)
+    assert "metrifair[boosting]" in told, told
     print(f"metrifair {metrifair.__version__} works without extras")
 
 
