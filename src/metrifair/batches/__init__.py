@@ -1,4 +1,4 @@
-"""Samples -> batches: covering (streams), stratified (data sets: by cell, shuffled, whole, and the epochs of a stack)."""
+"""Samples -> batches: covering (streams), stratified (data sets: by cell, shuffled, whole; epochs of a stack)."""
 
 from metrifair.batches.covering import Coverage, covering, cut, resampled
 from metrifair.batches.stratified import shuffled, stratified, whole
