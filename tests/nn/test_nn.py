@@ -23,10 +23,8 @@ from metrifair.batches import Coverage, covering, whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.problem.cells import Attribute, compiled
-from metrifair.problem.criteria import criterion_named
-from metrifair.problem.samples import Samples
-from metrifair.problem.tasks import regression
+from metrifair.problem.cells import Attribute, Samples, compiled
+from metrifair.problem.criteria import criterion_named, regression
 from metrifair.training.objective import Objective
 
 N = 60

@@ -22,15 +22,15 @@ from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
-from metrifair.problem.tasks import Task
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
+from metrifair.training.models import Moments
 from metrifair.training.online import Learner
-from metrifair.training.scaling import Moments
 
 Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")

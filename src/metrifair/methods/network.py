@@ -13,22 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin, training_data
-from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
-from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
-from metrifair.training.models import Model, Parameters
+from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import Objective
-from metrifair.training.scaling import Moments
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
