@@ -167,15 +167,13 @@ def opened(
 
 def _expanded(given: str) -> list[str]:
     """The files that a path or pattern names, in order."""
-    if Path(given).is_file():
-        return [given]
     if Path(given).is_dir():
         raise DataError(f"{given} is a folder; name its files with a pattern such as '{Path(given, '*.parquet')}'")
-    if not glob.has_magic(given):
-        raise DataError(f"there is no file {given}")
     found = matching(given)
-    if not found:
+    if not found and glob.has_magic(given):
         raise DataError(f"no file matches the pattern {given!r}")
+    if not found:
+        raise DataError(f"there is no file {given}")
     return found
 
 
@@ -213,15 +211,14 @@ def _source(name: str, files: Sequence[str], format: str | None, separator: str 
         if set(found) != set(columns[0]):
             other = min(set(found) ^ set(columns[0]))
             raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
-    texts = frozenset(column for column in columns[0] if not _is_plain([schema[column] for schema in schemas]))
+    texts = set()
+    for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
+        kinds = {schema[column] for schema in schemas}
+        same = kinds in ({polars().String}, {polars().Boolean})
+        if not same and not all(one.is_numeric() for one in kinds):
+            texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
-    return Source(name, tuple(frames), columns[0], texts, kind in _TEXT, twice)
-
-
-def _is_plain(kinds: Sequence[pl.DataType]) -> bool:
-    """True for numbers of any kind, and for columns that are text or booleans in all files."""
-    text, truth = polars().String, polars().Boolean
-    return all(kind.is_numeric() for kind in kinds) or set(kinds) <= {text} or set(kinds) <= {truth}
+    return Source(name, tuple(frames), columns[0], frozenset(texts), kind in _TEXT, twice)
 
 
 def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:
