@@ -304,7 +304,7 @@ def notes_of(
     problem, classes = sample.problem, sample.problem.scheme.classes
     notes = words.left_out_notes(sample.left_out)
     if not decided:
-        notes.append(words.undecided_note())
+        notes.append(words.UNDECIDED)
     if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
         notes.append(words.label_note(classes, problem.scheme.positive))
     counted, outcome = sample.predicted.get(""), sample.outcome  # None: of several classes

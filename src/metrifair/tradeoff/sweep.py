@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -141,8 +141,11 @@ def _one_by_one(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
             "fairness with parameter=..."
         )
-    arguments = data.arguments()
-    _check_taken(estimator, arguments)
+    arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
+    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+    for name in () if anything else arguments:
+        if name not in taken:
+            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
 
     def fit(job: Job) -> Outcome:
         current = estimator.get_params()[parameter]
@@ -158,16 +161,6 @@ def _one_by_one(
 
     for outcome in spread((partial(fit, job) for job in jobs), n_jobs):
         yield [outcome]
-
-
-def _check_taken(estimator: Any, arguments: Iterable[str]) -> None:
-    """Raise a DataError where ``fit`` does not take one of these arguments."""
-    taken = inspect.signature(estimator.fit).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in taken.values()):
-        return
-    for name in arguments:
-        if name not in taken:
-            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
 
 
 def _entry(outcome: Outcome) -> Entry:

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -77,10 +77,10 @@ class Source:
     is_text: bool
     twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
 
-    def check(self, **roles: str | None) -> None:
-        """Raise a DataError that lists the columns, unless each of these is one; those that are None are not asked."""
-        for role, column in roles.items():
-            if column is not None and column not in self.columns:
+    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
+        """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
+        for role, column in ((role, name) for role, names in roles.items() for name in names):
+            if column not in self.columns:
                 raise DataError(
                     f"{self.name} has no column {column!r} (given as {role}); {self._what_there_is(column)}"
                 )
