@@ -14,8 +14,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from benchmarks.timing import Claim, alternating, peak_memory_above, print_table, seconds
 from metrifair import Objective, distances, energy_distance
 from metrifair.nn import UnfairnessPenalty
-from metrifair.problem.samples import Comparison, Samples
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.cells import Comparison, Samples
+from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 

@@ -10,8 +10,8 @@ import torch
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table
 from metrifair.batches.stratified import layout, stratified_pass
-from metrifair.problem.samples import Samples, rows_by_cell
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.cells import Samples, rows_by_cell
+from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from benchmarks.timing import Claim, print_table
-from metrifair.problem.samples import Comparison, Samples
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.cells import Comparison, Samples
+from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective

@@ -18,13 +18,11 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.epochs import Epoch, EpochSource, Outputs
-from metrifair.batches.stratified import Layout, stratified_pass
+from metrifair.batches.stratified import Epoch, EpochSource, Layout, Outputs, stratified_pass
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.problem.cells import Attribute, compiled
-from metrifair.problem.samples import Comparison, Samples, rows_by_cell
-from metrifair.problem.tasks import BINARY, regression
+from metrifair.problem.cells import Attribute, Comparison, Samples, compiled, rows_by_cell
+from metrifair.problem.criteria import BINARY, regression
 from metrifair.training import Schedule, Trained, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective

@@ -21,8 +21,8 @@ from experiments.streams import Learners
 from experiments.tables import Mean
 from metrifair.datasets.synthetic import OnlineRegression, Sample, reference_slopes
 from metrifair.metrics.distances import energy_distance
-from metrifair.problem.samples import Samples
-from metrifair.problem.tasks import BINARY, regression
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import BINARY, regression
 from metrifair.training.models import Network
 
 Seconds = Mapping[tuple[int, bool], float]  # of a run, by batch size and whether unbiased

@@ -13,9 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.problem.criteria import Compare
-from metrifair.problem.samples import Samples
-from metrifair.problem.tasks import Task
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import Compare, Task
 from metrifair.training.adam import Adam
 from metrifair.training.models import Network, stacked
 

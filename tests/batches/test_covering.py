@@ -21,10 +21,8 @@ from metrifair.batches.covering import overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, compiled
-from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.problem.samples import Batch, Comparison, Samples, Sides, joined
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, Sides, compiled, joined
+from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -11,7 +11,7 @@ from metrifair.batches import shuffled, whole
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.samples import Comparison, Samples, joined, sides_of
+from metrifair.problem.cells import Comparison, Samples, joined, sides_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 SEXES = Comparison((0, 2), (1,), "sex", "y = 1", ("f", "m"))

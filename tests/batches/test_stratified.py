@@ -14,8 +14,8 @@ from torch import Tensor
 from metrifair.batches import stratified
 from metrifair.batches.stratified import Layout, layout, stratified_pass
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.samples import Batch, Comparison, Samples, rows_by_cell
-from metrifair.problem.tasks import regression
+from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
+from metrifair.problem.criteria import regression
 from metrifair.training.objective import Objective, Terms
 
 reproducible = settings(deadline=None, derandomize=True, database=None)

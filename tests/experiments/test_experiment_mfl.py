@@ -16,7 +16,7 @@ from experiments.mfl import DECAYING, LINEAR, NETWORK, floored_epochs, sweep, va
 from experiments.settings import CORRECTED, DATA, PUBLISHED, Case, Effort, cases
 from metrifair import datasets
 from metrifair.batches.stratified import Layout
-from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.cells import Comparison, Samples
 from metrifair.training.models import Network
 
 

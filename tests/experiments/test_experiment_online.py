@@ -13,7 +13,7 @@ from experiments.streams import batches, covering_ends, covering_weights, energy
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.datasets.synthetic import Normal, normal_distances
-from metrifair.problem.samples import Comparison, Samples
+from metrifair.problem.cells import Comparison, Samples
 
 RULE = (Comparison((0,), (1,)),)
 

@@ -15,7 +15,7 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods.fairkde import FairKDEClassifier, SmoothedRates, compared_cells, members, smoothed_acceptance
 from metrifair.methods.network import fit_stack
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.criteria import BINARY
 from metrifair.training.models import Network
 
 SCORES, GROUPS = (0.2, 0.4, 0.6, 0.9), (0, 0, 1, 1)

@@ -11,7 +11,7 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
-from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.methods.fairbatch import FairBatchClassifier
@@ -21,8 +21,8 @@ from metrifair.methods.massaging import MassagingClassifier
 from metrifair.methods.network import fit_stack, weighted_epochs
 from metrifair.methods.reweighing import ReweighingClassifier
 from metrifair.methods.sinkhorn import SinkhornClassifier
-from metrifair.problem.samples import Comparison, Samples
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.cells import Comparison, Samples
+from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective

@@ -10,7 +10,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.distances import energy_distance
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import METRICS, trained
-from metrifair.problem.samples import Sides
+from metrifair.problem.cells import Sides
 
 ENERGY = METRICS["energy"].plug_in
 SCORES = torch.tensor([[0.0, 1.0, 1.0, 3.0, 7.0], [2.0, 2.0, 5.0, 1.0, 0.0]], dtype=torch.float64)

@@ -23,10 +23,8 @@ from metrifair.batches import Coverage, covering, whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.problem.cells import Attribute, compiled
-from metrifair.problem.criteria import criterion_named
-from metrifair.problem.samples import Samples
-from metrifair.problem.tasks import regression
+from metrifair.problem.cells import Attribute, Samples, compiled
+from metrifair.problem.criteria import criterion_named, regression
 from metrifair.training.objective import Objective
 
 N = 60
@@ -493,3 +491,8 @@ def test_the_sampler_refuses_groups_and_targets_of_two_lengths() -> None:
 def test_the_sampler_refuses_groups_that_it_cannot_read(groups: list[int]) -> None:
     with pytest.raises(DataError, match="group"):
         StratifiedBatchSampler(groups, batch_size=2)
+
+
+def test_a_penalty_says_what_it_is() -> None:
+    told = "UnfairnessPenalty('equal_opportunity', metric='energy', unbiased=True, contrast='rest')"
+    assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest")) == told

@@ -12,18 +12,21 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.problem.criteria import (
+    BINARY,
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
     EQUALIZED_ODDS,
+    MULTICLASS,
     PREDICTIVE_EQUALITY,
     RISK_PARITY,
     STATISTICAL_PARITY,
     Criterion,
+    Task,
     criterion_named,
+    regression,
     scores,
 )
-from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2
 TABLE = [

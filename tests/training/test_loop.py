@@ -17,8 +17,8 @@ from torch import Tensor
 from metrifair import energy_distance
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.samples import Batch, Comparison, Samples
-from metrifair.problem.tasks import BINARY, MULTICLASS, regression
+from metrifair.problem.cells import Batch, Comparison, Samples
+from metrifair.problem.criteria import BINARY, MULTICLASS, regression
 from metrifair.training import Schedule, Trained, models, train, weighted_moments
 from metrifair.training.models import Network, StackedModule
 from metrifair.training.objective import Objective, Terms

@@ -15,9 +15,18 @@ from torch import Tensor
 from metrifair.batches import stratified, whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
-from metrifair.problem.samples import Batch, Comparison, Samples
-from metrifair.problem.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
+from metrifair.problem.cells import Batch, Comparison, Samples
+from metrifair.problem.criteria import (
+    BINARY,
+    EQUALIZED_ODDS,
+    MULTICLASS,
+    REGRESSION_LOSSES,
+    RISK_PARITY,
+    STATISTICAL_PARITY,
+    Criterion,
+    Task,
+    regression,
+)
 from metrifair.training.objective import Objective
 
 RANDOM = np.random.default_rng(11)

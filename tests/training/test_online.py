@@ -23,15 +23,12 @@ from metrifair.datasets.synthetic import OnlineRegression
 from metrifair.datasets.synthetic.online import reference_slopes
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.problem.cells import Attribute, compiled
-from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
-from metrifair.problem.samples import Comparison, Samples
-from metrifair.problem.tasks import BINARY, regression
+from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
+from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, regression
 from metrifair.training import weighted_moments
-from metrifair.training.models import Network
+from metrifair.training.models import Moments, Network
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
-from metrifair.training.scaling import Moments
 
 PAIR = (Comparison((0,), (1,)),)
 

@@ -1,7 +1,6 @@
-"""Samples -> batches: covering (streams), stratified (data sets), epochs (shuffled passes, and those of a stack)."""
+"""Samples -> batches: covering (streams), stratified (data sets: by cell, shuffled, whole; epochs of a stack)."""
 
 from metrifair.batches.covering import Coverage, covering, cut, resampled
-from metrifair.batches.epochs import shuffled, whole
-from metrifair.batches.stratified import stratified
+from metrifair.batches.stratified import shuffled, stratified, whole
 
 __all__ = ["Coverage", "covering", "cut", "resampled", "shuffled", "stratified", "whole"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.samples import Batch, Comparison, Samples, joined, membership, sides_where
+from metrifair.problem.cells import Batch, Comparison, Samples, joined, membership, sides_where
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
 

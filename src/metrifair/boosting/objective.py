@@ -13,8 +13,8 @@ from torch import Tensor
 
 from metrifair.errors import Diverged
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes
-from metrifair.problem.samples import Batch
-from metrifair.problem.tasks import BINARY, Task
+from metrifair.problem.cells import Batch
+from metrifair.problem.criteria import BINARY, Task
 from metrifair.training.objective import Objective
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class PenalisedRisk:
 
     ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised.
 
-    >>> from metrifair.problem.samples import Comparison, Samples, sides_of
+    >>> from metrifair.problem.cells import Comparison, Samples, sides_of
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
     >>> penalised = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)

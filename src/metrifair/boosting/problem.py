@@ -18,10 +18,10 @@ from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
 from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, check_range, criterion_for
+from metrifair.problem.cells import Batch, Samples, sides_of
+from metrifair.problem.criteria import BINARY, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
-from metrifair.problem.samples import Batch, Samples, sides_of
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import BINARY, Task, regression
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective
 

@@ -22,15 +22,15 @@ from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
-from metrifair.problem.tasks import Task
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
+from metrifair.training.models import Moments
 from metrifair.training.online import Learner
-from metrifair.training.scaling import Moments
 
 Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")
@@ -257,10 +257,11 @@ def _features_and_target(
 @contextmanager
 def _explained(estimator: Any, X: Table) -> Iterator[None]:
     """Where features are not numbers, the error says which, and what to do about it."""
+    frame = wrapped("X", X)
     try:
         yield
     except ValueError as error:
-        name, found = type(estimator).__name__, _not_numbers(X)
+        name, found = type(estimator).__name__, _not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
         if not found:
             raise
         raise DataError(
@@ -270,9 +271,7 @@ def _explained(estimator: Any, X: Table) -> Iterator[None]:
 
 
 def _not_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none, or have no names."""
-    if not isinstance(wrapped("X", X), nw.DataFrame):
-        return ""
+    """The columns of a data frame that hold anything but numbers; "" where there are none."""
     found = []
     for name, values in columns("X", X).items():
         missing = is_missing(values)

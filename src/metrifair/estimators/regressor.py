@@ -14,10 +14,9 @@ from metrifair.errors import DataError
 from metrifair.estimators.estimator import FairEstimator, Floats, output_of
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
-from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.criteria import Compare, Criterion, Task, regression
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import Task, regression
 from metrifair.training import weighted_moments
 
 

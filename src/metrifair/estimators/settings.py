@@ -14,9 +14,8 @@ from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.cells import Contrast
-from metrifair.problem.criteria import Compare, Criterion
+from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Scheme
-from metrifair.problem.tasks import Task
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective

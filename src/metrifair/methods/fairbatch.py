@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
 from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.criteria import BINARY
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
 

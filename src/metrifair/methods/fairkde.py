@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number, check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
 from metrifair.methods.training_data import CONDITIONED_ON, Integers, TrainingData
-from metrifair.problem.cells import Attribute, Cells, compiled
-from metrifair.problem.criteria import criterion_named
-from metrifair.problem.samples import Batch
+from metrifair.problem.cells import Attribute, Batch, Cells, compiled
+from metrifair.problem.criteria import BINARY, criterion_named
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import BINARY
 from metrifair.training.objective import Objective, Terms
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
@@ -117,7 +115,18 @@ class FairKDEClassifier(NetworkClassifier):
     random_state: Any = None
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one from probability ``threshold`` upwards."""
+        """The class of each sample: the positive one from probability ``threshold`` upwards.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         accepted = self.predict_proba(X)[:, 1] >= self.threshold
         predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted

@@ -13,22 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from metrifair.batches.epochs import Epoch, EpochSource, Outputs
+from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
 from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin, training_data
-from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
-from metrifair.problem.samples import Samples
 from metrifair.problem.tables import Table
-from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.training import Predictor, train
-from metrifair.training.models import Model, Parameters
+from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import Objective
-from metrifair.training.scaling import Moments
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""
@@ -108,20 +106,68 @@ class NetworkClassifier(TwoClassMixin, StackedEstimator):
     """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train from scratch; ``sensitive_features`` is one column without missing values."""
+        """Train from scratch.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels: 0 and 1, -1 and 1, or booleans.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         return self._fit(X, y, sensitive_features)
 
     def decision_function(self, X: Table) -> Floats:
-        """Log-odds of the positive class."""
+        """Log-odds of the positive class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-odds.
+        """
         return output_of(self, X)
 
     def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the two classes, (n, 2)."""
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
         probability = BINARY.prediction(torch.as_tensor(self.decision_function(X))).numpy()
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one from probability one half upwards."""
+        """The class of each sample: the positive one from probability one half upwards.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         output = self.decision_function(X)
         predicted: NDArray[Any] = self.classes_[(output >= 0).astype(int)]
         return predicted

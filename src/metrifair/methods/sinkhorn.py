@@ -18,10 +18,9 @@ from metrifair.estimators.settings import device_of
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of
 from metrifair.methods.training_data import CONDITIONED_ON, TrainingData
 from metrifair.methods.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
-from metrifair.problem.tasks import BINARY
+from metrifair.problem.criteria import BINARY
 from metrifair.training import Predictor
-from metrifair.training.models import Network, member, stacked
-from metrifair.training.scaling import Scaling, scaling_of
+from metrifair.training.models import Network, Scaling, member, scaling_of, stacked
 
 _DTYPES = {"double": torch.float64, "single": torch.float32}
 _STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all wait for the last one to converge

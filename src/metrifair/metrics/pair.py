@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.samples import Sides
+from metrifair.problem.cells import Sides
 from metrifair.problem.tables import array_of, check_exact
 
 TOO_FAR = "the distance exceeds the largest floating-point number; divide all scores by a constant"

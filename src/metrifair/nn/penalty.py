@@ -15,10 +15,9 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import MetricLike, facts
 from metrifair.nn.samplers import StratifiedBatchSampler
 from metrifair.nn.values import BatchValues, numbers, scheme_of
-from metrifair.problem.cells import Contrast, Integers
+from metrifair.problem.cells import Comparison, Contrast, Integers, Sides, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.samples import Comparison, Sides, sides_of
 from metrifair.training.objective import penalty
 
 

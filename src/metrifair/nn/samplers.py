@@ -15,10 +15,9 @@ from metrifair.batches import Coverage, cut
 from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_known
 from metrifair.nn.values import BatchValues, numbers, scheme_of
-from metrifair.problem.cells import Contrast
+from metrifair.problem.cells import Contrast, Samples, joined, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import weights_of
-from metrifair.problem.samples import Samples, joined, rows_by_cell
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):

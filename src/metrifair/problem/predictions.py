@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.problem.criteria import Criterion, scores
+from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
 from metrifair.problem.problem import Floats, Problem
 from metrifair.problem.tables import Table, array_of, columns
-from metrifair.problem.tasks import BINARY, MULTICLASS, Task, regression, tied
 
 _ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 

@@ -21,9 +21,8 @@ from torch import Tensor
 
 from metrifair.checks import check_switches, is_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Attribute, Cells, Contrast, Integers, Strata, compiled
+from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Integers, Sides, Strata, compiled, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.samples import Comparison, Sides, sides_of
 from metrifair.problem.tables import (
     Column,
     Table,

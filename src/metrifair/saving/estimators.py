@@ -23,8 +23,7 @@ from torch import Tensor
 from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import criterion_named
-from metrifair.problem.tasks import REGRESSION_LOSSES
+from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
 from metrifair.saving.learner import Setting, learner_of, learner_parts, moments_of
 from metrifair.saving.modelfile import Content, under
 from metrifair.saving.schema import (
@@ -40,8 +39,7 @@ from metrifair.saving.schema import (
 )
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.training import Predictor, Scaling
-from metrifair.training.models import Model, Network, StackedModule
-from metrifair.training.scaling import Moments
+from metrifair.training.models import Model, Moments, Network, StackedModule
 
 KIND = "estimator"  # of the file; which one it is, the record says
 

@@ -12,14 +12,14 @@ from metrifair.batches import Coverage
 from metrifair.checks import check_known
 from metrifair.errors import ModelFileError
 from metrifair.metrics.registry import METRICS
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.problem.problem import Scheme
-from metrifair.problem.samples import Samples
-from metrifair.problem.tasks import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.saving.schema import Arrays, LearnerRecord, plain
 from metrifair.training import Predictor
+from metrifair.training.models import Moments
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
-from metrifair.training.scaling import Moments
 
 _ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
 _SAMPLES = ("x", "y", "cell", "weight")

@@ -19,10 +19,9 @@ from metrifair.curves import curves_of_rows
 from metrifair.errors import DataError
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
-from metrifair.problem.criteria import scores
+from metrifair.problem.criteria import BINARY, MULTICLASS, scores
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.tables import codes
-from metrifair.problem.tasks import BINARY, MULTICLASS
 from metrifair.report.frontier.words import small_groups_note
 from metrifair.results import Curves, Interval, Point
 from metrifair.tradeoff.split import HeldOut

@@ -15,10 +15,9 @@ from sklearn.utils import _safe_indexing
 
 from metrifair.checks import is_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Contrast
+from metrifair.problem.cells import Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.samples import Sides, sides_of
 from metrifair.problem.tables import Column, Table, one_column
 
 Rows = NDArray[np.int64]

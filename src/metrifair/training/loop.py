@@ -13,13 +13,12 @@ from typing import NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from metrifair.batches.epochs import EpochSource, stratified_epochs
-from metrifair.problem.samples import Batch, Samples, Sides
+from metrifair.batches.stratified import EpochSource, stratified_epochs
+from metrifair.problem.cells import Batch, Samples, Sides
 from metrifair.progress import Progress
 from metrifair.training.adam import Adam
-from metrifair.training.models import Model, Predictor, member, stacked
+from metrifair.training.models import Model, Predictor, Scaling, in_units, member, scaling_of, stacked
 from metrifair.training.objective import Objective
-from metrifair.training.scaling import Scaling, in_units, scaling_of
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import MetricLike, trained, trained_on_vectors
-from metrifair.problem.criteria import STATISTICAL_PARITY, Compare, Criterion, scores
-from metrifair.problem.samples import Batch, Comparison, Sides
-from metrifair.problem.tasks import Task
+from metrifair.problem.cells import Batch, Comparison, Sides
+from metrifair.problem.criteria import STATISTICAL_PARITY, Compare, Criterion, Task, scores
 
 
 class Terms(NamedTuple):
@@ -54,8 +53,8 @@ class Objective:
     Examples
     --------
     >>> from metrifair.batches import whole
-    >>> from metrifair.problem.samples import Samples
-    >>> from metrifair.problem.tasks import regression
+    >>> from metrifair.problem.cells import Samples
+    >>> from metrifair.problem.criteria import regression
     >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
     >>> objective = Objective(regression(), groups, unbiased=False)

@@ -9,11 +9,10 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, cut
 from metrifair.errors import Diverged, TooFewSamples
-from metrifair.problem.samples import Batch, Samples, joined
+from metrifair.problem.cells import Batch, Samples, joined
 from metrifair.training.adam import Adam
-from metrifair.training.models import Model, Predictor, stacked
+from metrifair.training.models import Model, Moments, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
-from metrifair.training.scaling import Moments, Scaling
 
 
 class Learner:
@@ -23,8 +22,8 @@ class Learner:
     stream was cut into chunks leaves no trace in it.
 
     >>> from metrifair.training.models import Network
-    >>> from metrifair.problem.samples import Comparison
-    >>> from metrifair.problem.tasks import BINARY
+    >>> from metrifair.problem.cells import Comparison
+    >>> from metrifair.problem.criteria import BINARY
     >>> groups = (Comparison((0,), (1,)),)
     >>> learner = Learner(Network(1), Objective(BINARY, groups), Coverage(groups, size=4), strength=1.0)
     >>> chunk = Samples(torch.rand(11, 1), torch.ones(11), torch.arange(11) % 2, torch.ones(11))
