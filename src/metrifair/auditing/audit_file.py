@@ -159,8 +159,8 @@ def _check_columns(source: Source, roles: Roles) -> None:
         if name == roles.score:
             raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
     one = {"score": roles.score, "label": roles.label, "weight": roles.weight}
-    several = {"group": roles.groups, "control": roles.controls}
-    source.check({role: [name] for role, name in one.items() if name is not None} | several)
+    named: dict[str, Sequence[str]] = {role: [name] for role, name in one.items() if name is not None}
+    source.check(named | {"group": roles.groups, "control": roles.controls})
 
 
 def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:

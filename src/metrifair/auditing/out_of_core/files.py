@@ -213,9 +213,9 @@ def _source(name: str, files: Sequence[str], format: str | None, separator: str 
             raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
     texts = set()
     for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
-        kinds = {schema[column] for schema in schemas}
-        same = kinds in ({polars().String}, {polars().Boolean})
-        if not same and not all(one.is_numeric() for one in kinds):
+        types = {schema[column] for schema in schemas}
+        same = types in ({polars().String}, {polars().Boolean})
+        if not same and not all(one.is_numeric() for one in types):
             texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
     return Source(name, tuple(frames), columns[0], frozenset(texts), kind in _TEXT, twice)
