@@ -104,8 +104,9 @@ class FairRegressor(RegressorMixin, FairEstimator):
         ndarray of shape (n_samples,)
             Predictions.
         """
+        output = output_of(self, X)
         centre, spread = self.target_scaling_
-        return output_of(self, X) * spread + centre
+        return output * spread + centre
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
         y = np.asarray(problem.labels)
