@@ -1,0 +1,57 @@
+"""How far a reader has to follow `fit`, `audit` and `frontier`: the modules of ours that run, counted.
+
+Depth is a cost: a call that begins to run through more rooms than these is either simplified, or its limit is raised
+here on purpose.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import metrifair
+from metrifair import FairClassifier, audit, frontier
+
+ROOT = str(Path(metrifair.__file__).parent)
+GENERATOR = np.random.default_rng(0)
+A = GENERATOR.integers(2, size=1_500)
+X = GENERATOR.normal(size=(1_500, 3)) + A[:, None]
+Y = (X.sum(1) > 1.5).astype(int)
+QUICK = {"resamples": 20, "permutations": 5, "random_state": 0}
+
+CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
+    "fit": (18, lambda: FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=A)),
+    "audit": (24, lambda: audit(X[:, 0], sensitive_features=A, y_true=Y, **QUICK)),
+    "frontier": (30, lambda: frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1])),
+}
+
+
+def modules_run(call: Callable[[], Any]) -> set[str]:
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(ROOT) and code.co_name != "<module>":
+            found.add(code.co_filename.removeprefix(ROOT))
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_runs_through_few_modules(name: str) -> None:
+    limit, call = CALLS[name]
+    found = modules_run(call)
+    assert len(found) <= limit, sorted(found)
+    assert len(found) > 5  # the count itself works
