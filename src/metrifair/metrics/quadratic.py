@@ -140,7 +140,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, unbiased: bool) -> tuple[Any
 
     For samples without weights or strata, on the CPU. With A = 2 (left scores below) - n and B = 2 (right scores below)
     - m, where equal scores count half, itself among them, the derivative of the distance by a left score is
-    2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1). AnyIntegers are
+    2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1). Counts are
     integers, and NumPy's steps cost a fraction of torch's on small batches. Large samples are worked through in pieces
     that stay in the processor's cache.
 

@@ -83,7 +83,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.sample_weight = weights_of("sample_weight", sample_weight, self.values.length)
         self.problem = self.values.problem(scheme, self.sample_weight)
         counted = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
-        own = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cell_count)
+        own = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1)
         self.rows = [rows[counted[rows] > 0] for rows in own]
         self._odds = None if self.sample_weight is None else [counted[rows] for rows in self.rows]
         self.layout = layout(
