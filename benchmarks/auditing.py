@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 
 from benchmarks.timing import Claim, peak_memory_above, print_table, seconds
 from metrifair import audit
-from metrifair.auditing.decisions import decided, decisions_of
+from metrifair.auditing.decisions import decisions_of
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import sample_in_memory
 from metrifair.results import Decisions
@@ -31,7 +31,7 @@ def table(rows: int, groups: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def ours(label: np.ndarray, decision: np.ndarray, group: np.ndarray, *, resamples: int = 0) -> Decisions:
     sample = sample_in_memory(decision, Request(), sensitive_features=group, y_true=label)
-    selected = decided(sample.prediction, 0.5)
+    selected = sample.prediction >= 0.5
     options = {"threshold": 0.5, "confidence": 0.95, "resamples": resamples, "generator": np.random.default_rng(0)}
     return decisions_of(sample, selected, **options)[0]
 

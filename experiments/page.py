@@ -62,8 +62,12 @@ class Page:
         parts.append(element("ul", *(element("li", note) for note in plain), class_="notes"))
         for caption, (heading, *lines) in self.tables.items():
             head = element("tr", *(element("th", text, scope="col") for text in heading))
-            body = [element("tr", *(element("td", _bold(text)) for text in line)) for line in lines]
-            parts += [element("h2", caption), element("table", element("thead", head), element("tbody", *body))]
+            body = [
+                element("tr", element("th", first, scope="row"), *(element("td", _bold(text)) for text in line))
+                for first, *line in lines
+            ]
+            table = element("table", element("thead", head), element("tbody", *body))
+            parts.append(element("section", element("h2", caption), table, class_="card"))
         for caption, picture in pictures.items():
             address = f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
             image = Markup(f'<img width="100%" alt="{joined(caption)}" src="{address}">')

@@ -12,8 +12,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
-from metrifair import DataError, audit
-from metrifair.auditing.decisions import decided, effective_counts, ratio_interval
+from metrifair import audit
+from metrifair.auditing.decisions import effective_counts, ratio_interval
 from metrifair.results import Decisions
 
 QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
@@ -132,10 +132,7 @@ def test_the_positive_label_is_what_it_is_said_to_be() -> None:
     assert two.decisions[0].rates[0] == usual
 
 
-def test_rates_of_continuous_scores_are_refused_or_left_out() -> None:
-    with pytest.raises(DataError, match="pass a threshold"):
-        decided(np.array([0.0, 0.3]), None)
-    assert decided(np.array([0.0, 1.0]), None).tolist() == [False, True]
+def test_rates_of_continuous_scores_are_left_out() -> None:
     margins, groups = [-3.0, 0.2, 5.0, 8.0], list("aabb")
     silent = audit(margins, sensitive_features=groups, **QUICK)
     assert not silent.decisions

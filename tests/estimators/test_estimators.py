@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
-from metrifair import energy_distance, unfairness
+from metrifair import audit, energy_distance, unfairness
 from metrifair.datasets.synthetic import HiddenExperience, Normal, OffsetRegression, normal_distances
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
@@ -615,3 +615,37 @@ def test_cross_validation_without_routing_takes_params() -> None:
         FairRegressor(0.0, **QUICK), X, AMOUNT, cv=3, params={"sample_weight": np.ones(N)}, error_score="raise"
     )
     assert scores["test_score"].min() > 0.5
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_users_module_keeps_its_mode_and_its_weights(training: bool) -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1)).train(training)
+    before = [value.clone() for value in module.parameters()]
+    FairClassifier(model=module, epochs=2, random_state=0).fit(X, Y, sensitive_features=A).predict(X)
+    assert all(part.training is training for part in module.modules())
+    assert all(torch.equal(one, other) for one, other in zip(before, module.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("pos_label", [None, 0, 1])
+def test_at_an_exact_tie_the_decision_is_for(pos_label: int | None) -> None:
+    """As in an audit: a score at the threshold is a decision for the positive class."""
+    model = FairClassifier(epochs=1, model="linear", pos_label=pos_label, random_state=0).fit(
+        X, Y, sensitive_features=A
+    )
+    for value in model.predictor_.parameters.values():
+        value.zero_()
+    assert (model.predict_proba(X) == 0.5).all()
+    assert (model.predict(X) == (1 if pos_label is None else pos_label)).all()
+    positive = 1 if pos_label is None else pos_label
+    found = audit(model.predict_proba(X)[:, positive], sensitive_features=A, y_true=Y, pos_label=pos_label, resamples=0)
+    assert [rates.selection_rate for rates in found.decisions[0].rates] == [1.0, 1.0]
+
+
+def test_strata_of_a_stream_match_by_value() -> None:
+    """A column of integers becomes one of floats as soon as a value is missing in a chunk of it."""
+    model = FairClassifier(0.5, criterion="conditional_statistical_parity", batch_size=16, random_state=0)
+    strata = np.arange(len(X)) // 4 % 2
+    again = np.where(np.arange(len(X)) == 3, np.nan, strata)
+    for control in (strata, again, strata.astype(float)):
+        model.partial_fit(X, Y, sensitive_features=A, control_features=control)
+    assert model.scheme_.strata.names == ("control_features = 0", "control_features = 1")

@@ -491,3 +491,8 @@ def test_the_sampler_refuses_groups_and_targets_of_two_lengths() -> None:
 def test_the_sampler_refuses_groups_that_it_cannot_read(groups: list[int]) -> None:
     with pytest.raises(DataError, match="group"):
         StratifiedBatchSampler(groups, batch_size=2)
+
+
+def test_a_penalty_says_what_it_is() -> None:
+    told = "UnfairnessPenalty('equal_opportunity', metric='energy', unbiased=True, contrast='rest')"
+    assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest")) == told

@@ -22,7 +22,7 @@ from metrifair.report.audit.charts import (
     step_of,
     witness_json,
 )
-from metrifair.report.audit.content import audit_content, byte_size, columns
+from metrifair.report.audit.page import audit_content, byte_size, columns
 from metrifair.report.audit.words import worst_first
 from metrifair.report.charts import axis, grid_json, short
 from metrifair.report.numbers import MISSING, number_text, shown_number

@@ -230,7 +230,8 @@ def changed_arrays(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:
             arrays[name] = np.frombuffer(rng.randbytes(array.nbytes), array.dtype).reshape(array.shape)
         elif how == "one" and array.size:
             changed = array.copy()
-            changed.reshape(-1)[rng.randrange(array.size)] = rng.choice([0, 1, 255, 1e300, -1e300]) % 2**31
+            odd = np.array(rng.choice([0.0, 1.0, 255.0, 1e9, 1e300, -1e300]))
+            changed.reshape(-1)[rng.randrange(array.size)] = odd.astype(array.dtype)
             arrays[name] = changed
         elif how == "add":
             arrays |= {name: array, "more": array}
@@ -337,6 +338,8 @@ def load_and_use(path: Path) -> None:
     use(model)
     if hasattr(model, "_fit_booster"):
         check_trees(model, path)
+        with contextlib.suppress(Exception):  # names and categories may be others now: an error, but not a crash
+            model.predict(FRAME)
 
 
 def peak() -> int:

@@ -24,9 +24,8 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
 from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.evaluate import curves_of, point_of
+from metrifair.tradeoff.evaluate import curves_of, point_of, small_groups, unfairness_by_chance
 from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
-from metrifair.tradeoff.noise import small_groups, unfairness_by_chance
 from metrifair.tradeoff.split import data_set
 from metrifair.tradeoff.sweep import Job, Outcome
 

@@ -1,8 +1,7 @@
 """Measure, explain and certify the unfairness of scores, wherever they come from.
 
 request (what is asked) and sample (rows in memory, or cells of a file, and who is compared with whom) -> distribution
-(the one container: scores counted at ascending values) -> findings (one comparison; resampling) and decisions (rates at
-a threshold) -> record (all of it, and notes) -> audit, audit_file (the public functions) and export. A file too large
-to hold is counted in passes (out_of_core): only how the container is filled, and that distances come with brackets,
-differs then.
+(the one container: scores counted at ascending values) -> resampling (how sure one can be) and decisions (rates at a
+threshold) -> record (all findings, and notes) -> audit, audit_file (the public functions). A file too large to hold is
+counted in passes (out_of_core): only how the container is filled, and that distances come with brackets, differs then.
 """

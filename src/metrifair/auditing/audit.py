@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any, Protocol
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import are_decisions, decided, threshold_for
-from metrifair.auditing.export import frame_of, json_of, table_of
+from metrifair.auditing.decisions import are_decisions, threshold_for
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Request, Threshold
 from metrifair.auditing.sample import Sample, sample_in_memory
@@ -19,13 +21,39 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Backend, Table
+from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.words import worst_of
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
-from metrifair.report.numbers import figure_text
+from metrifair.report.numbers import MISSING, figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
+
+JSON_VERSION = 1
+_SHOWN = 20  # findings in a notebook
+
+_COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
+    "attribute": (nw.String, lambda one: one.attribute),
+    "criterion": (nw.String, lambda one: one.criterion),
+    "within": (nw.String, lambda one: one.within),
+    "group": (nw.String, lambda one: one.groups[0]),
+    "other_group": (nw.String, lambda one: one.groups[1]),
+    "size": (nw.Int64, lambda one: one.sizes[0]),
+    "other_size": (nw.Int64, lambda one: one.sizes[1]),
+    "metric": (nw.String, lambda one: one.metric),
+    "value": (nw.Float64, lambda one: one.value),
+    "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
+    "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
+    "unbiased": (nw.Float64, lambda one: one.unbiased),
+    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
+    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
+    "certified": (nw.Float64, lambda one: one.certified),
+    "certified_jointly": (nw.Float64, lambda one: one.certified_jointly),
+    "paper_bound": (nw.Float64, lambda one: one.paper_bound),
+    "p_value": (nw.Float64, lambda one: one.p_value),
+    "sentence": (nw.String, lambda one: one.sentence),
+    "meaning": (nw.String, lambda one: one.meaning),
+}
 
 
 class Viewable(Protocol):
@@ -131,7 +159,8 @@ class Audit:
         >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
         ['kolmogorov', 'wasserstein', 'energy']
         """
-        return frame_of(self.record, backend)
+        columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
+        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole audit as strict JSON text.
@@ -162,7 +191,8 @@ class Audit:
         >>> json.loads(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).to_json())["rows"]
         4
         """
-        text = json_of(self.record)
+        content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(self.record)}
+        text = json.dumps(content, allow_nan=False, indent=1)
         if path is not None:
             write_file(path, text.encode())
         return text
@@ -215,7 +245,23 @@ class Audit:
         return f"{first}\nlargest {worst.metric} distance {figure_text(worst.value)}: {who}"
 
     def _repr_html_(self) -> str:
-        return table_of(self.record)
+        """The summary and the first findings; everything from the data escaped."""
+        names = ("Attribute", "Criterion", "Within", "Groups", "Metric", "Value", "Interval", "Certified", "p")
+        rows = []
+        for one in self.findings[:_SHOWN]:
+            ends = () if one.interval is None else (figure_text(one.interval.low), figure_text(one.interval.high))
+            figures = (
+                figure_text(one.value),
+                " to ".join(ends) or MISSING,
+                *map(figure_text, (one.certified, one.p_value)),
+            )
+            rows.append((one.attribute, one.criterion, one.within, " / ".join(one.groups), one.metric, *figures))
+        head = "".join(f"<th>{name}</th>" for name in names)
+        lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        left = len(self.findings) - len(rows)
+        more = f"<p>and {left} more: to_frame() has them all</p>" if left > 0 else ""
+        told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary)
+        return f"<div>{told}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}</div>"
 
 
 def audit(
@@ -333,6 +379,5 @@ def audit_of_rows(sample: Sample, request: Request, generator: np.random.Generat
         binary = are_decisions(score)
         threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
     if score is not None and threshold is not None:
-        chosen = decided(score, threshold)
-        selected = chosen if sample.weight is None else chosen * sample.weight
+        selected = score >= threshold if sample.weight is None else (score >= threshold) * sample.weight
     return Audit(record_of(sample, request, generator, threshold=threshold, selected=selected))

@@ -13,12 +13,11 @@ import numpy as np
 from metrifair.auditing.audit import Audit, audit_of_rows
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
 from metrifair.auditing.distribution import Integers, counted_cells
-from metrifair.auditing.findings import Proven
 from metrifair.auditing.out_of_core.brackets import Sides, check_brackets, measured
 from metrifair.auditing.out_of_core.counting import bins_for, counted, grid_of
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.tables import FileRows, Roles, decoded, levels_for, used_rows
-from metrifair.auditing.record import record_of
+from metrifair.auditing.record import Proven, record_of
 from metrifair.auditing.request import Criteria, Request, Threshold, check_groups, groups_allowed
 from metrifair.auditing.sample import Compared, Sample, sample_in_memory
 from metrifair.checks import seed_of

@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.request import Threshold
 from metrifair.auditing.sample import Sample, members_of, sets_of
-from metrifair.errors import DataError
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, Interval
 
@@ -34,28 +33,6 @@ def threshold_for(threshold: Threshold, *, decisions: bool, probabilities: bool)
     if threshold == "auto":
         return DEFAULT_THRESHOLD if probabilities else None
     return threshold
-
-
-def decided(score: Floats, threshold: float | None) -> NDArray[np.bool_]:
-    """True where a sample is selected: a score at or above the threshold. Scores 0 and 1 are decisions already.
-
-    Rates are those of decisions. Of continuous scores there are none: "the share of people with score 1" would be a
-    number without meaning, so without a threshold such scores are refused.
-
-    >>> decided(np.array([0.2, 0.5, 0.9]), 0.5)
-    array([False,  True,  True])
-    >>> decided(np.array([0.2, 0.5, 0.9]), None)
-    Traceback (most recent call last):
-    metrifair.errors.DataError: rates are those of decisions, and the scores are continuous (such as 0.2); ...
-    """
-    if are_decisions(score):
-        return np.asarray(score == 1)
-    if threshold is None:
-        other = score[(score != 0) & (score != 1)][0]
-        raise DataError(
-            f"rates are those of decisions, and the scores are continuous (such as {float(other)!r}); pass a threshold"
-        )
-    return np.asarray(score >= threshold)
 
 
 def are_decisions(score: Floats) -> bool:

@@ -296,8 +296,3 @@ def largest_gap(found: TwoSamples) -> Gap:
     height = np.abs(below[0] - below[1])
     at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, whatever the rounding
     return Gap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))
-
-
-def mean_scores(found: TwoSamples) -> tuple[float, float]:
-    """The mean score of either side, however large the scores are."""
-    return float(shares(found.left) @ found.values), float(shares(found.right) @ found.values)

@@ -5,28 +5,77 @@ Which notes apply is decided here; their words stand in report/audit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import decisions_of
-from metrifair.auditing.distribution import Floats, Integers, stand_ins
-from metrifair.auditing.findings import Plan, Proven, findings_of
+from metrifair.auditing.distribution import (
+    Floats,
+    Gap,
+    Integers,
+    TwoSamples,
+    bins,
+    coarsened,
+    distances_of,
+    largest_gap,
+    shares,
+    stand_ins,
+    unbiased_distance,
+    utility_of,
+)
 from metrifair.auditing.request import MOST_PAIRED, Request
-from metrifair.auditing.resampling import spread_of
+from metrifair.auditing.resampling import (
+    RESOLUTION,
+    Rows,
+    bootstrap,
+    permutation_p_values,
+    spread_of,
+    thinned,
+)
 from metrifair.auditing.sample import Compared, Part, Sample, compared_in, members_of, parts_of
+from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
+from metrifair.metrics.registry import facts
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit import words
-from metrifair.results import AuditRecord, Distribution, Finding, Note
+from metrifair.results import AuditRecord, Distribution, Finding, Interval, Note, WitnessCurve
 
+_DRAWS = 100_000  # scores to resample in all comparisons together
+_COARSEST = 64
+_FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
+_MOST_CURVES = 1_000  # comparisons whose witnesses are drawn: of more, nobody looks at all, and files grow
+_GRID = 100
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
 _TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
 _CLEARLY = 4.0  # standard deviations below chance
 _SLIGHT = 0.02  # below chance: of no interest, however many the samples
 _STAND_INS = 100_000  # rows that stand for all rows of a file where a correlation is looked at
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of every comparison of an audit."""
+
+    metrics: tuple[str, ...]
+    confidence: float
+    resamples: int  # 0: no intervals
+    permutations: int  # 0: no p-values
+    resolution: int  # how many scores resampling tells apart
+    witnesses: bool  # whether the utilities that show the gaps are drawn
+    cdfs: int  # distribution functions of the whole audit
+    width: float | None  # of the interval that holds all predictions, seen or not; None: not known
+
+
+class Proven(NamedTuple):
+    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
+
+    gap: Gap
+    brackets: Mapping[str, Interval]
+
 
 Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
 """What passes over a file prove of comparisons, and whether all of it is as exact as was asked for."""
@@ -47,13 +96,21 @@ def record_of(
     proven, complete = (None, None) if prove is None else prove(compared)
     sampled = prove is None or not sample.weighted  # weighted rows are resampled one by one
     ends = request.score_range
+    # The distribution functions that are compared; that of the rest is another one for each group.
+    functions = {
+        (id(one.part), one.place, side)
+        for one in compared
+        for side in ((one.left, None), (one.right, one.left if one.right is None else None))
+    }
     plan = Plan(
         request.named_metrics(),
         request.confidence,
         request.resamples if sampled else 0,
         request.permutations if sampled else 0,
-        len(compared),
-        _distribution_functions(compared),
+        # So that many comparisons take minutes, not hours.
+        int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
+        len(compared) <= _MOST_CURVES,
+        len(functions),
         None if ends is None else ends[1] - ends[0],
     )
     findings = [
@@ -63,8 +120,14 @@ def record_of(
     ]
     decisions = []
     if threshold is not None and selected is not None:
-        options: dict[str, Any] = {"threshold": threshold, "confidence": plan.confidence, "resamples": plan.resamples}
-        decisions = decisions_of(sample, selected, **options, generator=generator)
+        decisions = decisions_of(
+            sample,
+            selected,
+            threshold=threshold,
+            confidence=plan.confidence,
+            resamples=plan.resamples,
+            generator=generator,
+        )
     notes = notes_of(
         sample,
         parts,
@@ -89,23 +152,12 @@ def record_of(
     )
 
 
-def _distribution_functions(compared: Sequence[Compared]) -> int:
-    """How many different ones the comparisons look at."""
-    return len(
-        {
-            (id(one.part), one.place, side)
-            for one in compared
-            for side in ((one.left, None), (one.right, one.left if one.right is None else None))
-        }
-    )
-
-
 def _distributions(
     sample: Sample, parts: Sequence[Part], score_range: tuple[float, float] | None
 ) -> list[Distribution]:
     """Distributions to draw: of each attribute within each set, where there are few enough groups to tell apart."""
     found: dict[tuple[str, str], Distribution] = {}
-    for part in parts or ():
+    for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
             if key in found or not part.of_predictions:
@@ -122,6 +174,117 @@ def _distributions(
                 ends = float(used[0]), float(used[1])
             found[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
     return list(found.values())
+
+
+def findings_of(
+    compared: Compared, sample: Sample, plan: Plan, generator: np.random.Generator, proven: Proven | None = None
+) -> list[Finding]:
+    """The findings of one comparison, one for each metric."""
+    sides = compared.sides
+    found, rows = compared.two_samples(sides)
+    brackets: Mapping[str, Interval] = {}
+    if proven is None:
+        gap = largest_gap(found)
+        values = {name: float(value) for name, value in distances_of(*found, plan.metrics).items()}
+    else:
+        gap, brackets = proven
+        found = _split_at(found, gap, whole=not sample.weighted)
+        values = {name: one.low / 2 + one.high / 2 for name, one in brackets.items()}
+    sizes = sample.size(sides[0]), sample.size(sides[1])
+    intervals, p_values = _sampled(found, rows, values, plan, generator)
+    drawn = coarsened(found, bins(found, _FINER * plan.resolution)) if plan.witnesses else None
+    alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
+    span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
+    where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
+    left, right = (float(shares(side) @ found.values) for side in found[1:])
+    means = f"{words.mean_sentence(compared.groups, (left, right), span)} {where}"
+
+    def bound(metric: str, radius: float | None) -> float | None:
+        largest = brackets[metric].high if metric in brackets else values[metric]
+        return None if radius is None else certified_distance(metric, largest, radius, width=width)
+
+    return [
+        Finding(
+            compared.attribute.name,
+            compared.part.criterion,
+            compared.part.within,
+            compared.groups,
+            sizes,
+            metric,
+            value,
+            bracket=brackets.get(metric),
+            unbiased=None if sample.weighted else unbiased_distance(metric, found, value),
+            interval=intervals.get(metric),
+            certified=bound(metric, alone),
+            certified_jointly=bound(metric, jointly),
+            paper_bound=bound(metric, paper),
+            p_value=p_values.get(metric),
+            witness=None if drawn is None else _witness_curve(metric, drawn),
+            sentence=means if facts(metric).compares_means else where,
+            meaning=words.meaning_of(metric, value, compared.groups, gap.score, span),
+        )
+        for metric, value in values.items()
+    ]
+
+
+def _split_at(found: TwoSamples, gap: Gap, *, whole: bool) -> TwoSamples:
+    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
+    at = int(np.searchsorted(found.values, gap.score))
+    if at == len(found.values) or found.values[at] == gap.score:
+        return found
+    halves = []
+    for side, share in zip(found[1:], gap.shares, strict=True):
+        first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
+        first = np.rint(first) if whole else first
+        halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
+    used = (halves[0] > 0) | (halves[1] > 0)
+    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])
+
+
+def _sampled(
+    found: TwoSamples,
+    rows: tuple[Rows, ...],
+    values: Mapping[str, float],
+    plan: Plan,
+    generator: np.random.Generator,
+) -> tuple[dict[str, Interval], dict[str, float | None]]:
+    """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples."""
+    intervals: dict[str, Interval] = {}
+    p_values: dict[str, float | None] = {}
+    if not plan.resamples and not plan.permutations:
+        return intervals, p_values
+    few, few_rows = thinned(found, rows, plan.resolution)
+    exact = len(few.values) == len(found.values)
+    metrics = [metric for metric in plan.metrics if exact or facts(metric).survives_bins]
+    if plan.resamples and metrics:
+        drawn = bootstrap(
+            few, metrics, confidence=plan.confidence, resamples=plan.resamples, generator=generator, rows=few_rows
+        )
+        intervals = {
+            metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
+            for metric, one in drawn.items()
+        }
+    if plan.permutations and metrics and not rows:
+        p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator)
+    return intervals, p_values
+
+
+def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float, float, float | None]:
+    """How far both distribution functions together may be off: alone, jointly with all others, by the paper."""
+    alone = sum(dkw_radius(size, confidence=plan.confidence) for size in sizes)
+    jointly = sum(dkw_radius(size, confidence=plan.confidence, cdfs=max(2, plan.cdfs)) for size in sizes)
+    by_dimension = [vc_radius(size, confidence=plan.confidence) for size in sizes]
+    paper = [radius for radius in by_dimension if radius is not None]
+    return alone, jointly, sum(paper) if len(paper) == len(sizes) else None
+
+
+def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:
+    """The utility that shows the gap, on at most 101 scores that include the one of the largest gap; None without."""
+    utility = utility_of(metric, found)
+    if utility is None:
+        return None
+    grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
+    return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
 
 
 def notes_of(
@@ -204,19 +367,16 @@ def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Se
         for place, name in enumerate(attribute.groups):
             own = code == place
             if not _is_constant(outcome[own]):  # else there is nothing to tell
-                found[str(name)] = _correlation(score[own], outcome[own]), 2 / np.sqrt(own.sum())
+                correlation = 0.0
+                if not _is_constant(score[own]):  # numbers may be of any size
+                    both = (of[own] / np.abs(of[own]).max() for of in (score, outcome))
+                    correlation = float(np.corrcoef(*both)[0, 1])
+                found[str(name)] = correlation, 2 / np.sqrt(own.sum())
         blind = {name: r for name, (r, error) in found.items() if abs(r) < error < _TELLING}
         told = {name: r for name, (r, error) in found.items() if r - error > 0 and r >= _TELLING}
         if blind and told:
             notes.append(words.parity_note(attribute.name, blind, told))
     return notes
-
-
-def _correlation(score: Floats, outcome: Floats) -> float:
-    """Correlation with an outcome that varies, 0 where the score does not; of numbers of any size."""
-    if _is_constant(score):
-        return 0.0
-    return float(np.corrcoef(*(of / np.abs(of).max() for of in (score, outcome)))[0, 1])
 
 
 def _is_constant(values: Floats) -> bool:

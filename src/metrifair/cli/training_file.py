@@ -23,9 +23,8 @@ from metrifair.errors import DataError
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.results import Point
 from metrifair.table_model import TableModel
-from metrifair.tradeoff.evaluate import point_of
+from metrifair.tradeoff.evaluate import point_of, small_groups
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.noise import small_groups
 from metrifair.tradeoff.split import DataSet, data_set, rows_of
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise

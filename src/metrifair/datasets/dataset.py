@@ -20,19 +20,19 @@ class Dataset:
 
     Parameters
     ----------
-    X
+    X : pandas.DataFrame
         Features, one float64 column each, in the order of the raw file.
-    y
+    y : pandas.Series
         Target with the index of ``X``: 0 and 1 for classification, reals for regression.
-    sensitive_features
+    sensitive_features : pandas.Series
         Group of each row, 0 or 1, with the index of ``X``; its name is that of the attribute.
-    task
-        ``"classification"`` or ``"regression"``.
-    names
+    task : {"classification", "regression"}
+        What kind of target it is.
+    names : tuple of two str
         What group 0 and group 1 mean.
-    description
+    description : str
         What the rows are, with source, citation and licence.
-    prescribed
+    prescribed : int or None, default=None
         Number of leading rows that the source itself calls training rows; None where it prescribes no split.
 
     Examples
@@ -66,7 +66,7 @@ class Dataset:
 
         Parameters
         ----------
-        seed
+        seed : int, default=0
             Any integer from 0; the paper's splits are those of 0 to 9.
 
         Returns

@@ -49,7 +49,7 @@ def describe(name: str) -> str:
 
     Parameters
     ----------
-    name
+    name : str
         One of `names()`.
 
     Returns
@@ -83,11 +83,11 @@ def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | b
 
     Parameters
     ----------
-    name
+    name : str
         One of `names()`.
-    data_home
+    data_home : str or path, default=None
         Folder to look in first, and to download into.
-    **options
+    **options : str or bool
         Depends on the data set; all have ``include_protected``: whether the group is a column of X.
 
         ============================================ ====================================================

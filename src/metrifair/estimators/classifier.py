@@ -46,9 +46,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     pos_label : object, default=None
         The class that equal opportunity and predictive equality speak of; by default the last one.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        A network, a linear model, or a module of your own from features to one output per sample (to one per
-        class, if there are more than two). Layers that
-        keep running statistics, as BatchNorm does, are refused.
+        A network, a linear model, or a module of your own from features to one output per sample (to one per class,
+        if there are more than two). Layers that keep running statistics, as BatchNorm does, are refused.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers of ``"mlp"``.
     batch_size : int or "auto", default="auto"

@@ -251,10 +251,11 @@ def _check_no_text(y: NDArray[Any]) -> None:
 @contextmanager
 def _explained(estimator: Any, X: Table) -> Iterator[None]:
     """Where features are not numbers, the error says which, and what to do about it."""
+    frame = wrapped("X", X)
     try:
         yield
     except ValueError as error:
-        name, found = type(estimator).__name__, _not_numbers(X)
+        name, found = type(estimator).__name__, _not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
         if not found:
             raise
         raise DataError(
@@ -264,9 +265,7 @@ def _explained(estimator: Any, X: Table) -> Iterator[None]:
 
 
 def _not_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none, or have no names."""
-    if not isinstance(wrapped("X", X), nw.DataFrame):
-        return ""
+    """The columns of a data frame that hold anything but numbers; "" where there are none."""
     found = []
     for name, values in columns("X", X).items():
         missing = is_missing(values)

@@ -72,7 +72,24 @@ class BerkRegressor(RegressorMixin, BaseEstimator):
     variant: Literal["method", "reference"] = "method"
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to targets y; a row of weight two counts as two rows, in the loss and in the pairs."""
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Targets, as numbers.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight two counts as two rows, in the loss and in the pairs.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         (fitted,) = fit_path(
             self, X, y, [self.strength], sensitive_features=sensitive_features, sample_weight=sample_weight
         )
@@ -80,7 +97,18 @@ class BerkRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: Table) -> Floats:
-        """The predictions, on the scale of y."""
+        """The predictions, on the scale of y.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
         predicted: Floats = features_at_predict(self, X) @ self.coef_ + self.intercept_
         return predicted
 

@@ -73,7 +73,22 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
-        """Fit the estimator, unless it is fitted already, and then the map of its predictions."""
+        """Fit the estimator, unless it is fitted already, and then the map of its predictions.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,), default=None
+            Targets; a prefit estimator needs none.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         check_number("t", self.t, low=0, high=1)
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
@@ -93,7 +108,20 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         return self
 
     def predict(self, X: Table, *, sensitive_features: Table) -> Floats:
-        """Predictions, on the scale of y, which depend on the group of each row."""
+        """Predictions, on the scale of y, which depend on the group of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample: one of those that ``fit`` saw.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
         group = self._groups(X, sensitive_features)
         plain = _predicted(self.base_, X, sensitive_features)
         jittered = plain + check_random_state(self.random_state).uniform(-self.sigma, self.sigma, len(plain))

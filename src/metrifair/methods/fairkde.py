@@ -115,7 +115,18 @@ class FairKDEClassifier(NetworkClassifier):
     random_state: Any = None
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one from probability ``threshold`` upwards."""
+        """The class of each sample: the positive one from probability ``threshold`` upwards.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         accepted = self.predict_proba(X)[:, 1] >= self.threshold
         predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted

@@ -135,7 +135,24 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Train for all rounds; ``sample_weight`` are weights that the rows had before."""
+        """Train for all rounds.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels: 0 and 1, -1 and 1, or booleans.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights that the rows had before; those of the rounds multiply them.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         return self._fit(X, y, sensitive_features, sample_weight)
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:

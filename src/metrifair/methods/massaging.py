@@ -94,7 +94,22 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Change labels and train; the labels passed stay as they are."""
+        """Change some labels and train.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels: 0 and 1, -1 and 1, or booleans. They stay as they are: a copy is changed.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         return self._fit(X, y, sensitive_features)
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:

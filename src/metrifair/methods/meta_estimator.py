@@ -71,21 +71,54 @@ class Preprocessor(ClassifierMixin, StackedEstimator):
     """Predictions of the base learner that ``fit`` kept in ``estimator_``, which knows classes by their codes."""
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample."""
+        """The class of each sample.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         x = features_at_predict(self, X, "estimator_")
         predicted: NDArray[Any] = self.classes_[np.asarray(self.estimator_.predict(x), dtype=np.int64)]
         return predicted
 
     @available_if(_fitted_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the classes, (n, classes)."""
+        """Probabilities of the classes; only where the base learner has them.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
         x = features_at_predict(self, X, "estimator_")
         probability: Floats = self.estimator_.predict_proba(x)
         return probability
 
     @available_if(_fitted_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:
-        """What the base learner's decision is made of."""
+        """What the base learner's decision is made of; only where it tells.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The base learner's decision function.
+        """
         x = features_at_predict(self, X, "estimator_")
         decision: Floats = self.estimator_.decision_function(x)
         return decision
@@ -222,6 +255,18 @@ class Postprocessor(BaseEstimator):
 
         A search by cross-validation hands them on where metadata routing is enabled and
         ``set_score_request(sensitive_features=True)`` has asked for them.
+
+        Parameters
+        ----------
+        X, y, sensitive_features : array-like or table
+            Samples with their labels or targets and their groups, as in ``fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each sample counts.
+
+        Returns
+        -------
+        float
+            The accuracy, or R².
         """
         predicted = self.predict(X, sensitive_features=sensitive_features)
         metric = accuracy_score if isinstance(self, ClassifierMixin) else r2_score

@@ -106,20 +106,68 @@ class NetworkClassifier(TwoClassMixin, StackedEstimator):
     """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train from scratch; ``sensitive_features`` is one column without missing values."""
+        """Train from scratch.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels: 0 and 1, -1 and 1, or booleans.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         return self._fit(X, y, sensitive_features)
 
     def decision_function(self, X: Table) -> Floats:
-        """Log-odds of the positive class."""
+        """Log-odds of the positive class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-odds.
+        """
         return output_of(self, X)
 
     def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the two classes, (n, 2)."""
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
         probability = BINARY.prediction(torch.as_tensor(self.decision_function(X))).numpy()
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one from probability one half upwards."""
+        """The class of each sample: the positive one from probability one half upwards.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         output = self.decision_function(X)
         predicted: NDArray[Any] = self.classes_[(output >= 0).astype(int)]
         return predicted

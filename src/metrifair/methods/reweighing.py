@@ -73,7 +73,24 @@ class ReweighingClassifier(Preprocessor):
     random_state: Any = None
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Compute the weights and train; ``sample_weight`` are weights that the rows had before."""
+        """Compute the weights and train.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels, of two or more classes.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights that the rows had before; the computed ones multiply them.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         return self._fit(X, y, sensitive_features, sample_weight)
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:

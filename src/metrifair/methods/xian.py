@@ -81,7 +81,22 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
-        """Fit the estimator, unless it is fitted already, and then what its probabilities need."""
+        """Fit the estimator, unless it is fitted already, and then what its probabilities need.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,), default=None
+            Labels; a prefit estimator needs none.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         if self.alpha != inf:
             check_number("alpha", self.alpha, low=0)
         check_switches(randomized=self.randomized)
@@ -116,7 +131,20 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
                 self.drawn_[_key(code, own[row])] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
-        """The class of each row, which depends on its group; with ``randomized``, drawn anew at the margin."""
+        """The class of each row, which depends on its group; with ``randomized``, drawn anew at the margin.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample: one of those that ``fit`` saw.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         group = self._groups(X, sensitive_features)
         scores = probabilities(asked(self.base_.predict_proba, X, sensitive_features))
         if scores.shape[1] == 2:

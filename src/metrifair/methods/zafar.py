@@ -96,7 +96,24 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
     variant: Literal["method", "reference"] = "method"
 
     def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to labels 0 and 1, -1 and 1, or booleans; a row of weight two counts as two data."""
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels: 0 and 1, -1 and 1, or booleans.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight two counts as two rows.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         self._check()
         parity = self.criterion == "statistical_parity"
         data = training_data(self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=not parity)
@@ -145,16 +162,49 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
             raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
 
     def decision_function(self, X: Table) -> Floats:
-        """The score: log-odds of the later class."""
+        """The score: log-odds of the later class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores.
+        """
         return features_at_predict(self, X) @ self.coef_ + self.intercept_
 
     def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the two classes, (n, 2)."""
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
         probability = expit(self.decision_function(X))
         return np.stack([1 - probability, probability], axis=1)
 
     def predict(self, X: Table) -> NDArray[Any]:
-        """The later class where the score is above zero."""
+        """The later class where the score is above zero.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
         accepted = self.decision_function(X) > 0
         predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from metrifair.checks import check_known, require
 from metrifair.errors import DataError
@@ -64,7 +65,9 @@ def columns(name: str, table: Table) -> dict[str, Column]:
 
 
 def wrapped(name: str, table: Table) -> Any:
-    """A data frame or series of any library, as one of narwhals; anything else as it is."""
+    """A data frame or series of any library, as one of narwhals; anything else as it is, unless it is sparse."""
+    if issparse(table):
+        raise DataError(f"{name} is a sparse matrix, which is not taken here; pass {name}.toarray()")
     try:
         native = nw.from_native(table, allow_series=True, pass_through=True)
     except nw.exceptions.DuplicateError:

@@ -29,9 +29,8 @@ from metrifair.saving.xgboost_trees import xgboost_trees
 KIND = "booster"  # of the file; which one it is, the record says
 
 _TREES = "trees"
-_WORD = re.compile(
-    r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}"
-)  # what a parameter that is text may be: no "=", by which others begin
+# What a parameter that is text may be: without "=", by which others would begin.
+_WORD = re.compile(r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}")
 _LABELS = ("pos_label", "class_weight")  # hold labels of any text, and are not given to the booster
 # Parameters by which a booster would read or write files, talk to other machines, or predict something else.
 _FOREIGN = re.compile(
@@ -40,7 +39,7 @@ _FOREIGN = re.compile(
     r"|config|data|(train|test|valid)(_data)?|mlist|workers|nodes|(local_)?port|time_out|task(_type)?|fs|forced_.*"
 )
 _THREADS = ("n_jobs", "num_threads", "num_thread", "nthread", "nthreads")
-_MOST_NUMBER = 2**31
+_MOST_NUMBER = 2**32
 
 
 def content_of(estimator: Any) -> Content:

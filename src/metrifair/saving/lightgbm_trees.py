@@ -25,8 +25,9 @@ Numbers: TypeAlias = NDArray[Any]
 
 _MOST_CLASSES = 10_000
 _DEEPEST = 2_000  # LightGBM goes down a tree by recursion where it explains a prediction
-_INTEGER = re.compile(r"-?\d{1,10}", re.ASCII)
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]\d+)?|-?inf", re.ASCII)
+_INTEGERS = re.compile(r"(-?\d{1,10}( -?\d{1,10})*)?", re.ASCII)
+_NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[+-]\d+)?|inf)", re.ASCII)
+_NUMBERS = re.compile(rf"({_NUMBER.pattern}( {_NUMBER.pattern})*)?", re.ASCII)
 _RANGE = re.compile(r"none|\[(?P<low>[^:\[\]]+):(?P<high>[^:\[\]]+)\]|-?\d{1,10}(:-?\d{1,10})*", re.ASCII)
 _UNPRINTED = re.compile(r"[^\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # What may follow the trees. Only the categories of pandas are kept of it.
@@ -220,13 +221,12 @@ def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
 
 def _parsed(lines: Mapping[str, str], name: str) -> Numbers:
     field = _FIELDS[name]
-    word = _INTEGER if field.kind is int else _NUMBER
     if name not in lines:
         raise ModelFileError(f"a tree of LightGBM lacks {name}")
-    words = lines[name].split(" ") if lines[name] else []
-    if not all(map(word.fullmatch, words)) or not (words or field.per != "tree"):
+    line = (_INTEGERS if field.kind is int else _NUMBERS).fullmatch(lines[name])
+    if line is None or (field.per == "tree" and not line[0]):
         raise ModelFileError(f"{name} of a tree does not hold numbers: {reprlib.repr(lines[name])}")
-    values = np.array([field.kind(one) for one in words], dtype=np.int64 if field.kind is int else np.float64)
+    values = np.array([field.kind(word) for word in line[0].split()], np.int64 if field.kind is int else np.float64)
     if not ((values >= field.least) & (values <= field.most)).all():
         raise ModelFileError(f"{name} of a tree holds numbers that are out of range: {reprlib.repr(lines[name])}")
     return values

@@ -10,6 +10,7 @@ import json
 import re
 import reprlib
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -265,8 +266,8 @@ def _check_tree(tree: _Tree, features: int) -> None:
     sizes, starts, words = tree.categories_sizes, tree.categories_segments, len(tree.categories)
     chosen = np.flatnonzero((np.array(tree.split_type) == 1) & inner).tolist()
     _check(tree.categories_nodes == chosen and len(starts) == len(sizes) == len(chosen), "the categories of a tree")
-    within = all(start + size <= words for start, size in zip(starts, sizes, strict=True))
-    _check(within and sum(sizes) <= words, "the categories of a tree")
+    ends = list(accumulate(sizes, initial=0))  # written one after the other
+    _check(starts == ends[:-1] and ends[-1] == words and 0 not in sizes, "the categories of a tree")
 
 
 def _words(tree: _Tree) -> Iterator[list[int]]:

@@ -22,9 +22,9 @@ from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table
 from metrifair.report.frontier.words import WEIGHTED, floor_note, split_note
-from metrifair.tradeoff.evaluate import curves_of, point_of
+from metrifair.results import Point
+from metrifair.tradeoff.evaluate import curves_of, point_of, small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Ledger, fingerprint
-from metrifair.tradeoff.noise import small_groups, unfairness_by_chance
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.split import DataSet, HeldOut, Split, data_set
 from metrifair.tradeoff.sweep import Job, Outcome, TrainingData, sweep
@@ -201,6 +201,9 @@ class _Judge:
     shown: int  # the seed whose distributions are looked at: one is enough
 
     def __call__(self, model: Any, job: Job) -> Outcome:
+        if model is None:
+            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+            return Outcome(job, lost, lost)
         chosen, judged = (
             point_of(model, part, strength=job.value, seed=job.seed) for part in (self.choosing, self.judging)
         )

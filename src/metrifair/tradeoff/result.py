@@ -14,8 +14,7 @@ from metrifair.certificates import dkw_radius
 from metrifair.checks import check_known, check_switches, is_number
 from metrifair.errors import DataError
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.frontier.page import frontier_html
-from metrifair.report.frontier.picture import frontier_chart, save_picture
+from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.results import Curves, Point, area, pareto

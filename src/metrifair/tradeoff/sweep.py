@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -48,6 +48,10 @@ class Outcome:
     model: Any = None
 
 
+Judge: TypeAlias = Callable[[Any, Job], Outcome]
+"""What a model reaches; the model is None where training failed."""
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingData:
     """What a sweep trains on: a table, its outcomes and groups, and the rows that may be used."""
@@ -80,7 +84,7 @@ def sweep(
     estimator: Any,
     data: TrainingData,
     jobs: Sequence[Job],
-    judge: Callable[[Any, Job], Outcome],
+    judge: Judge,
     *,
     parameter: str = "strength",
     ledger: Ledger | None = None,
@@ -106,7 +110,7 @@ def sweep(
 
 
 def _stacks(
-    estimator: Any, data: TrainingData, jobs: Sequence[Job], judge: Callable[[Any, Job], Outcome], *, split: bool
+    estimator: Any, data: TrainingData, jobs: Sequence[Job], judge: Judge, *, split: bool
 ) -> Iterator[list[Outcome]]:
     """Jobs grouped so that a group is all strengths x all its seeds."""
     by_seed: dict[int, list[float]] = {}
@@ -120,14 +124,14 @@ def _stacks(
         for together in [[seed] for seed in seeds] if split else [seeds]:
             models = fit_stack(estimator, strengths=values, seeds=together, **arguments)
             stack = [Job(value, seed) for seed in together for value in values]
-            yield [_judged(model, job, judge) for model, job in zip(models, stack, strict=True)]
+            yield [judge(model, job) for model, job in zip(models, stack, strict=True)]
 
 
 def _one_by_one(
     estimator: Any,
     data: TrainingData,
     jobs: Sequence[Job],
-    judge: Callable[[Any, Job], Outcome],
+    judge: Judge,
     *,
     parameter: str,
     n_jobs: int | None,
@@ -149,8 +153,8 @@ def _one_by_one(
         try:
             model.fit(**arguments)
         except Diverged:
-            return _judged(None, job, judge)
-        return _judged(model, job, judge)
+            return judge(None, job)
+        return judge(model, job)
 
     for outcome in spread((partial(fit, job) for job in jobs), n_jobs):
         yield [outcome]
@@ -164,13 +168,6 @@ def _check_taken(estimator: Any, arguments: Iterable[str]) -> None:
     for name in arguments:
         if name not in taken:
             raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
-
-
-def _judged(model: Any, job: Job, judge: Callable[[Any, Job], Outcome]) -> Outcome:
-    if model is None:
-        lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
-        return Outcome(job, lost, lost)
-    return judge(model, job)
 
 
 def _entry(outcome: Outcome) -> Entry:

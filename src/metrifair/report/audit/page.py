@@ -1,20 +1,50 @@
-"""The report on an audit as one HTML file."""
+"""The report on an audit as one HTML file: its tables and sentences, and all values that its script draws, as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from string import Template
+from typing import Any, TypeVar
 
-from metrifair.report.audit.content import audit_content, columns
-from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, notes_by_kind, overview
-from metrifair.report.audit.words import worst_first
-from metrifair.report.charts import Json
+from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
+from metrifair.report.audit.glossary import (
+    audit_glossary,
+    criterion_name,
+    highlights,
+    metric_words,
+    notes_by_kind,
+    overview,
+)
+from metrifair.report.audit.words import confidence_text, worst_first
+from metrifair.report.charts import Json, axis, axis_json
 from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import glossary
-from metrifair.report.html import Markup, Section, document, element, joined, resource
-from metrifair.report.numbers import MISSING, number_text
+from metrifair.report.html import Markup, Section, document, element, embedded_json, joined, resource
+from metrifair.report.numbers import MISSING, number_text, shown_number
 from metrifair.results import AuditRecord, Finding
+
+Item = TypeVar("Item")
+
+# Shares of the room for each kind of content, which is filled with the worst findings first.
+_SHARES = {"rows": 0.38, "texts": 0.23, "witnesses": 0.12, "distributions": 0.20, "decisions": 0.07}
+
+FIGURES = ("value", "low", "high", "certified", "jointly", "paper", "p", "unbiased", "least", "most")
+"""The numbers of a finding, by the names that the page's script calls them."""
+
+COLUMNS = {
+    "groups": "Groups",
+    "attribute": "Attribute",
+    "among": "Among",
+    "metric": "Distance",
+    "value": "Value",
+    "low": "Interval",
+    "certified": "At most",
+    "jointly": "Jointly at most",
+    "p": "p-value",
+    "samples": "Rows",
+}
 
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _STATIC_ROWS = 25  # also the length of a page of the table, once the script runs
@@ -127,3 +157,197 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
     }
     first, *others = keys
     return element("tr", element("th", texts[first], scope="row"), *(element("td", texts[key]) for key in others))
+
+
+def figures_of(finding: Finding) -> dict[str, float | None]:
+    """The numbers of a finding by name; None where it has none."""
+    interval, bracket = finding.interval, finding.bracket
+    values = (
+        finding.value,
+        None if interval is None else interval.low,
+        None if interval is None else interval.high,
+        finding.certified,
+        finding.certified_jointly,
+        finding.paper_bound,
+        finding.p_value,
+        finding.unbiased,
+        None if bracket is None else bracket.low,
+        None if bracket is None else bracket.high,
+    )
+    return dict(zip(FIGURES, values, strict=True))
+
+
+def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
+    """Keys and headings of the table's columns: figures that no finding has get none.
+
+    >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "energy", 0.3)
+    >>> [heading for _, heading in columns([finding])]
+    ['Groups', 'Attribute', 'Among', 'Distance', 'Value', 'Rows']
+    """
+    known = {key for finding in findings for key, figure in figures_of(finding).items() if figure is not None}
+    return tuple((key, heading) for key, heading in COLUMNS.items() if key in known or key not in FIGURES)
+
+
+@dataclass
+class _Names:
+    """Attributes, groups, places and metrics by number, each named once however many findings it has."""
+
+    groups: dict[str, dict[str, int]] = field(default_factory=dict)  # of each attribute, in the order of their colours
+    places: dict[tuple[str, str, str], int] = field(default_factory=dict)  # attribute, criterion, within
+    metrics: dict[str, int] = field(default_factory=dict)
+    size: int = 0  # bytes of all names
+
+    def group(self, attribute: str, name: str) -> int:
+        return self._number(self.groups.setdefault(attribute, {}), name, name)
+
+    def place(self, finding: Finding) -> int:
+        return self._number(self.places, place_of(finding), place_of(finding))
+
+    def metric(self, name: str) -> int:
+        return self._number(self.metrics, name, name)
+
+    def _number(self, known: dict[Any, int], key: object, named: Json) -> int:
+        if key not in known:
+            known[key] = len(known)
+            self.size += byte_size(named) + 80  # around it: what a place is made of
+        return known[key]
+
+
+def place_of(finding: Finding) -> tuple[str, str, str]:
+    """Where a finding was made: attribute, criterion, set."""
+    return finding.attribute, finding.criterion, finding.within
+
+
+def audit_content(record: AuditRecord, *, room: int = 1_200_000) -> dict[str, Json]:
+    """Everything that the script of the page draws and lists, in so many bytes: the worst findings where not all fit.
+
+    >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "energy", 0.3)
+    >>> content = audit_content(AuditRecord(180, 0, (0, 1), 0.95, [finding]))
+    >>> content["attributes"], content["total"]
+    ([{'name': 'sex', 'groups': ['f', 'm']}], 1)
+    """
+    names, rooms = _Names(), {kind: int(share * room) for kind, share in _SHARES.items()}
+    for distribution in record.distributions[:20]:  # their order of the groups is the order of the colours
+        for name in list(distribution.curves.cumulative)[:12]:
+            names.group(distribution.attribute, name)
+    ordered = worst_first(record.findings)
+    rows = _rows(ordered, names, rooms["rows"])
+    kept = ordered[: len(rows)]
+    drawn = fitting(_distributions(record, kept, names), rooms["distributions"])
+    decisions = fitting((decisions_json(found, names.group) for found in record.decisions), rooms["decisions"])
+    shown = {place: number for number, (places, _) in enumerate(drawn) for place in places}
+    at = {id(finding): number for number, finding in enumerate(kept)}
+    decided = {id(found): number for number, found in enumerate(record.decisions[: len(decisions)])}
+    return {
+        "confidence": confidence_text(record.confidence),
+        "columns": [list(column) for column in columns(record.findings)],
+        "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES],
+        "rows": rows,
+        "total": len(record.findings),
+        "texts": fitting(([finding.sentence, finding.meaning] for finding in kept), rooms["texts"]),
+        "witnesses": dict(fitting(_witnesses(kept), rooms["witnesses"])),
+        "metrics": [_metric(name, record.findings) for name in names.metrics],
+        "places": [_place(place, names, shown) for place in names.places],
+        "distributions": [found for _, found in drawn],
+        "decisions": decisions,
+        "highlights": [
+            {
+                "heading": found.heading,
+                "figures": [list(figure) for figure in found.figures],
+                "sentence": found.sentence,
+                "where": found.where,
+                "row": at.get(id(found.about)),
+                "decisions": decided.get(id(found.about)),
+            }
+            for found in highlights(record)
+        ],
+        # Last, since everything above may name a group.
+        "attributes": [{"name": name, "groups": list(groups)} for name, groups in names.groups.items()],
+    }
+
+
+def fitting(items: Iterable[Item], room: int) -> list[Item]:
+    """The items from the front whose JSON fits the room.
+
+    >>> fitting(["abc", "de", "f"], 11)
+    ['abc', 'de']
+    """
+    kept = []
+    for item in items:
+        room -= byte_size(item) + 1
+        if room < 0:
+            break
+        kept.append(item)
+    return kept
+
+
+def byte_size(content: Any) -> int:
+    """What some content adds to the page.
+
+    >>> byte_size(["<"])
+    10
+    """
+    return len(embedded_json(content).encode(errors="replace"))
+
+
+def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
+    rows: list[Json] = []
+    size = 0
+    for finding in findings:
+        left, right = (names.group(finding.attribute, name) for name in finding.groups)
+        row: list[Json] = [names.place(finding), left, right, *finding.sizes, names.metric(finding.metric)]
+        row += [shown_number(figure) for figure in figures_of(finding).values()]
+        size += byte_size(row) + 1
+        if size + names.size > room:
+            break
+        rows.append(row)
+    return rows
+
+
+def _witnesses(findings: Iterable[Finding]) -> Iterable[tuple[str, Json]]:
+    for number, finding in enumerate(findings):
+        found = witness_json(finding)
+        if found is not None:
+            yield str(number), found
+
+
+def _distributions(
+    record: AuditRecord, findings: Sequence[Finding], names: _Names
+) -> Iterable[tuple[list[tuple[str, str, str]], Json]]:
+    """Each with the places, attribute, criterion and set, whose scores it shows; those of the worst findings first."""
+    ranks: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        ranks.setdefault((finding.attribute, finding.within), []).append(finding)
+    order = {at: number for number, at in enumerate(ranks)}
+    for one in sorted(record.distributions, key=lambda one: order.get((one.attribute, one.within), len(order))):
+        inside = ranks.get((one.attribute, one.within), [])
+        others = {finding.criterion for finding in inside if not is_of(finding, one.curves)}
+        own = [finding for finding in inside if finding.criterion not in others]
+        found = distribution_json(one, own, names.group)
+        if found is not None:
+            yield list(dict.fromkeys(place_of(finding) for finding in own)), found
+
+
+def _place(place: tuple[str, str, str], names: _Names, drawn: Mapping[tuple[str, str, str], int]) -> Json:
+    attribute, criterion, within = place
+    return {
+        "attribute": list(names.groups).index(attribute),
+        "criterion": criterion_name(criterion),
+        "within": within,
+        "distribution": drawn.get(place),
+    }
+
+
+def _metric(name: str, findings: Sequence[Finding]) -> Json:
+    """Name, meaning, and one axis for all findings, so that bars can be compared."""
+    words = metric_words(name)
+    reaching = ("value", "high", "certified", "jointly")
+    ends = [
+        number
+        for finding in findings
+        if finding.metric == name
+        for key, figure in figures_of(finding).items()
+        if key in reaching and (number := shown_number(figure)) is not None
+    ]
+    found = axis([0.0, *ends], from_zero=True, top=max(words.most, *ends), count=5, least_span=0.0)
+    return {"name": words.name, "short": words.short, "meaning": words.meaning, "axis": axis_json(found)}

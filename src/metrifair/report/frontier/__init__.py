@@ -1,1 +1,1 @@
-"""The report on a frontier: view (its numbers), words (its sentences), page (HTML), picture (charts for notebooks)."""
+"""The report on a frontier: view (its numbers), words (its sentences), page (HTML, and charts for notebooks)."""
