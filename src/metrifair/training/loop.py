@@ -77,21 +77,12 @@ def train(
         source = source._replace(sides=())
     scaling = scaling_of(data, rows) if standardize else Scaling.none(data.x.shape[1])
     rounds = [[value] for value in strengths] if path else [list(strengths)]
-    stack = stack_at_start(
-        data,
-        model,
-        objective,
-        stacked([model.initial(seed) for seed in seeds], len(rounds[0])),
-        scaling=scaling,
-        sides=source.sides,
-        strengths=rounds[0],
-        learning_rate=schedule.learning_rate,
-        weight_decay=schedule.weight_decay,
-        device=torch.device(device),
-        dtype=torch.float64 if source.whole else torch.float32,
+    where = torch.device(device)
+    stack = _stack_at_start(
+        data, model, objective, scaling, source, schedule=schedule, strengths=rounds[0], seeds=seeds, device=where
     )
     parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
-    of_each = (part.to(stack.x.device).expand(len(seeds), -1) for part in scaling)
+    of_each = (part.to(where).expand(len(seeds), -1) for part in scaling)
     return Trained(model, parameters, Scaling(*of_each), failed)
 
 
@@ -181,32 +172,33 @@ class Stack:
         return parameters, self.failed.clone()
 
 
-def stack_at_start(
+def _stack_at_start(
     data: Samples,
     model: Model,
     objective: Objective,
-    start: dict[str, Tensor],
-    *,
     scaling: Scaling,
-    sides: Sequence[Sides],
+    source: EpochSource,
+    *,
+    schedule: Schedule,
     strengths: Sequence[float],
-    learning_rate: float,
-    weight_decay: float,
+    seeds: Sequence[int],
     device: torch.device,
-    dtype: torch.dtype,
 ) -> Stack:
-    """Models with these parameters, moved to the device."""
+    """Models of every seed and strength before the first step, with their data, on the device."""
+    dtype = torch.float64 if source.whole else torch.float32
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
-    there = [
+    sides = [
         replace(
             side,
             rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
             weights=None if side.weights is None else side.weights.to(device),
         )
-        for side in sides
+        for side in source.sides
     ]
+    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    start = {name: value.to(device, dtype) for name, value in start.items()}
     features, left_to_do = scaling.in_shared_units(data.x, device, dtype)
     return Stack(
         features,
@@ -214,14 +206,10 @@ def stack_at_start(
         model,
         objective,
         left_to_do,
-        tuple(there),
-        Adam(
-            {name: value.to(device, dtype) for name, value in start.items()},
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-        ),
+        tuple(sides),
+        Adam(start, learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay),
         torch.tensor(strengths, dtype=dtype, device=device),
-        torch.zeros(len(next(iter(start.values()))), len(strengths), dtype=torch.bool, device=device),
+        torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
     )
 
 
