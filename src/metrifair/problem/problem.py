@@ -200,7 +200,7 @@ def problem_of(
     if rows.y is not None:
         labels, known = _target(given.label, rows.y, target, known)
     attributes: tuple[Attribute, ...] = ()
-    coded, strata, their_strata = np.zeros((rows.count, 0), dtype=np.int64), None, None
+    coded, strata, their_strata = np.zeros((rows.length, 0), dtype=np.int64), None, None
     if rows.groups is not None:
         coded, attributes = group_codes(rows.groups, intersectional=intersectional)
         if groups is not None:
@@ -218,7 +218,7 @@ def problem_of(
 def later_problem(given: Given, scheme: Scheme) -> Problem:
     """The record of later rows, whose values stand for what those of the first ones did."""
     rows = _rows_that_count(given)
-    labels, coded, strata = None, np.zeros((rows.count, 0), dtype=np.int64), None
+    labels, coded, strata = None, np.zeros((rows.length, 0), dtype=np.int64), None
     if rows.y is not None:
         labels, _ = _target(given.label, rows.y, "labels" if scheme.classes else "numbers", scheme.classes)
     wanted = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
@@ -235,7 +235,7 @@ def later_problem(given: Given, scheme: Scheme) -> Problem:
 class _Rows(NamedTuple):
     """What was handed over, as columns, without the rows that have no weight."""
 
-    count: int
+    length: int
     weight: Floats | None
     kept: NDArray[np.bool_] | None
     y: Column | None
@@ -251,8 +251,8 @@ def _rows_that_count(given: Given) -> _Rows:
         f"{prefix}control_features": given.control_features,
         f"{prefix}sample_weight": None if is_number(weight) else weight,
     }
-    count = same_rows(**given.rows | {given.label: given.rows.get(given.label, given.y)} | tables)
-    found, kept = weights_of(f"{prefix}sample_weight", weight, count), None
+    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **tables})
+    found, kept = weights_of(f"{prefix}sample_weight", weight, length), None
     y = None if given.y is None else one_column(given.label, given.y)
     groups, controls = (
         None if table is None else columns(name, table)
@@ -264,13 +264,13 @@ def _rows_that_count(given: Given) -> _Rows:
     if found is not None and not found.all():
         kept = found > 0
         found = found[kept]
-        count = len(found)
+        length = len(found)
         y = None if y is None else y[kept]
         groups, controls = (
             None if table is None else {name: column[kept] for name, column in table.items()}
             for table in (groups, controls)
         )
-    return _Rows(count, found, kept, y, groups, controls)
+    return _Rows(length, found, kept, y, groups, controls)
 
 
 def positive_of(classes: Sequence[object], pos_label: object) -> int:
