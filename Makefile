@@ -5,13 +5,14 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: help demo test test-slow lint format bench reproduce clean
+.PHONY: help demo test test-slow test-install lint format bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo        the whole trade-off on real mortgage data, with a report to open"
 	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
 	@echo "make test-slow   the long tests"
+	@echo "make test-install  the built wheel, without extras, in an empty environment"
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
 	@echo "make bench       ratios against peers, measured in one run"
@@ -40,7 +41,15 @@ test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: .venv/installed
-	$(BIN)/python -m pytest -n 2 -m slow
+	METRIFAIR_EXPLORE=1 $(BIN)/python -m pytest -n 2 -m slow
+
+# Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from.
+test-install: .venv/installed
+	rm -rf build/wheel build/empty
+	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
+	build/empty/bin/python -I tests/use_core.py
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks

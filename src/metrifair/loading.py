@@ -16,7 +16,7 @@ from metrifair.saving import boosters, estimators
 from metrifair.saving.modelfile import Content, PathLike, read
 from metrifair.saving.models import model_of
 from metrifair.table_model import TABLE_MODEL, TableModel, table_model_of
-from metrifair.tradeoff.frontier_file import FRONTIER, frontier_from
+from metrifair.tradeoff.ledger import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
 
 if TYPE_CHECKING:

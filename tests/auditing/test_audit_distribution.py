@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from twosamples import two_samples
 
 from metrifair import distances
 from metrifair.auditing.distribution import (
@@ -18,7 +19,6 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
     stand_ins,
-    two_samples,
     unbiased_distance,
     utility_of,
 )

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
-from metrifair.auditing import findings
+from metrifair.auditing import record
 from metrifair.auditing.out_of_core import brackets, counting, files, tables
 from metrifair.auditing.out_of_core.tables import FileRows, Roles
 from metrifair.problem.criteria import EQUALIZED_ODDS
@@ -343,7 +343,7 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
 def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, monkeypatch):
     options = {"score": "p", "group": "region", "metrics": "energy", **QUICK, **STREAMED}
     assert all(one.witness is not None for one in audit_file(scores, **options).findings)
-    monkeypatch.setattr(findings, "_MOST_CURVES", 2)
+    monkeypatch.setattr(record, "_MOST_CURVES", 2)
     assert all(one.witness is None for one in audit_file(scores, **options).findings)
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from twosamples import two_samples
 
 from metrifair import audit
-from metrifair.auditing.distribution import Floats, distances_of, two_samples
+from metrifair.auditing.distribution import Floats, distances_of
 from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
 from metrifair.metrics.registry import METRICS
 

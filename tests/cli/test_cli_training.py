@@ -28,8 +28,8 @@ from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
 from metrifair.results import Point
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.frontier import Frontier
+from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.split import data_set
-from metrifair.tradeoff.sweep import Job, Outcome
 
 TRAIN = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {

@@ -23,8 +23,7 @@ from metrifair import FairClassifier
 from metrifair.estimators import fit_stack
 from metrifair.tradeoff import frontier as tradeoff
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.ledger import Entry, Ledger
-from metrifair.tradeoff.sweep import Job, Outcome
+from metrifair.tradeoff.ledger import Entry, Job, Ledger, Outcome
 
 SEEDS, STRENGTHS = 9, (0.0, 0.5, 4.0)
 JOBS = {Job(strength, seed).name for seed in range(SEEDS) for strength in STRENGTHS}

@@ -26,8 +26,8 @@ from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.evaluate import curves_of, point_of, small_groups, unfairness_by_chance
 from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
+from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.split import data_set
-from metrifair.tradeoff.sweep import Job, Outcome
 
 RNG = np.random.default_rng(0)
 N = 200

@@ -25,7 +25,8 @@ from metrifair.errors import DataError
 from metrifair.results import Interval, Point
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.sweep import Job, Outcome, TrainingData
+from metrifair.tradeoff.ledger import Job, Outcome
+from metrifair.tradeoff.sweep import TrainingData
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)

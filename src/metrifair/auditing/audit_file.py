@@ -158,11 +158,9 @@ def _check_columns(source: Source, roles: Roles) -> None:
     for role, name in (("label", roles.label), ("weight", roles.weight)):
         if name == roles.score:
             raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
-    source.check(score=roles.score, label=roles.label, weight=roles.weight)
-    for name in roles.groups:
-        source.check(group=name)
-    for name in roles.controls:
-        source.check(control=name)
+    one = {"score": roles.score, "label": roles.label, "weight": roles.weight}
+    named: dict[str, Sequence[str]] = {role: [name] for role, name in one.items() if name is not None}
+    source.check(named | {"group": roles.groups, "control": roles.controls})
 
 
 def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.metrics.line import Merged
@@ -74,19 +73,15 @@ class CountedScores:
             return self._sum(units)
         return total_over(units, self.units, self._sum, lambda: self._everyone)
 
-    def entries(self, units: Integers) -> NDArray[Any]:
-        """The entries of some units, as an index."""
-        if self.starts is None:
-            return units
-        if len(units) <= _FEW_UNITS:
-            parts = [np.arange(self.starts[unit], self.starts[unit + 1]) for unit in units]
-            return np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        chosen = np.zeros(self.units, np.bool_)
-        chosen[units] = True
-        return np.repeat(chosen, np.diff(self.starts))
-
     def _sum(self, units: Integers) -> NDArray[Any]:
-        entries = self.entries(units)
+        entries: NDArray[Any] = units
+        if self.starts is not None and len(units) <= _FEW_UNITS:
+            parts = [np.arange(self.starts[unit], self.starts[unit + 1]) for unit in units]
+            entries = np.concatenate([np.zeros(0, np.int64), *parts])
+        elif self.starts is not None:
+            chosen = np.zeros(self.units, np.bool_)
+            chosen[units] = True
+            entries = np.repeat(chosen, np.diff(self.starts))
         # bincount adds floats; sums of counts are exact in them, too.
         amount = None if self.amount is None else self.amount[entries]
         return np.bincount(self.place[entries], amount, len(self.values))
@@ -140,20 +135,6 @@ class TwoSamples(NamedTuple):
     values: Floats  # (k,), ascending
     left: Floats  # (k,)
     right: Floats  # (k,)
-
-
-def two_samples(values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None) -> TwoSamples:
-    """Scores of two samples, those of the left one marked.
-
-    >>> two_samples(np.array([0.5, 0.1, 0.5]), np.array([True, False, False]))
-    TwoSamples(values=array([0.1, 0.5]), left=array([0., 1.]), right=array([1., 1.]))
-    """
-    distinct, place = np.unique(values, return_inverse=True)
-    left, right = (
-        np.bincount(place[side], None if weights is None else weights[side], len(distinct)).astype(np.float64)
-        for side in (on_left, ~on_left)
-    )
-    return TwoSamples(distinct, left, right)
 
 
 def bins(found: TwoSamples, most: int) -> Integers:
@@ -231,8 +212,18 @@ def _distances(
     if len(values) == 1:  # all scores are equal
         return {metric: np.zeros(below.shape[:-1]) for metric in metrics}
     points, differences = torch.from_numpy(values), torch.from_numpy(below)
-    none = torch.zeros((), dtype=differences.dtype)
-    return {metric: _distance(metric, points, differences, none, signed).numpy() for metric in metrics}
+    # One row of points serves all rows of differences.
+    merged = Merged(points, differences, torch.zeros((), dtype=differences.dtype))
+    found = {}
+    for metric in metrics:
+        row = facts(metric)
+        if row.of_merged is not None:
+            found[metric] = row.of_merged(merged).numpy()
+        elif row.of_shares is not None:
+            found[metric] = row.of_shares(points, torch.from_numpy(signed())).numpy()
+        else:
+            raise DataError(f"the metric {metric!r} is not known as a function of the difference of two distributions")
+    return found
 
 
 def shares(weights: NDArray[Any]) -> Floats:
@@ -241,19 +232,11 @@ def shares(weights: NDArray[Any]) -> Floats:
     return found
 
 
-def _distance(metric: str, points: Tensor, below: Tensor, none: Tensor, signed: Callable[[], Floats]) -> Tensor:
-    row = facts(metric)
-    if row.of_merged is not None:  # one row of points serves all rows of differences
-        return row.of_merged(Merged(points, below, none))
-    if row.of_shares is not None:
-        return row.of_shares(points, torch.from_numpy(signed()))
-    raise DataError(f"the metric {metric!r} is not known as a function of the difference of two distributions")
-
-
 def unbiased_distance(metric: str, found: TwoSamples, value: float) -> float | None:
     """The U-statistic of unweighted samples, from its plug-in value; None where there is none.
 
-    >>> unbiased_distance("energy", two_samples(np.array([0.0, 1, 1, 3]), np.arange(4) < 2), 1.5)
+    >>> found = TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 1, 0]), np.array([0.0, 1, 1]))
+    >>> unbiased_distance("energy", found, 1.5)
     0.0
     """
     spread, sizes = facts(metric).spread, (found.left.sum(), found.right.sum())
@@ -266,7 +249,7 @@ def unbiased_distance(metric: str, found: TwoSamples, value: float) -> float | N
 def utility_of(metric: str, found: TwoSamples) -> Witness | None:
     """The utility that tells the two sides apart best; None for a metric of which none is known.
 
-    >>> utility_of("wasserstein", two_samples(np.array([0.0, 1, 3]), np.array([True, False, False]))).gap
+    >>> utility_of("wasserstein", TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 0, 0]), np.array([0.0, 1, 1]))).gap
     2.0
     """
     told = facts(metric).witness
@@ -289,7 +272,7 @@ class Gap(NamedTuple):
 def largest_gap(found: TwoSamples) -> Gap:
     """The score at which the shares at or below it differ most.
 
-    >>> largest_gap(two_samples(np.array([0.1, 0.2, 0.3, 0.4]), np.array([True, True, False, True])))
+    >>> largest_gap(TwoSamples(np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 1, 0, 1]), np.array([0.0, 0, 1, 0])))
     Gap(score=0.2, shares=(0.6666666666666666, 0.0))
     """
     below = [np.cumsum(side) / side.sum() for side in found[1:]]

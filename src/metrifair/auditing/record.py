@@ -165,7 +165,7 @@ def _distributions(
             members = members_of(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:
                 continue
-            units = {str(attribute.groups[group]): members.of(group) for group in members.present}
+            units = {str(attribute.groups[one]): members.units[members.codes == one] for one in members.present}
             masses = {name: part.scores.at(own).astype(np.float64) for name, own in units.items()}
             sizes = {name: sample.size(own) for name, own in units.items()}
             ends = score_range or sample.ends
@@ -304,7 +304,7 @@ def notes_of(
     problem, classes = sample.problem, sample.problem.scheme.classes
     notes = words.left_out_notes(sample.left_out)
     if not decided:
-        notes.append(words.undecided_note())
+        notes.append(words.UNDECIDED)
     if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
         notes.append(words.label_note(classes, problem.scheme.positive))
     counted, outcome = sample.predicted.get(""), sample.outcome  # None: of several classes

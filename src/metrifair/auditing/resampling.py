@@ -91,7 +91,11 @@ def bootstrap(
     utilities = np.stack([told[metric] for metric in metrics])
     gaps, replicates = [], []
     for count in _blocks(resamples, len(found.values)):
-        drawn = _resampled(found, rows, count, generator)
+        if rows:
+            sides = [resampled_rows(side, len(found.values), count, generator) for side in rows]
+        else:
+            sides = [resampled_counts(side, count, generator) for side in found[1:]]
+        drawn = shares(sides[0]) - shares(sides[1])
         gaps.append(drawn @ utilities.T)
         replicates.append(_replicates(found.values, observed, drawn, metrics))
     values = distances_between(found.values, observed, metrics)
@@ -115,17 +119,15 @@ def _margins(
     sizes = [len(side.place) for side in rows] if rows else [int(side.sum()) for side in found[1:]]
     margins: dict[str, float] = {}
     for metric, utility in utilities.items() if min(sizes) >= _FEWEST else ():
-        same = [size for size, side in zip(sizes, found[1:], strict=True) if _does_not_vary(utility, side > 0)]
+        same = []
+        for size, side in zip(sizes, found[1:], strict=True):  # one score only, or a single value of a telling utility
+            if (side > 0).sum() == 1 or float(np.ptp(utility[side > 0])) == 0 < float(np.ptp(utility)):
+                same.append(size)
         radius = sum(dkw_radius(size, confidence=confidence) for size in same)
         margin = None if same and rows else certified_distance(metric, 0.0, radius)
         if margin is not None or not same:
             margins[metric] = margin or 0.0
     return margins
-
-
-def _does_not_vary(utility: Floats, own: NDArray[np.bool_]) -> bool:
-    """Whether one side, with these scores as its own, has one score only, or a single value of a telling utility."""
-    return own.sum() == 1 or float(np.ptp(utility[own])) == 0 < float(np.ptp(utility))
 
 
 def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
@@ -170,15 +172,6 @@ def _blocks(count: int, width: int) -> Iterator[int]:
     size = max(1, _BLOCK // width)
     for start in range(0, count, size):
         yield min(size, count - start)
-
-
-def _resampled(found: TwoSamples, rows: Sequence[Rows], count: int, generator: np.random.Generator) -> Floats:
-    """Shares on the left less those on the right in ``count`` resamples, (count, k)."""
-    if rows:
-        left, right = (shares(resampled_rows(side, len(found.values), count, generator)) for side in rows)
-    else:
-        left, right = (shares(resampled_counts(side, count, generator)) for side in found[1:])
-    return left - right
 
 
 def resampled_counts(counts: NDArray[Any], resamples: int, generator: np.random.Generator) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -112,26 +112,17 @@ def sample_in_memory(
     )
     check_groups(problem, most=request.most_groups)
     prediction = predictions_of(y_pred, problem, pos_label=request.pos_label)
-    if problem.weight is not None:
-        problem, prediction = _in_order(problem, prediction)
-    ends = float(prediction.min()), float(prediction.max())
-    return Sample(problem, ends, prediction, weight=problem.weight, weighted=problem.weight is not None)
-
-
-def _in_order(problem: Problem, prediction: Floats) -> tuple[Problem, Floats]:
-    """Weighted rows in an order of their own, and weights of at most 1.
-
-    Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed over.
-    Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
-    """
     weight = problem.weight
-    if weight is None:
-        return problem, prediction
-    columns = [prediction] if prediction.ndim == 1 else list(prediction.T)
-    others = [one for one in (problem.labels, problem.strata) if one is not None]
-    order = np.lexsort([*others, *problem.groups.T, *columns, weight])
-    scaled = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
-    return replace(problem.take(order), weight=scaled[order]), prediction[order]
+    if weight is not None:
+        # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
+        # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
+        columns = [prediction] if prediction.ndim == 1 else list(prediction.T)
+        others = [one for one in (problem.labels, problem.strata) if one is not None]
+        order = np.lexsort([*others, *problem.groups.T, *columns, weight])
+        weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
+        problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
+    ends = float(prediction.min()), float(prediction.max())
+    return Sample(problem, ends, prediction, weight=weight, weighted=weight is not None)
 
 
 class Part(NamedTuple):
@@ -189,11 +180,6 @@ class Members(NamedTuple):
     units: Integers
     codes: Integers
     present: list[int]  # codes of the groups that have units
-
-    def of(self, group: int) -> Integers:
-        """The units of one group."""
-        found: Integers = self.units[self.codes == group]
-        return found
 
 
 def members_of(problem: Problem, units: Integers, place: int) -> Members:
@@ -256,17 +242,7 @@ def compared_in(sample: Sample, part: Part, contrast: Contrast) -> list[Compared
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
         present = members_of(sample.problem, part.units, place).present
-        pairs = opponents(present, "rest" if len(attribute.groups) > MOST_PAIRED else contrast)
+        paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
+        pairs = combinations(present, 2) if paired else product(present, [None])
         found += [Compared(sample.problem, part, place, left, right) for left, right in pairs]
     return found
-
-
-def opponents(present: Sequence[int], contrast: Contrast) -> list[tuple[int, int | None]]:
-    """Codes of the groups on either side; None stands for the rest.
-
-    >>> opponents([0, 2, 3], "pairs"), opponents([0, 2, 3], "rest")
-    ([(0, 2), (0, 3), (2, 3)], [(0, None), (2, None), (3, None)])
-    """
-    if contrast == "pairs" or len(present) <= 2:
-        return list(combinations(present, 2))
-    return [(group, None) for group in present]

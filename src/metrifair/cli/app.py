@@ -54,7 +54,10 @@ class _Commands(click.Group):
             _discard_output()
             ctx.exit(_PIPE_CLOSED)
         except (DataError, MissingExtra, OSError) as error:  # OSError: of standard output; files have their own words
-            raise _Refusal(_one_line(" ".join([str(error), *getattr(error, "__notes__", [])]))) from error
+            said = as_options(" ".join([str(error), *getattr(error, "__notes__", [])]))
+            # On one line, without characters that could steer a terminal.
+            line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(said.split()))
+            raise _Refusal(line) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)
@@ -65,11 +68,6 @@ def _discard_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         os.dup2(nowhere, stream.fileno())
-
-
-def _one_line(text: str) -> str:
-    """Text on one line, without characters that could steer a terminal."""
-    return "".join(sign if sign.isprintable() else "?" for sign in " ".join(as_options(text).split()))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +19,23 @@ from metrifair.cli.options import (
     Limited,
     Number,
     Output,
+    as_options,
     check_paths,
     file_options,
     known,
 )
+from metrifair.errors import DataError
+from metrifair.report.numbers import number_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from metrifair.results import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
+_SHOWN = 12  # comparisons in the table on the terminal
+_WIDE = 110  # columns of a terminal that has room for every metric
+_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
@@ -129,7 +142,6 @@ def command(
     check_paths([file], [html, json_to, output])
     from metrifair.auditing.audit_file import audit_file
     from metrifair.cli.console import console, printable, working
-    from metrifair.cli.findings import broken, metrics_asked, show_audit
     from metrifair.cli.tables import write_table, write_text
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -167,3 +179,98 @@ def command(
         out.print(f"Unfair: {printable(line)}", soft_wrap=True)
     if verdict:
         ctx.exit(_UNFAIR)
+
+
+def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:
+    """The metrics to measure: those that were named, or the usual ones, and those with a limit; None: the usual ones.
+
+    >>> metrics_asked(["energy"], [Limit("kolmogorov", 0.1), Limit("accuracy_difference", 0.1)])
+    ['energy', 'kolmogorov']
+    """
+    from metrifair.metrics.registry import USUAL
+
+    limited = [limit.metric for limit in limits if limit.metric in METRICS]
+    if not metrics and set(limited) <= set(USUAL):
+        return None
+    return list(dict.fromkeys([*(metrics or USUAL), *limited]))
+
+
+def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
+    """One line for each limit that is broken, about its worst finding."""
+    found = []
+    for limit in limits:
+        if limit.metric in METRICS:
+            measured = [
+                (one.value, f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within})")
+                for one in record.findings
+                if one.metric == limit.metric
+            ]
+        else:
+            gaps = [(getattr(one, limit.metric), f"{one.attribute}, {one.within}") for one in record.decisions]
+            measured = [(gap, where) for gap, where in gaps if gap is not None]
+        if not measured and not record.findings:
+            raise DataError(
+                f"--fail-above {limit.metric}: nothing could be compared, so there is no such figure; each comparison "
+                "needs two groups with rows"
+            )
+        if not measured:
+            needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
+            raise DataError(f"--fail-above {limit.metric}: the audit has no such figure, as it needs {needed}")
+        value, where = max(measured)
+        if value > limit.value * (1 + _ROUNDING):
+            found.append(f"{limit.metric} is {value:.4g}, above {limit.value:g}: {where}")
+    return found
+
+
+def show_audit(out: Console, record: AuditRecord) -> None:
+    """Sentences first, then the comparisons with the largest distance on top, rates of decisions, and notes."""
+    from metrifair.cli.console import printable, show_table
+
+    for sentence in record.summary:
+        out.print(printable(sentence), soft_wrap=True)
+    metrics = list(dict.fromkeys(finding.metric for finding in record.findings))
+    shown = metrics if out.width >= _WIDE else metrics[:1]
+    by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
+    for one in record.findings:
+        by_comparison.setdefault((one.attribute, one.criterion, one.within, one.groups), {})[one.metric] = one
+    rows = sorted(by_comparison.values(), key=lambda own: -next(iter(own.values())).value)
+    show_table(
+        out,
+        ["groups", "compared", *shown, "interval", "at most", "p-value"],
+        [_comparison(own, shown) for own in rows[:_SHOWN]],
+        left=2,
+    )
+    if len(rows) > _SHOWN:
+        out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
+    if record.decisions:
+        rates = [
+            [
+                f"{decisions.attribute}: {rate.group}",
+                decisions.within,
+                f"{rate.size:,}",
+                *("-" if share is None else f"{share:.3f}" for share in shares),
+            ]
+            for decisions in record.decisions[:_SHOWN]
+            for rate in decisions.rates
+            for shares in [(rate.selection_rate, rate.accuracy, rate.true_positive_rate, rate.false_positive_rate)]
+        ]
+        headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
+        show_table(out, headings, rates, left=2)
+    for note in record.notes:
+        out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
+
+
+def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
+    """A row of the table; interval, bound and p-value are those of the first metric."""
+    first = next(iter(own.values()))
+    values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
+    bound = first.certified_jointly if first.certified_jointly is not None else first.certified
+    interval, p = first.interval, first.p_value
+    return [
+        f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
+        f"{first.within}: {first.criterion.replace('_', ' ')}",
+        *values,
+        "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
+        number_text(bound),
+        "-" if p is None else f"{p:.4f}" if p >= 1e-4 else "< 0.0001",
+    ]

@@ -64,15 +64,6 @@ def working(text: str) -> AbstractContextManager[Any]:
     return console(stderr=True).status(printable(text))
 
 
-def decimals(value: float | None, digits: int = 3) -> str:
-    """A figure, or a dash where it is not known.
-
-    >>> decimals(0.12345), decimals(None)
-    ('0.123', '-')
-    """
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
 def show_frontier(out: Console, front: Frontier) -> None:
     """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
     view = front.view()

@@ -253,18 +253,21 @@ _TRAINING_OPTIONS = (
 )
 
 
-def training_options(function: Function) -> Function:
-    """The file and the options of TrainingOptions."""
-    for option in reversed(_TRAINING_OPTIONS):
-        function = option(function)
-    return function
+def _together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
+    """One decorator that adds all these options, in their order."""
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
-def file_options(function: Function) -> Function:
-    """How FILE is read."""
-    for option in reversed(_FILE_OPTIONS):
-        function = option(function)
-    return function
+training_options = _together(_TRAINING_OPTIONS)
+"""The file and the options of TrainingOptions."""
+file_options = _together(_FILE_OPTIONS)
+"""How FILE is read."""
 
 
 @dataclass(frozen=True)

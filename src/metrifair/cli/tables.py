@@ -38,9 +38,7 @@ def read(
     one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
     with opened(path, separator=separator, format=format) as source:
-        for role, names in roles.items():
-            for name in names:
-                source.check(**{role: name})
+        source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))
         with reading(source.name):

@@ -15,8 +15,6 @@ from metrifair.results import Curves
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
-_MOST_SCORES = 240
-_FEWEST_SCORES = 24
 
 
 @dataclass(frozen=True)
@@ -183,15 +181,6 @@ def score_axis(scores: Iterable[float]) -> Axis:
     found = axis(ends, least_span=0.0)
     low, high = (min(ends), max(ends)) if max(ends) > min(ends) else (found.low, found.high)
     return Axis(low, high, tuple(tick for tick in found.ticks if low <= tick[0] <= high))
-
-
-def scores_kept(curves: int, most_numbers: int) -> int:
-    """On how many scores so many curves are drawn, to make at most about ``most_numbers`` numbers.
-
-    >>> scores_kept(4, 120_000), scores_kept(1200, 120_000)
-    (240, 100)
-    """
-    return max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(curves, 1)))
 
 
 def curves_json(curves: Curves, groups: Sequence[str]) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from metrifair.problem.tables import Table
 from metrifair.report.frontier.words import WEIGHTED, floor_note, split_note
 from metrifair.results import Point
 from metrifair.tradeoff.evaluate import curves_of, point_of, small_groups, unfairness_by_chance
-from metrifair.tradeoff.ledger import Ledger, fingerprint
+from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.split import DataSet, HeldOut, Split, data_set
-from metrifair.tradeoff.sweep import Job, Outcome, TrainingData, sweep
+from metrifair.tradeoff.sweep import TrainingData, sweep
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 

@@ -1,23 +1,33 @@
-"""Finished work on disk: a run that was killed goes on where it stopped."""
+"""What a sweep reaches, and keeps: in a ledger, from which a killed run goes on, and in the file of a frontier."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from metrifair import __version__
-from metrifair.errors import DataError
+from metrifair.errors import DataError, ModelFileError
 from metrifair.results import Curves, Point
+from metrifair.saving.estimators import KIND
+from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
+from metrifair.saving.models import content_of, model_of
+from metrifair.saving.schema import Count, Positive, Record, record_of
 
+if TYPE_CHECKING:
+    from metrifair.tradeoff.result import Frontier
+
+FRONTIER = "frontier"  # the kind of the file
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
     run TEXT NOT NULL,
@@ -27,6 +37,29 @@ CREATE TABLE IF NOT EXISTS finished (
     PRIMARY KEY (run, job)
 ) WITHOUT ROWID
 """
+
+
+class Job(NamedTuple):
+    """One model to train."""
+
+    value: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What a ledger calls it."""
+        return f"{self.value!r} seed {self.seed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """One model trained and judged; ``model`` is None where training failed or a ledger kept the figures only."""
+
+    job: Job
+    validation: Point
+    test: Point
+    curves: Curves | None = None
+    model: Any = None
 
 
 class Entry(NamedTuple):
@@ -132,3 +165,94 @@ def fingerprint(parts: Iterable[NDArray[Any] | str]) -> str:
         content = repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
         digest.update(f"{array.dtype} {array.shape} {len(content)}:".encode() + content)
     return digest.hexdigest()
+
+
+def entry_of(outcome: Outcome) -> Entry:
+    """What a ledger keeps of an outcome: its figures, and its model where that can be written."""
+    content = None
+    if type(outcome.model).__module__.startswith("metrifair."):
+        with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
+            content = to_bytes(content_of(outcome.model))
+    return Entry(Figures(outcome.validation, outcome.test, outcome.curves).as_json(), content)
+
+
+def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
+    """The outcome that ``entry_of`` kept."""
+    figures, model = Figures.of(entry.record), None
+    if entry.content is not None:
+        module, own = getattr(estimator, "model", None), {type(estimator).__name__: type(estimator)}
+        try:
+            model = model_of(
+                from_bytes(entry.content), own.get, module if isinstance(module, torch.nn.Module) else None
+            )
+        except ModelFileError as error:
+            raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
+    return Outcome(job, figures.validation, figures.test, figures.curves, model)
+
+
+class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model and what it reaches; ``model`` is what its own file would hold."""
+
+    value: float
+    seed: Count
+    model: dict[str, Any] | None
+
+
+class FrontierRecord(Record):
+    """All that a file holds of a frontier, but for its models' arrays."""
+
+    on: Literal["scores", "decisions"]
+    accuracy_name: Literal["accuracy", "R2"]
+    groups: tuple[str, ...]
+    sizes: dict[str, Count]
+    notes: tuple[str, ...]
+    comparisons: Positive
+    parameter: str
+    floor: float | None
+    small: str
+    outcomes: list[OutcomeRecord]
+    chosen: Point | None
+    limit: float | None
+
+
+_OWN = [name for name in FrontierRecord.__struct_fields__ if name not in ("outcomes", "chosen", "limit")]
+
+
+def write_frontier(path: PathLike, front: Frontier) -> None:
+    """Write figures and models to one file."""
+    arrays: dict[str, NDArray[Any]] = {}
+    outcomes = []
+    for place, outcome in enumerate(front.outcomes):
+        kept = None
+        if outcome.model is not None:
+            _, kept, own = content_of(outcome.model)
+            arrays |= prefixed(f"{place}/", own)
+        figures = outcome.validation, outcome.test, outcome.curves
+        outcomes.append(OutcomeRecord(*figures, value=outcome.job.value, seed=outcome.job.seed, model=kept))
+    own_fields = {name: getattr(front, name) for name in _OWN}
+    record = FrontierRecord(outcomes=outcomes, chosen=front.chosen, limit=front.limit, **own_fields)
+    write(path, Content(FRONTIER, record.as_json(), arrays))
+
+
+def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Callable[[Content], Any]) -> Frontier:
+    """The frontier that ``write_frontier`` wrote, by its class; ``model_in`` makes each model of its own content."""
+    record = record_of(FrontierRecord, content.meta, "a frontier")
+    for one in record.outcomes:
+        _check_curves(one.curves)
+    outcomes = []
+    for place, one in enumerate(record.outcomes):
+        arrays = under(f"{place}/", content.arrays)
+        model = None if one.model is None else model_in(Content(KIND, one.model, arrays))
+        outcomes.append(Outcome(Job(one.value, one.seed), one.validation, one.test, one.curves, model))
+    front = made(outcomes, **{name: getattr(record, name) for name in _OWN})
+    front.chosen, front.limit = record.chosen, record.limit
+    return front
+
+
+def _check_curves(curves: Curves | None) -> None:
+    """Raise a ModelFileError unless every group has a density and a distribution function on the whole grid."""
+    if curves is None:
+        return
+    lengths = {len(one) for by_group in (curves.density, curves.cumulative) for one in by_group.values()}
+    if curves.density.keys() != curves.cumulative.keys() or not lengths <= {len(curves.grid)}:
+        raise ModelFileError("the file does not describe a frontier: its curves do not stand on their grid")

@@ -19,8 +19,7 @@ from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.results import Curves, Point, area, pareto
 from metrifair.saving.modelfile import PathLike
-from metrifair.tradeoff.frontier_file import write_frontier
-from metrifair.tradeoff.sweep import Job, Outcome  # noqa: F401  # Job: for the examples
+from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Job: for the examples
 
 
 @dataclass(eq=False)

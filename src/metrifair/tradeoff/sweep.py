@@ -3,50 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from metrifair.errors import DataError, Diverged, ModelFileError
+from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.parallel import spread
 from metrifair.problem.tables import Table, columns, renumbered
-from metrifair.results import Curves, Point
-from metrifair.saving.modelfile import from_bytes, to_bytes
-from metrifair.saving.models import content_of, model_of
-from metrifair.tradeoff.ledger import Entry, Figures, Ledger, fingerprint
+from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
 from metrifair.tradeoff.split import rows_of
-
-
-class Job(NamedTuple):
-    """One model to train."""
-
-    value: float
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """What a ledger calls it."""
-        return f"{self.value!r} seed {self.seed}"
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """One model trained and judged; ``model`` is None where training failed or a ledger kept the figures only."""
-
-    job: Job
-    validation: Point
-    test: Point
-    curves: Curves | None = None
-    model: Any = None
-
 
 Judge: TypeAlias = Callable[[Any, Job], Outcome]
 """What a model reaches; the model is None where training failed."""
@@ -96,7 +67,7 @@ def sweep(
     one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
     """
     known = {} if ledger is None else ledger.finished()
-    outcomes = {job: _recalled(known[job.name], job, estimator) for job in jobs if job.name in known}
+    outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
         batches = _stacks(estimator, data, missing, judge, split=ledger is not None)
@@ -104,7 +75,7 @@ def sweep(
         batches = _one_by_one(estimator, data, missing, judge, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
         if ledger is not None:
-            ledger.add({outcome.job.name: _entry(outcome) for outcome in batch})
+            ledger.add({outcome.job.name: entry_of(outcome) for outcome in batch})
         outcomes |= {outcome.job: outcome for outcome in batch}
     return [outcomes[job] for job in jobs]
 
@@ -141,8 +112,11 @@ def _one_by_one(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
             "fairness with parameter=..."
         )
-    arguments = data.arguments()
-    _check_taken(estimator, arguments)
+    arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
+    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+    for name in () if anything else arguments:
+        if name not in taken:
+            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
 
     def fit(job: Job) -> Outcome:
         current = estimator.get_params()[parameter]
@@ -158,34 +132,3 @@ def _one_by_one(
 
     for outcome in spread((partial(fit, job) for job in jobs), n_jobs):
         yield [outcome]
-
-
-def _check_taken(estimator: Any, arguments: Iterable[str]) -> None:
-    """Raise a DataError where ``fit`` does not take one of these arguments."""
-    taken = inspect.signature(estimator.fit).parameters
-    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in taken.values()):
-        return
-    for name in arguments:
-        if name not in taken:
-            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
-
-
-def _entry(outcome: Outcome) -> Entry:
-    content = None
-    if type(outcome.model).__module__.startswith("metrifair."):
-        with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
-            content = to_bytes(content_of(outcome.model))
-    return Entry(Figures(outcome.validation, outcome.test, outcome.curves).as_json(), content)
-
-
-def _recalled(entry: Entry, job: Job, estimator: Any) -> Outcome:
-    figures, model = Figures.of(entry.record), None
-    if entry.content is not None:
-        module, own = getattr(estimator, "model", None), {type(estimator).__name__: type(estimator)}
-        try:
-            model = model_of(
-                from_bytes(entry.content), own.get, module if isinstance(module, torch.nn.Module) else None
-            )
-        except ModelFileError as error:
-            raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
-    return Outcome(job, figures.validation, figures.test, figures.curves, model)

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.distribution import Booleans, Floats, Gap, Integers
+from metrifair.auditing.distribution import Floats, Gap, Integers
 from metrifair.auditing.out_of_core.counting import Bins, Grid, Pass, Scale, Steps, held, joined, recounted
 from metrifair.checks import check_known
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
@@ -225,22 +225,18 @@ def measured(
     for _ in range(_MOST_PASSES):
         if len(bins) == 0:
             break
-        few = _worst_rows(bins, urgent, most_held)
+        # The most urgent bins, as long as they hold at most so many rows together.
+        order = np.argsort(-urgent, kind="stable")
+        few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_held])
         if few.all() or (few.any() and len(bins) > grid.most):
             _settle(held(read, grid, bins[few]), found, grid.scale, goal)
             bins = bins[~few]
         else:
-            worst = np.isin(np.arange(len(bins)), np.argsort(-urgent, kind="stable")[: max(1, grid.most // 4)])
+            worst = np.isin(np.arange(len(bins)), order[: max(1, grid.most // 4)])
             bins = joined(bins[~worst], recounted(read, grid, bins[worst], grid.most))
         bins, urgent = _still_urgent(bins, found, grid.scale, goal)
     _settle(bins, found, grid.scale, goal)
     return Result(grid.scale, found, len(bins) == 0)
-
-
-def _worst_rows(bins: Bins, urgent: Floats, most: int) -> Booleans:
-    """The most urgent bins, as long as they hold at most so many rows together."""
-    order = np.argsort(-urgent, kind="stable")
-    return np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most])
 
 
 def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:

@@ -130,15 +130,11 @@ class Survey:
         self.rows += len(scores)
         self._parts.append(scores[self._skip :: self._step].copy())
         self._skip = (self._skip - len(scores)) % self._step
-        while sum(map(len, self._parts)) > self.most:
-            self._halve()
-
-    def _halve(self) -> None:
-        """Keep every second score of the sample, and take half as many from now on."""
-        together = np.concatenate(self._parts)
-        self._parts = [together[::2]]
-        self._skip += self._step * (len(together) % 2)
-        self._step *= 2
+        while sum(map(len, self._parts)) > self.most:  # keep every second, and take half as many from now on
+            together = np.concatenate(self._parts)
+            self._parts = [together[::2]]
+            self._skip += self._step * (len(together) % 2)
+            self._step *= 2
 
     @property
     def sample(self) -> Floats:

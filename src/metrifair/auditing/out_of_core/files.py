@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -77,10 +77,10 @@ class Source:
     is_text: bool
     twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
 
-    def check(self, **roles: str | None) -> None:
-        """Raise a DataError that lists the columns, unless each of these is one; those that are None are not asked."""
-        for role, column in roles.items():
-            if column is not None and column not in self.columns:
+    def check(self, roles: Mapping[str, Sequence[str]]) -> None:
+        """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
+        for role, column in ((role, name) for role, names in roles.items() for name in names):
+            if column not in self.columns:
                 raise DataError(
                     f"{self.name} has no column {column!r} (given as {role}); {self._what_there_is(column)}"
                 )
@@ -167,15 +167,13 @@ def opened(
 
 def _expanded(given: str) -> list[str]:
     """The files that a path or pattern names, in order."""
-    if Path(given).is_file():
-        return [given]
     if Path(given).is_dir():
         raise DataError(f"{given} is a folder; name its files with a pattern such as '{Path(given, '*.parquet')}'")
-    if not glob.has_magic(given):
-        raise DataError(f"there is no file {given}")
     found = matching(given)
-    if not found:
+    if not found and glob.has_magic(given):
         raise DataError(f"no file matches the pattern {given!r}")
+    if not found:
+        raise DataError(f"there is no file {given}")
     return found
 
 
@@ -213,15 +211,14 @@ def _source(name: str, files: Sequence[str], format: str | None, separator: str 
         if set(found) != set(columns[0]):
             other = min(set(found) ^ set(columns[0]))
             raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
-    texts = frozenset(column for column in columns[0] if not _is_plain([schema[column] for schema in schemas]))
+    texts = set()
+    for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
+        types = {schema[column] for schema in schemas}
+        same = types in ({polars().String}, {polars().Boolean})
+        if not same and not all(one.is_numeric() for one in types):
+            texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
-    return Source(name, tuple(frames), columns[0], texts, kind in _TEXT, twice)
-
-
-def _is_plain(kinds: Sequence[pl.DataType]) -> bool:
-    """True for numbers of any kind, and for columns that are text or booleans in all files."""
-    text, truth = polars().String, polars().Boolean
-    return all(kind.is_numeric() for kind in kinds) or set(kinds) <= {text} or set(kinds) <= {truth}
+    return Source(name, tuple(frames), columns[0], frozenset(texts), kind in _TEXT, twice)
 
 
 def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:

@@ -255,7 +255,11 @@ class FileRows:
                 continue
             survey.add(scores)
             sizes = self._sizes()
-            numbers_met, place = _met(_radix(codes, sizes), prod(sizes))
+            number = _radix(codes, sizes)
+            if prod(sizes) <= _TABLE:
+                numbers_met, place = np.arange(prod(sizes)), number
+            else:
+                numbers_met, place = np.unique(number, return_inverse=True)
             sums = _sums(place, scores >= threshold, weight)
             met = np.flatnonzero(sums[0])
             keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
@@ -297,13 +301,6 @@ class FileRows:
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
             yield used
-
-
-def _met(number: NDArray[Any], combinations: int) -> tuple[Integers, NDArray[Any]]:
-    """Numbers of combinations that hold all those met, and the place of each row's number among them."""
-    if combinations <= _TABLE:
-        return np.arange(combinations), number
-    return np.unique(number, return_inverse=True)
 
 
 def _radix(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:

@@ -140,13 +140,6 @@ def step_of(witness: WitnessCurve) -> float | None:
     return float(max(before)) if 0 < len(before) < len(witness.grid) else None
 
 
-def _between(grid: Sequence[float], values: Sequence[float], at: float) -> float:
-    """The value at a score between two of the grid, on the line that is drawn."""
-    right = min(max(bisect_right(grid, at), 1), len(grid) - 1)
-    share = (at - grid[right - 1]) / (grid[right] - grid[right - 1])
-    return float(values[right - 1] + share * (values[right] - values[right - 1]))
-
-
 def witness_json(finding: Finding) -> Json:
     """The witness of a finding with a sentence about it; None where there is none to draw."""
     found = finding.witness
@@ -176,16 +169,13 @@ def corners(grid: Sequence[float], values: Sequence[float]) -> list[int]:
     [0, 2, 3, 4]
     """
     size = max(values) - min(values)
-    bent = [
-        index
-        for index in range(1, len(grid) - 1)
-        if abs(
-            _between([grid[index - 1], grid[index + 1]], [values[index - 1], values[index + 1]], grid[index])
-            - values[index]
-        )
-        > 1e-9 * size
-    ]
-    kept = [0, *bent, len(grid) - 1]
+    kept = [0]
+    for at in range(1, len(grid) - 1):
+        share = (grid[at] - grid[at - 1]) / (grid[at + 1] - grid[at - 1])
+        on_the_line = values[at - 1] + share * (values[at + 1] - values[at - 1])
+        if abs(on_the_line - values[at]) > 1e-9 * size:
+            kept.append(at)
+    kept.append(len(grid) - 1)
     every = math.ceil(len(kept) / _MOST_SCORES)
     return [*kept[:-1:every], kept[-1]]
 
@@ -195,7 +185,11 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
 
     ``number`` gives the place of a group, by attribute and name, among the colours.
     """
-    shown = shown_rates(found.rates)
+    shown = found.rates
+    if len(shown) > _MOST_RATED:
+        ordered = sorted(shown, key=lambda one: one.selection_rate)
+        shown = [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
+    interval = found.selection_ratio_interval if found.selection_ratio is not None else None
     shares = {name: share for name, share in _SHARES.items() if any(share(one) is not None for one in found.rates)}
     return {
         "attribute": found.attribute,
@@ -207,9 +201,10 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
                 "group": number(found.attribute, one.group),
                 "rows": f"{one.size:,}",
                 "selected": shown_number(one.selection_rate),
-                "cells": [share_text(share(one)) for share in shares.values()],
+                "cells": [MISSING if part is None else percent_text(part) for part in parts],
             }
             for one in shown
+            for parts in [[share(one) for share in shares.values()]]
         ],
         "left_out": len(found.rates) - len(shown),
         "gaps": [
@@ -222,33 +217,10 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
             )
             if gap is not None
         ],
-        "ratio": _ratio(found),
-    }
-
-
-def shown_rates(rates: Sequence[GroupRates]) -> Sequence[GroupRates]:
-    """All groups, or of very many the lowest and the highest selection rates, in ascending order."""
-    if len(rates) <= _MOST_RATED:
-        return rates
-    ordered = sorted(rates, key=lambda one: one.selection_rate)
-    return [*ordered[: _MOST_RATED // 2], *ordered[-_MOST_RATED // 2 :]]
-
-
-def share_text(share: float | None) -> str:
-    """A share in percent, an en dash where it is not known.
-
-    >>> share_text(0.415), share_text(None)
-    ('41.5%', '–')
-    """
-    return MISSING if share is None else percent_text(share)
-
-
-def _ratio(found: Decisions) -> Json:
-    """The four-fifths ratio with its interval, in numbers and in a sentence."""
-    interval = found.selection_ratio_interval if found.selection_ratio is not None else None
-    return {
-        "value": shown_number(found.selection_ratio),
-        "low": None if interval is None else shown_number(interval.low),
-        "high": None if interval is None else shown_number(interval.high),
-        "text": ratio_text(found),
+        "ratio": {
+            "value": shown_number(found.selection_ratio),
+            "low": None if interval is None else shown_number(interval.low),
+            "high": None if interval is None else shown_number(interval.high),
+            "text": ratio_text(found),
+        },
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from metrifair.metrics.registry import METRICS, is_largest_gap
@@ -228,23 +227,19 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
         *((criterion_name(name), _CRITERIA[name]) for name in criteria if name in _CRITERIA),
         *((words.name, words.meaning) for words in map(metric_words, metrics) if words.meaning),
-        *(pair for known, pair in _evidence_words(record.findings, confidence) if known),
+        *(
+            (name.replace("CONFIDENCE", confidence), _EVIDENCE[key].replace("CONFIDENCE", confidence))
+            for key, name in _EVIDENCE_NAMES.items()
+            if any(getattr(finding, key) is not None for finding in record.findings)
+        ),
         *(_DECISION_WORDS.items() if record.decisions else ()),
     )
-
-
-def _evidence_words(findings: Sequence[Finding], confidence: str) -> Iterable[tuple[bool, tuple[str, str]]]:
-    """Each word with whether the findings have what it names."""
-    names = _EVIDENCE_NAMES | {"interval": f"{confidence} interval"}
-    for key, name in names.items():
-        known = any(getattr(finding, key) is not None for finding in findings)
-        yield known, (name, _EVIDENCE[key].replace("CONFIDENCE", confidence))
 
 
 _EVIDENCE_NAMES = {
     "witness": "Benefit",
     "unbiased": "Unbiased value",
-    "interval": "Interval",
+    "interval": "CONFIDENCE interval",
     "bracket": "Proven bracket",
     "certified": "Certified upper bound",
     "certified_jointly": "Certified, all at once",

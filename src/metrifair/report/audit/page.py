@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
@@ -63,28 +63,29 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     (True, True, False)
     """
     body = Markup(Template(resource("audit.html")).substitute(table=_table(worst_first(record.findings))))
-    added = [] if frontier is None else [_frontier_section(frontier)]
+    added = []
+    if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
+        part = frontier_section(frontier, most_numbers=25_000)
+        heading = element("section", element("h2", frontier.title), frontier_head(frontier), class_="part")
+        added = [replace(part, body=joined(heading, part.body))]
     words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
+
+    count = len(record.findings)
+    listed = f"the {_STATIC_ROWS} largest of {count:,} findings" if count > _STATIC_ROWS else "all findings"
 
     def page(content: Json) -> str:
         return document(
             title=title,
             about="audit of scores",
             head=_head(record),
-            unscripted=_unscripted(len(record.findings)),
+            unscripted=f"The table below lists {listed}; allow JavaScript for this file to see the drawings, and to "
+            "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
         )
 
     room = _MOST_BYTES - len(page(None).encode(errors="replace"))
     return page(audit_content(record, room=room))
-
-
-def _frontier_section(view: FrontierView) -> Section:
-    """The frontier below an audit, with a heading of its own; fewer numbers, as two parts share the page."""
-    part = frontier_section(view, most_numbers=25_000)
-    heading = element("section", element("h2", view.title), frontier_head(view), class_="part")
-    return Section(joined(heading, part.body), part.data, part.content, part.scripts)
 
 
 def _head(record: AuditRecord) -> Markup:
@@ -120,13 +121,6 @@ def _remark(kind: str, heading: str, texts: Sequence[str]) -> Markup:
         element("ul", *(element("li", text) for text in shown)),
         *(folded if rest else []),
         class_=f"remark {kind}",
-    )
-
-
-def _unscripted(count: int) -> str:
-    listed = f"the {_STATIC_ROWS} largest of {count:,} findings" if count > _STATIC_ROWS else "all findings"
-    return (
-        f"The table below lists {listed}; allow JavaScript for this file to see the drawings, and to search and sort."
     )
 
 
@@ -238,6 +232,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000) -> dict[str, Js
     shown = {place: number for number, (places, _) in enumerate(drawn) for place in places}
     at = {id(finding): number for number, finding in enumerate(kept)}
     decided = {id(found): number for number, found in enumerate(record.decisions[: len(decisions)])}
+    witnesses = ((str(at), found) for at, one in enumerate(kept) if (found := witness_json(one)) is not None)
     return {
         "confidence": confidence_text(record.confidence),
         "columns": [list(column) for column in columns(record.findings)],
@@ -245,7 +240,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000) -> dict[str, Js
         "rows": rows,
         "total": len(record.findings),
         "texts": fitting(([finding.sentence, finding.meaning] for finding in kept), rooms["texts"]),
-        "witnesses": dict(fitting(_witnesses(kept), rooms["witnesses"])),
+        "witnesses": dict(fitting(witnesses, rooms["witnesses"])),
         "metrics": [_metric(name, record.findings) for name in names.metrics],
         "places": [_place(place, names, shown) for place in names.places],
         "distributions": [found for _, found in drawn],
@@ -302,13 +297,6 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
             break
         rows.append(row)
     return rows
-
-
-def _witnesses(findings: Iterable[Finding]) -> Iterable[tuple[str, Json]]:
-    for number, finding in enumerate(findings):
-        found = witness_json(finding)
-        if found is not None:
-            yield str(number), found
 
 
 def _distributions(

@@ -129,13 +129,11 @@ def left_out_notes(left_out: int) -> list[Note]:
     return [Note("missing", text)] if left_out else []
 
 
-def undecided_note() -> Note:
-    """That there is no natural threshold."""
-    return Note(
-        "exactness",
-        "No decisions were looked at: the scores are not probabilities, so 0.5 is not a natural threshold for them. "
-        "Pass threshold=... to see selection rates.",
-    )
+UNDECIDED = Note(
+    "exactness",
+    "No decisions were looked at: the scores are not probabilities, so 0.5 is not a natural threshold for them. "
+    "Pass threshold=... to see selection rates.",
+)
 
 
 def label_note(classes: Sequence[object], positive: int) -> Note:
@@ -198,10 +196,8 @@ def exactness_note(rows: int, *, complete: bool) -> Note:
 
 def weight_note(*, held: bool) -> Note:
     """What weights rule out, of rows that are held in memory, or were counted."""
-    what = "certified bounds and p-values hold for equal weights only"
-    if held:
-        return Note("weights", f"Samples have weights: {what}, and are left out.")
-    return Note("weights", f"Samples have weights: {what}, intervals need all rows at hand; they are left out.")
+    what = "Samples have weights: certified bounds and p-values hold for equal weights only"
+    return Note("weights", f"{what}, {'and' if held else 'intervals need all rows at hand; they'} are left out.")
 
 
 def parity_note(attribute: str, blind: Mapping[str, float], told: Mapping[str, float]) -> Note:

@@ -20,7 +20,6 @@ from metrifair.report.charts import (
     check_curve,
     curves_json,
     score_axis,
-    scores_kept,
     short,
     thinned,
 )
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from altair import LayerChart, TopLevelMixin
 
 _ACCENT = "#4b3fbf"
+_MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
 
 
 def frontier_html(view: FrontierView) -> str:
@@ -207,7 +207,8 @@ def _distributions(view: FrontierView, most_numbers: int) -> Json:
     scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
     if not scores:
         return None
-    most = scores_kept(sum(2 * len(view.group_names) for curves in drawn if curves), most_numbers)
+    count = sum(2 * len(view.group_names) for curves in drawn if curves)
+    most = max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(count, 1)))
     grids: dict[tuple[float, ...], int] = {}
     rows: list[Json] = []
     for curves in drawn:

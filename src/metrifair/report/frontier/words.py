@@ -39,8 +39,9 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     """
     if not view.front:
         return ()
-    top, fairest = view.front[-1], view.front[0]
-    found = [Highlight("Most accurate", top, _first(view))]
+    top, fairest, count = view.front[-1], view.front[0], len(view.usable)
+    best = f"The best of {count} models in {_noun(view.label('accuracy'))}."
+    found = [Highlight("Most accurate", top, best if count > 1 else "The only model.")]
     if view.choice is not None:
         found.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
     found.append(Highlight("Least unfair", fairest, _against(view, fairest, top)))
@@ -227,11 +228,6 @@ _UNFAIRNESS = (
 _DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
 
 
-def _first(view: FrontierView) -> str:
-    count = len(view.usable)
-    return f"The best of {count} models in {_noun(view.label('accuracy'))}." if count > 1 else "The only model."
-
-
 def _strength(view: FrontierView, point: Point) -> str:
     texts = {row.strength: row.text for row in view.rows}
     return texts.get(point.strength, f"{point.strength:g}")
@@ -251,13 +247,9 @@ def _against(view: FrontierView, point: Point, top: Point) -> str:
         return "As good as the most accurate in both."
     points = view.accuracy_name == "accuracy"
     by = f"{figure_text(100 * abs(cost), digits=1)} points" if points else figure_text(abs(cost))
-    price = f"{view.label('accuracy')} {by} {_direction(-cost)}"
+    price = f"{view.label('accuracy')} {by} {'higher' if cost < 0 else 'lower'}"
     share = f"{abs(gain) / top.gap(view.on):.0%}" if top.gap(view.on) > 0 else figure_text(abs(gain))
-    return f"{price}, {_noun(view.label(view.gap_key))} {share} {_direction(-gain)}."
-
-
-def _direction(change: float) -> str:
-    return "higher" if change > 0 else "lower"
+    return f"{price}, {_noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
 
 
 def _noun(label: str) -> str:

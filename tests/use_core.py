@@ -1,0 +1,54 @@
+"""What a user without extras can do, run by `make test-install` in an environment that holds the wheel and no more."""
+
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import metrifair
+from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
+from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+
+EXTRAS = ("pandas", "polars", "click", "lightgbm", "xgboost", "altair", "cvxpy", "pooch")
+
+
+def main() -> None:
+    """Train, measure, audit, choose, save and load; what needs an extra says which."""
+    there = [name for name in EXTRAS if find_spec(name)]
+    if there:
+        raise SystemExit(f"this environment is not empty: it holds {there}")
+    generator = np.random.default_rng(0)
+    a = generator.integers(2, size=400)
+    X = generator.normal(size=(400, 3)) + a[:, None]
+    y = (X.sum(1) + generator.normal(size=400) > 1.5).astype(int)
+    plain, fair = (FairClassifier(s, random_state=0).fit(X, y, sensitive_features=a) for s in (0.0, 10.0))
+    gaps = [unfairness(y, model.predict_proba(X), sensitive_features=a) for model in (plain, fair)]
+    assert gaps[1] < gaps[0] / 2, gaps
+    found = audit(fair.predict_proba(X), sensitive_features=a, y_true=y, random_state=0)
+    assert found.worst(criterion="statistical_parity").value == gaps[1]
+    front = frontier(FairClassifier(epochs=20), X, y, sensitive_features=a, strengths=[0, 1, 10])
+    assert len(front.points) == 3
+    sampler = StratifiedBatchSampler(a, batch_size=50)
+    rows = next(iter(sampler))
+    penalty = UnfairnessPenalty(sampler=sampler)(torch.rand(len(rows)), torch.as_tensor(a[rows]))
+    assert torch.isfinite(penalty)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "line.model")
+        line = FairRegressor(random_state=0).fit(X, X[:, 0], sensitive_features=a)
+        line.save(path)
+        assert (load(path).predict(X) == line.predict(X)).all()
+        found.to_html(Path(folder, "audit.html"))
+        assert Path(folder, "audit.html").stat().st_size > 10_000
+    try:
+        metrifair.FairLGBMClassifier  # noqa: B018
+        told = "nothing"
+    except metrifair.MissingExtra as error:
+        told = str(error)
+    assert "metrifair[boosting]" in told, told
+    print(f"metrifair {metrifair.__version__} works without extras")
+
+
+if __name__ == "__main__":
+    main()
