@@ -95,3 +95,9 @@ def test_no_source_file_asks_for_code_to_be_executed():
     for path in (ROOT / "src").rglob("*.py"):
         text = path.read_text()
         assert not [word for word in banned if word in text], path
+
+
+@pytest.mark.parametrize("name", ["batches", "criteria", "datasets", "errors", "nn"])
+def test_a_public_module_is_there_before_anything_else_was_imported(name: str) -> None:
+    code = f"import metrifair; assert metrifair.{name}.__name__.startswith('metrifair.'); from metrifair import {name}"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

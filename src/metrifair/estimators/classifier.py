@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,13 +12,12 @@ from sklearn.base import ClassifierMixin
 
 from metrifair.errors import DataError
 from metrifair.estimators.estimator import FairEstimator, Floats, output_of
-from metrifair.metrics.registry import MetricLike
-from metrifair.problem.cells import Contrast
-from metrifair.problem.criteria import BINARY, MULTICLASS, Compare, Criterion, Task
+from metrifair.problem.criteria import BINARY, MULTICLASS, Task
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 
 
+@dataclass(eq=False, repr=False)
 class FairClassifier(ClassifierMixin, FairEstimator):
     """A classifier whose scores are distributed alike in all groups.
 
@@ -43,8 +42,6 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
-    pos_label : object, default=None
-        The class that equal opportunity and predictive equality speak of; by default the last one.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample (to one per class,
         if there are more than two). Layers that keep running statistics, as BatchNorm does, are refused.
@@ -68,6 +65,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Seed of initial weights and batches.
     verbose : bool, default=False
         Show a progress bar.
+    pos_label : object, default=None
+        The class that equal opportunity and predictive equality speak of; by default the last one.
 
     Attributes
     ----------
@@ -94,48 +93,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     0.1
     """
 
-    def __init__(
-        self,
-        strength: float = 1.0,
-        *,
-        criterion: str | Criterion = "statistical_parity",
-        metric: MetricLike = "energy",
-        unbiased: bool = True,
-        compare: Compare = "prediction",
-        contrast: Contrast = "pairs",
-        intersectional: bool = False,
-        pos_label: object = None,
-        model: str | torch.nn.Module = "mlp",
-        hidden: Sequence[int] = (16,),
-        batch_size: int | Literal["auto"] = "auto",
-        epochs: int | Literal["auto"] = "auto",
-        learning_rate: float = 5e-3,
-        learning_rate_decay: float = 1.0,
-        weight_decay: float = 0.0,
-        standardize: bool = True,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.strength = strength
-        self.criterion = criterion
-        self.metric = metric
-        self.unbiased = unbiased
-        self.compare = compare
-        self.contrast = contrast
-        self.intersectional = intersectional
-        self.pos_label = pos_label
-        self.model = model
-        self.hidden = hidden
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.weight_decay = weight_decay
-        self.standardize = standardize
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    pos_label: object = None
 
     def decision_function(self, X: Table) -> Floats:
         """Outputs before the link: log-odds of the last of two classes, or one number per class.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -22,8 +22,9 @@ from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
-from metrifair.problem.cells import Samples
-from metrifair.problem.criteria import Task
+from metrifair.metrics.registry import MetricLike
+from metrifair.problem.cells import Contrast, Samples
+from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
 from metrifair.saving.modelfile import PathLike, write
@@ -60,8 +61,29 @@ class TrainingData:
         return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
 
+@dataclass(eq=False, repr=False)
 class FairEstimator(BaseEstimator):
-    """An estimator with the parameters of ``settings.Settings``."""
+    """The parameters, ``fit``, ``partial_fit`` and ``save`` of every fair estimator; its class explains them."""
+
+    strength: float = 1.0
+    _: KW_ONLY
+    criterion: str | Criterion = "statistical_parity"
+    metric: MetricLike = "energy"
+    unbiased: bool = True
+    compare: Compare = "prediction"
+    contrast: Contrast = "pairs"
+    intersectional: bool = False
+    model: str | torch.nn.Module = "mlp"
+    hidden: Sequence[int] = (16,)
+    batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float = 5e-3
+    learning_rate_decay: float = 1.0
+    weight_decay: float = 0.0
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
     def fit(
         self,

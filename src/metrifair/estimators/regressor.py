@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,14 +12,13 @@ from sklearn.base import RegressorMixin
 
 from metrifair.errors import DataError
 from metrifair.estimators.estimator import FairEstimator, Floats, output_of
-from metrifair.metrics.registry import MetricLike
-from metrifair.problem.cells import Contrast
-from metrifair.problem.criteria import Compare, Criterion, Task, regression
+from metrifair.problem.criteria import Task, regression
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
 from metrifair.training import weighted_moments
 
 
+@dataclass(eq=False, repr=False)
 class FairRegressor(RegressorMixin, FairEstimator):
     """A regressor whose predictions are distributed alike in all groups.
 
@@ -43,8 +42,6 @@ class FairRegressor(RegressorMixin, FairEstimator):
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
-    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
-        The loss.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample. Layers that
         keep running statistics, as BatchNorm does, are refused.
@@ -68,6 +65,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
         Seed of initial weights and batches.
     verbose : bool, default=False
         Show a progress bar.
+    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+        The loss.
 
     Attributes
     ----------
@@ -89,48 +88,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
     [1.0, 0.1]
     """
 
-    def __init__(
-        self,
-        strength: float = 1.0,
-        *,
-        criterion: str | Criterion = "statistical_parity",
-        metric: MetricLike = "energy",
-        unbiased: bool = True,
-        compare: Compare = "prediction",
-        contrast: Contrast = "pairs",
-        intersectional: bool = False,
-        loss: str = "squared_error",
-        model: str | torch.nn.Module = "mlp",
-        hidden: Sequence[int] = (16,),
-        batch_size: int | Literal["auto"] = "auto",
-        epochs: int | Literal["auto"] = "auto",
-        learning_rate: float = 5e-3,
-        learning_rate_decay: float = 1.0,
-        weight_decay: float = 0.0,
-        standardize: bool = True,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.strength = strength
-        self.criterion = criterion
-        self.metric = metric
-        self.unbiased = unbiased
-        self.compare = compare
-        self.contrast = contrast
-        self.intersectional = intersectional
-        self.loss = loss
-        self.model = model
-        self.hidden = hidden
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.learning_rate_decay = learning_rate_decay
-        self.weight_decay = weight_decay
-        self.standardize = standardize
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    loss: str = "squared_error"
 
     def predict(self, X: Table) -> Floats:
         """The predictions, on the scale of y.
@@ -145,8 +104,9 @@ class FairRegressor(RegressorMixin, FairEstimator):
         ndarray of shape (n_samples,)
             Predictions.
         """
+        output = output_of(self, X)
         centre, spread = self.target_scaling_
-        return output_of(self, X) * spread + centre
+        return output * spread + centre
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
         y = np.asarray(problem.labels)

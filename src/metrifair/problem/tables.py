@@ -312,7 +312,9 @@ def _rows(table: Table) -> int | None:
         return next((_rows(column) for column in table.values()), None)
     if hasattr(table, "shape"):  # sparse matrices have no length
         return int(table.shape[0]) if table.shape else None
-    return len(table) if hasattr(table, "__len__") and not isinstance(table, str) else None
+    if hasattr(table, "__len__") and not isinstance(table, str):
+        return len(table)
+    return len(np.asarray(table)) if hasattr(table, "__array__") else None
 
 
 def _indexes(table: Table) -> Iterator[Any]:
