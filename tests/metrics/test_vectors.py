@@ -15,9 +15,9 @@ from oracles import KERNELS, Floats, eighths, proven
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.distances import energy_distance, mmd_squared
+from metrifair.metrics.distances import energy_distance, mmd_squared, sliced_energy_distance
 from metrifair.metrics.pair import Pair
-from metrifair.metrics.sliced import random_directions, sliced_energy_between, sliced_energy_distance
+from metrifair.metrics.quadratic import random_directions, sliced_energy_between
 
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
 KERNELS_IN_SPACE = ["gaussian", "laplace", "inverse_multiquadric", "distance"]

@@ -19,7 +19,7 @@ from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train, weighted_moments
-from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, in_units, member, stacked
+from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
 from metrifair.training.objective import Objective
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5
@@ -426,4 +426,7 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     units = Scaling(*(part.unsqueeze(0) for part in weighted_moments(x, torch.ones(N))))
     expected = ((x - units.mean) / units.scale).float()
     monkeypatch.setattr("metrifair.training.models._ROWS_AT_ONCE", 7)
-    assert torch.equal(in_units(x, units, torch.device("cpu"), torch.float32), expected)
+    found, left = units.in_shared_units(x, torch.device("cpu"), torch.float32)
+    assert torch.equal(found, expected)
+    assert torch.equal(left.mean, torch.zeros_like(left.mean))
+    assert torch.equal(left.scale, torch.ones_like(left.scale))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Samples, joined, membership, sides_where
+from metrifair.problem.cells import Batch, Comparison, Samples, joined, membership, sides_at
 
 PATIENCE = 100  # a batch of a stream may grow to this many times the size asked for
 
@@ -82,16 +82,10 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
     >>> batch.samples.cell, len(rest)
     (tensor([0, 0, 1]), 1)
     """
-    batch = _first_batch(waiting, rule)
-    return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
-
-
-def _first_batch(waiting: Samples, rule: Coverage) -> Batch | None:
-    """Looks at the front first: most batches end soon, and a chunk may be long."""
-    window = 2 * rule.size
-    while (found := _covered(waiting.take(slice(0, window)), rule)) is None and window < len(waiting):
+    window = 2 * rule.size  # the front first: most batches end soon, and a chunk may be long
+    while (batch := _covered(waiting.take(slice(0, window)), rule)) is None and window < len(waiting):
         window *= 4
-    return found
+    return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
 
 
 def _covered(waiting: Samples, rule: Coverage) -> Batch | None:
@@ -108,7 +102,8 @@ def _covered(waiting: Samples, rule: Coverage) -> Batch | None:
     _check_patience(length, member[..., :length], rule)
     batch = waiting.take(slice(0, length))
     uneven = None if bool((batch.weight == batch.weight[0]).all()) else batch.weight
-    sides = (sides_where(member[0, j, :end], member[1, j, :end], uneven) for j, end in enumerate(covered))
+    prefixes = [[side[:end].nonzero()[:, 0] for side in member[:, j]] for j, end in enumerate(covered)]
+    sides = (sides_at(left, right, uneven) for left, right in prefixes)
     weight = overshoot_weights(member[..., :length].flatten(0, 1), rule).to(batch.weight.dtype)
     return Batch(batch.with_weight(batch.weight * weight), tuple(sides))
 

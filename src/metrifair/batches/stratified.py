@@ -186,7 +186,8 @@ def stratified(
     uneven = bool((samples.weight != samples.weight[0]).any())
     if uneven and not replacement:
         raise DataError("samples with unequal weights are drawn with replacement; pass replacement=True")
-    rows = rows_by_cell(samples.cell, _cells(samples, comparisons))
+    named = [cell for one in comparisons for cell in (*one.left, *one.right)]
+    rows = rows_by_cell(samples.cell, max([int(samples.cell.max()), *named]) + 1)
     plan = layout([len(own) for own in rows], comparisons, size=size, least=least)
     weight = samples.weight.double()
     shares = torch.stack([weight[own].sum() for own in rows]) / weight.sum()
@@ -195,11 +196,6 @@ def stratified(
     odds = [odds_of(weight[own]) for own in rows] if replacement else None
     for chosen in stratified_pass(rows, plan, len(samples) // plan.size, generator, odds=odds):
         yield Batch(samples.take(chosen).with_weight(loss_weight), sides)
-
-
-def _cells(samples: Samples, comparisons: Sequence[Comparison]) -> int:
-    named = [cell for one in comparisons for cell in (*one.left, *one.right)]
-    return max([int(samples.cell.max()), *named]) + 1
 
 
 def shuffled(
@@ -327,7 +323,8 @@ def _whole_epochs(
     once more, without weight.
     """
     seeds = [list(zip(seed, plan.counts, strict=True)) for seed in own]
-    rows = torch.stack([torch.cat([_filled(cell, places) for cell, places in seed]) for seed in seeds])
+    filled = [[torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds]
+    rows = torch.stack([torch.cat(seed) for seed in filled])
     left_over = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
     counted = weight[rows].masked_fill(left_over, 0.0)
     cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
@@ -336,7 +333,3 @@ def _whole_epochs(
         sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
     everything = Epoch(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))
     return EpochSource(plan.size, sides, lambda *_: everything, whole=True)
-
-
-def _filled(rows: Tensor, places: int) -> Tensor:
-    return torch.cat([rows, rows[:1].expand(places - len(rows))])

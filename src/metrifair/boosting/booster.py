@@ -143,7 +143,11 @@ class FairBooster:
                 eval_control_features=eval_control_features,
                 **{self._eval_weights: booster.get(self._eval_weights)},
             )
-        self._plan = self._planned(problem, evaluated, booster)
+        rounds, learning_rate = self._pace()
+        objective = problem.objective_of(problem.training, self._risk_weight(problem))
+        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
+        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
+        self._plan = FitPlan(problem, descent, evaluations, booster)
         training = problem.training.problem
         try:
             with _eval_set_allowed(), small_groups_named(training.comparisons, lambda: torch.as_tensor(training.cell)):
@@ -168,13 +172,6 @@ class FairBooster:
     def _check_parameters(self) -> None:
         """Raise a DataError that names the first parameter out of its range."""
         is_penalised(self)
-
-    def _planned(self, problem: BoostingProblem, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
-        rounds, learning_rate = self._pace()
-        objective = problem.objective_of(problem.training, self._risk_weight(problem))
-        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
-        return FitPlan(problem, descent, evaluations, arguments)
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)

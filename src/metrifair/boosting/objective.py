@@ -84,7 +84,9 @@ class PenalisedRisk:
             unfairness, slope = self._counted(prediction.numpy())
             slope = slope * link_slope
         else:
-            unfairness, slope = self._differentiated(standard)
+            moving = standard.detach().requires_grad_()
+            found = self.objective.unfairness(moving, self.batch)
+            unfairness, slope = found.item(), torch.autograd.grad(found, moving)[0]
         return Expansion(
             risk,
             unfairness,
@@ -129,12 +131,6 @@ class PenalisedRisk:
                 slopes[rows] += coefficients
                 value += float(coefficients @ (values - centre))
         return value, torch.from_numpy(slopes)
-
-    def _differentiated(self, standard: Tensor) -> tuple[float, Tensor]:
-        """The unfairness and its slopes by outputs, for any criterion and metric."""
-        moving = standard.detach().requires_grad_()
-        found = self.objective.unfairness(moving, self.batch)
-        return found.item(), torch.autograd.grad(found, moving)[0]
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness."""
@@ -181,19 +177,15 @@ class Descent:
                 f"boosting diverged in round {self.round}: risk {found.risk}, unfairness {found.unfairness}; lower "
                 "learning_rate, or check the target, and the score of a criterion of your own"
             )
-        self._adapt(found)
+        if self._before is not None:
+            earlier, before = self._before
+            rose = found.risk - before.risk + earlier * (found.unfairness - before.unfairness) > 0
+            self.limit = min(WIDEST, self.limit * (_NARROWED if rose else _WIDENED))
         self._before = strength, found
         self.round += 1
         pull = strength * found.unfairness_slope
         curvature = found.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
         return found.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
-
-    def _adapt(self, found: Expansion) -> None:
-        if self._before is None:
-            return
-        strength, before = self._before
-        rose = found.risk - before.risk + strength * (found.unfairness - before.unfairness) > 0
-        self.limit = min(WIDEST, self.limit * (_NARROWED if rose else _WIDENED))
 
     def report(self, other: PenalisedRisk, output: ArrayLike) -> float:
         """The penalised risk of other rows, for early stopping.

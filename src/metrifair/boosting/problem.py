@@ -122,11 +122,11 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
-        rows = BoostingRows.of(problem_of(_with_target(given), target="numbers", **asked))
+        rows = BoostingRows.of(problem_of(_with_outcome(given, labels=False), target="numbers", **asked))
         moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
         centre, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), centre, spread)
-    labelled = _with_labels(given)
+    labelled = _with_outcome(given, labels=True)
     classes = np.unique(np.asarray(labelled.y))
     if len(classes) != 2:
         raise DataError(
@@ -141,7 +141,7 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
 
 def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:
     """An evaluation set, whose values stand for what those of the training rows do."""
-    prepared = _with_labels(given) if problem.scheme.classes else _with_target(given)
+    prepared = _with_outcome(given, labels=bool(problem.scheme.classes))
     return BoostingRows.of(later_problem(prepared, problem.scheme))
 
 
@@ -174,14 +174,10 @@ def class_weights(class_weight: Any, problem: BoostingProblem) -> Floats | None:
     return found
 
 
-def _with_labels(given: Given) -> Given:
-    y: NDArray[Any] = column_or_1d(given.y)
+def _with_outcome(given: Given, *, labels: bool) -> Given:
+    """The same with labels, or numbers, that scikit-learn has checked."""
+    y: NDArray[Any] = column_or_1d(given.y, dtype=None if labels else np.float64)
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    return replace(given, y=y, rows={**given.rows, given.label: given.y})
-
-
-def _with_target(given: Given) -> Given:
-    y: Floats = column_or_1d(given.y, dtype=np.float64)
-    assert_all_finite(y, input_name="y")
+    if labels:
+        check_classification_targets(y)
     return replace(given, y=y, rows={**given.rows, given.label: given.y})

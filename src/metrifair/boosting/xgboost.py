@@ -51,16 +51,13 @@ class _FairXGB(FairBooster):
         if plan.evaluations:
             estimator.eval_metric = _metrics(estimator.eval_metric, plan)
         if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
-            estimator.base_score = self._constant(plan.problem.start)
+            start = plan.problem.start  # XGBoost asks for the prediction that it stands for
+            estimator.base_score = 1 / (1 + np.exp(-start)) if hasattr(self, "predict_proba") else start
         try:
             fit(**plan.arguments)
         finally:
             for name, value in kept.items():
                 setattr(estimator, name, value)
-
-    def _constant(self, output: float) -> float:
-        """What XGBoost calls a constant output: the prediction."""
-        return 1 / (1 + np.exp(-output)) if hasattr(self, "predict_proba") else output
 
 
 class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]

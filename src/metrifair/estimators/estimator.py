@@ -222,7 +222,10 @@ class FairEstimator(BaseEstimator):
         first = not hasattr(self, "scheme_")
         penalised = any([self.strength] if strengths is None else strengths)
         numeric = bool(is_regressor(self))
-        x, target = _features_and_target(self, X, y, numeric=numeric, reset=first)
+        if numeric:
+            _check_no_text(np.asarray(y))
+        with _explained(self, X):
+            x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
         given = Given(target, sensitive_features, control_features, sample_weight, rows={"X": X, "y": y})
@@ -260,20 +263,11 @@ def output_of(estimator: Any, X: Table) -> Floats:
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
 
 
-def _features_and_target(
-    estimator: Any, X: Table, y: Table, *, numeric: bool, reset: bool
-) -> tuple[Floats, NDArray[Any]]:
-    """Both as arrays; ``reset`` notes the features' number and names."""
-    if numeric:
-        values = np.asarray(y)
-        text = (
-            [value for value in values.ravel().tolist() if isinstance(value, str)] if values.dtype.kind in "USO" else []
-        )
-        if text:
-            raise DataError(f"y must hold numbers, got text such as {text[0]!r}; FairClassifier predicts classes")
-    with _explained(estimator, X):
-        x, target = validate_data(estimator, X, y, dtype=np.float64, y_numeric=numeric, reset=reset)
-    return x, target
+def _check_no_text(y: NDArray[Any]) -> None:
+    """Raise a DataError where a regression is given labels."""
+    text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
+    if text is not None:
+        raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
 
 
 @contextmanager

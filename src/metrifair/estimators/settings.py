@@ -51,10 +51,6 @@ class Settings(Aim, Protocol):
     verbose: bool
 
 
-def _several_integers(value: object) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) and all(is_integer(units) for units in value)
-
-
 _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "strength": ("a finite number from 0 upwards", lambda value: is_number(value) and value >= 0),
     "learning_rate": ("a positive number", lambda value: is_number(value) and value > 0),
@@ -62,7 +58,10 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
     "epochs": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
     "batch_size": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
-    "hidden": ("a list of integers from 1 upwards", _several_integers),
+    "hidden": (
+        "a list of integers from 1 upwards",
+        lambda value: isinstance(value, (list, tuple, np.ndarray)) and all(is_integer(units) for units in value),
+    ),
     "verbose": ("True or False", lambda value: isinstance(value, (bool, int, np.integer))),  # scikit-learn has numbers
 }
 

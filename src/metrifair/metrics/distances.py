@@ -7,12 +7,20 @@ from functools import partial
 from math import nan
 from typing import Any
 
+import torch
+
 from metrifair.checks import is_integer
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.pair import Metric, Values, distance_of, paired
-from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
+from metrifair.metrics.quadratic import (
+    energy_between,
+    mmd_between,
+    random_directions,
+    sliced_energy_between,
+    vector_energy_between,
+)
 from metrifair.metrics.registry import METRICS, USUAL, facts
 
 
@@ -148,12 +156,7 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
 
 
 def total_variation(
-    u: Values,
-    v: Values,
-    *,
-    bins: int | None = None,
-    u_weights: Values | None = None,
-    v_weights: Values | None = None,
+    u: Values, v: Values, *, bins: int | None = None, u_weights: Values | None = None, v_weights: Values | None = None
 ) -> Any:
     """Half the sum of |p0 - p1| over the values that occur; between 0 and 1.
 
@@ -297,6 +300,60 @@ def mmd_squared(
     pair = paired(u, v, u_weights, v_weights, vector=vector)
     metric: Metric = partial(mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
     return distance_of(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
+
+
+def sliced_energy_distance(
+    u: Values,
+    v: Values,
+    *,
+    slices: int = 64,
+    unbiased: bool = False,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+    random_state: int = 0,
+) -> Any:
+    """Energy distance of vector scores, (n, d), estimated from random projections in O(slices x n log n).
+
+    Its mean over the random directions is ``energy_distance(u, v, vector=True)``.
+
+    Parameters
+    ----------
+    u, v : array-like of shape (n, d) and (m, d), or tensors of shape (..., n, d) and (..., m, d)
+        The two samples. Leading axes of tensors are many models at once.
+    slices : int, default=64
+        How many projections, 1 or more; the more, the closer.
+    unbiased : bool, default=False
+        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
+        is the distance of the populations.
+    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
+        How much each score counts; only the ratios within a sample matter. None: all alike.
+    random_state : int, default=0
+        Seed of the directions.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``unbiased`` and a sample has less than two scores of positive weight.
+    DataError
+        If slices is not a positive integer, the vectors have different lengths, a sample is empty or holds something
+        else than finite numbers, or the distance exceeds the largest float.
+
+    Examples
+    --------
+    >>> sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000)      # 2 x 5
+    10.0...
+    """
+    if not is_integer(slices):
+        raise DataError(f"slices must be an integer from 1 upwards, got {slices!r}")
+    pair = paired(u, v, u_weights, v_weights, vector=True)
+    generator = torch.Generator(device=pair.values.device).manual_seed(random_state)
+    directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
+    return distance_of(partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v)
 
 
 def distances(

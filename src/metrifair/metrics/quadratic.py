@@ -11,6 +11,7 @@ q_k = sum W_k^2 / (sum W_k)^2, r_k = q_k / (1 - q_k), and sum_k (1 + r_k) sum_i 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -140,7 +141,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, unbiased: bool) -> tuple[Any
 
     For samples without weights or strata, on the CPU. With A = 2 (left scores below) - n and B = 2 (right scores below)
     - m, where equal scores count half, itself among them, the derivative of the distance by a left score is
-    2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1). AnyIntegers are
+    2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1). Counts are
     integers, and NumPy's steps cost a fraction of torch's on small batches. Large samples are worked through in pieces
     that stay in the processor's cache.
 
@@ -214,6 +215,29 @@ def mmd_between(
 def vector_energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     """Energy distance of vector scores, by pairs in blocks."""
     return _pairwise_between(pair, lambda a, b: -euclidean(a, b), unbiased=unbiased, vector=True)
+
+
+def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = False) -> Tensor:
+    """Mean energy distance of the projections on ``directions`` (slices, d), on the scale of the one in R^d.
+
+    For directions uniform on the sphere the mean projected distance is c_d = G(d/2) / (sqrt(pi) G((d+1)/2))
+    times the distance in R^d: dividing by c_d makes any number of slices, drawn without looking at the
+    scores, an unbiased estimate of it.
+    """
+    d = pair.values.shape[-1]
+    shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+    projections = directions @ pair.values.transpose(-2, -1)  # (..., slices, n)
+    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights.unsqueeze(-2)
+    on_the_line = Pair(projections, pair.left, pair.right, weights)
+    return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
+
+
+def random_directions(
+    slices: int, dimension: int, generator: torch.Generator, *, dtype: torch.dtype = torch.float64
+) -> Tensor:
+    """Independent uniform points of the unit sphere, (slices, dimension), on the generator's device."""
+    normal = torch.randn(slices, dimension, generator=generator, dtype=dtype, device=generator.device)
+    return torch.nn.functional.normalize(normal, dim=-1)
 
 
 def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Tensor:

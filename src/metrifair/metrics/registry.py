@@ -25,9 +25,10 @@ from metrifair.metrics.quadratic import (
     kernel_utility,
     mean_kernel,
     mmd_between,
+    random_directions,
+    sliced_energy_between,
     vector_energy_between,
 )
-from metrifair.metrics.sliced import random_directions, sliced_energy_between
 
 TRAINING_BINS = 10
 USUAL = ("kolmogorov", "wasserstein", "energy")

@@ -13,8 +13,7 @@ from torch import Tensor
 from metrifair.checks import check_known, check_switches
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import MetricLike, facts
-from metrifair.nn.samplers import StratifiedBatchSampler
-from metrifair.nn.values import BatchValues, numbers, scheme_of
+from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
 from metrifair.problem.cells import Comparison, Contrast, Integers, Sides, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme

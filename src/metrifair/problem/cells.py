@@ -115,15 +115,11 @@ def sides_of(comparisons: Sequence[Comparison], cell: Tensor, weight: Tensor | N
     def rows(side: tuple[int, ...]) -> Tensor:
         return own[side[0]] if len(side) == 1 else torch.cat([own[one] for one in side]).sort().values
 
-    return tuple(_sides(rows(one.left), rows(one.right), weight) for one in comparisons)
+    return tuple(sides_at(rows(one.left), rows(one.right), weight) for one in comparisons)
 
 
-def sides_where(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
-    """The rows where two masks hold."""
-    return _sides(left.nonzero()[:, 0], right.nonzero()[:, 0], weight)
-
-
-def _sides(left: Tensor, right: Tensor, weight: Tensor | None) -> Sides:
+def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
+    """The sides whose rows are these; ``weight`` is one number per sample."""
     both = torch.cat([left, right])
     return Sides(both, (len(left),), (len(right),), None if weight is None else weight[both])
 
@@ -270,7 +266,8 @@ def compiled(
     sets, within = _sets(criterion, classes, positive), strata or EVERYONE
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
-    names = [_joint_name(a, b) for a, b in product(sets.names, within.names)]
+    named = ([one for one in both if one != "everyone"] for both in product(sets.names, within.names))
+    names = [" and ".join(parts) or "everyone" for parts in named]
     shape = *member.shape[:2], *(len(attribute.groups) + 1 for attribute in attributes)
     if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
@@ -284,18 +281,20 @@ def compiled(
     idle = (signatures[first] < 0).all(1)
     number = np.argsort(np.lexsort((first, idle)))
     table = number[inverse.reshape(-1)].reshape(shape)
-    comparisons = [
-        Comparison(
-            _cells_where(table, np.isin(role[..., a, j], left)),
-            _cells_where(table, np.isin(role[..., a, j], right)),
-            attribute.name,
-            name,
-            _group_names(attribute, left, right),
-        )
-        for a, attribute in enumerate(attributes)
-        for j, name in enumerate(names)
-        for left, right in _opponents(len(attribute.groups), contrast)
-    ]
+    comparisons = []
+    for (a, attribute), (j, within_set) in product(enumerate(attributes), enumerate(names)):
+        own, groups = np.broadcast_to(role[..., a, j], shape), list(map(str, attribute.groups))
+        of_group = [tuple(np.unique(table[own == code]).tolist()) for code in range(len(groups))]
+        if contrast == "pairs" or len(groups) == 2:
+            opponents = [(g, of_group[h], groups[h]) for g, h in combinations(range(len(groups)), 2)]
+        else:
+            opponents = [
+                (g, tuple(np.unique(table[(own >= 0) & (own != g)]).tolist()), "the rest") for g in range(len(groups))
+            ]
+        comparisons += [
+            Comparison(of_group[g], cells, attribute.name, within_set, (groups[g], name))
+            for g, cells, name in opponents
+        ]
     return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)
 
 
@@ -324,10 +323,6 @@ def _check(
             )
 
 
-def _joint_name(first: str, second: str) -> str:
-    return " and ".join(name for name in (first, second) if name != "everyone") or "everyone"
-
-
 def _roles(member: Booleans, groups: Sequence[int]) -> Integers:
     """Group code in each set, -1 outside it: (label patterns, strata + 1, groups + 1, ..., attributes, sets)."""
     axes = len(groups)
@@ -339,17 +334,3 @@ def _roles(member: Booleans, groups: Sequence[int]) -> Integers:
         roles.append(np.where(inside, code, -1))
     shape = np.broadcast_shapes(*(role.shape for role in roles))
     return np.stack([np.broadcast_to(role, shape) for role in roles], axis=-2)
-
-
-def _opponents(groups: int, contrast: str) -> list[tuple[list[int], list[int]]]:
-    if contrast == "pairs" or groups == 2:
-        return [([g], [h]) for g, h in combinations(range(groups), 2)]
-    return [([g], [h for h in range(groups) if h != g]) for g in range(groups)]
-
-
-def _group_names(attribute: Attribute, left: list[int], right: list[int]) -> tuple[str, str]:
-    return str(attribute.groups[left[0]]), str(attribute.groups[right[0]]) if len(right) == 1 else "the rest"
-
-
-def _cells_where(table: Integers, chosen: Booleans) -> tuple[int, ...]:
-    return tuple(int(cell) for cell in np.unique(table[np.broadcast_to(chosen, table.shape)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import Any, Literal, TypeAlias
 
@@ -46,14 +47,6 @@ def _softmax_loss(output: Tensor, y: Tensor) -> Tensor:
     return -functional.log_softmax(output, -1).gather(-1, chosen).squeeze(-1)
 
 
-def _softmax(output: Tensor) -> Tensor:
-    return functional.softmax(output, -1)
-
-
-def _log_softmax(output: Tensor) -> Tensor:
-    return functional.log_softmax(output, -1)
-
-
 def _logit(prediction: Tensor) -> Tensor:
     return torch.logit(prediction, eps=max(_SMALLEST_PROBABILITY, torch.finfo(prediction.dtype).eps))
 
@@ -84,8 +77,8 @@ BINARY = Task("binary", _log_loss, torch.sigmoid, functional.logsigmoid, _logit)
 MULTICLASS = Task(
     "multiclass",
     _softmax_loss,
-    _softmax,
-    _log_softmax,
+    partial(functional.softmax, dim=-1),
+    partial(functional.log_softmax, dim=-1),
     _log_clipped,
     vector=True,
 )

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cached_property
 from math import isfinite
 from numbers import Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -61,18 +61,6 @@ class Given:
     label: str = "y"
     prefix: str = ""
 
-    def length(self) -> int:
-        """How many rows there are; a DataError unless all tables have as many, and the same row labels."""
-        weight = None if is_number(self.sample_weight) else self.sample_weight
-        named = {
-            **self.rows,
-            self.label: self.rows.get(self.label, self.y),
-            f"{self.prefix}sensitive_features": self.sensitive_features,
-            f"{self.prefix}control_features": self.control_features,
-            f"{self.prefix}sample_weight": weight,
-        }
-        return same_rows(**named)
-
 
 @dataclass(frozen=True, eq=False)
 class Scheme:
@@ -99,11 +87,6 @@ class Scheme:
             strata=self.strata,
             contrast=self.contrast,
         )
-
-    @property
-    def cell_count(self) -> int:
-        """How many cells there are; one where nothing is compared."""
-        return self.cells.count if self.cells else 1
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -212,83 +195,82 @@ def problem_of(
         raise DataError(f"{given.prefix}sensitive_features is missing; pass the group of each sample")
     if given.y is None and given.sensitive_features is not None and kind.needs_labels:
         raise DataError(f"{kind.name} looks at the true labels; pass {given.label}, got None")
-    rows = _Rows(given)
+    rows = _rows_that_count(given)
     labels, known = None, tuple(classes or ())
-    if given.y is not None:
-        labels, known = _target(given.label, rows.column(given.label, given.y), target, known)
+    if rows.y is not None:
+        labels, known = _target(given.label, rows.y, target, known)
     attributes: tuple[Attribute, ...] = ()
-    coded: Integers | None = None
-    crossing = rows.columns("sensitive_features", given.sensitive_features)
-    if crossing is not None:
-        coded, attributes = group_codes(crossing, intersectional=intersectional)
+    coded, strata, their_strata = np.zeros((rows.length, 0), dtype=np.int64), None, None
+    if rows.groups is not None:
+        coded, attributes = group_codes(rows.groups, intersectional=intersectional)
         if groups is not None:
-            coded, attributes = None, _declared(groups, attributes)
-    controls = rows.columns("control_features", given.control_features)
-    scheme = Scheme(
-        kind,
-        known,
-        positive_of(known, pos_label),
-        attributes,
-        intersectional,
-        None if controls is None else stratum_codes(controls)[1],
-        contrast,
-    )
+            attributes = _declared(groups, attributes)
+            coded, _ = group_codes(rows.groups, intersectional=intersectional, attributes=attributes)
+    if rows.controls is not None:
+        strata, their_strata = stratum_codes(rows.controls)
+    positive = positive_of(known, pos_label)
+    scheme = Scheme(kind, known, positive, attributes, intersectional, their_strata, contrast)
     if compared:
         _ = scheme.cells  # what cannot be compared is said before anything else is done
-    return rows.problem(scheme, labels, crossing, controls, coded)
+    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept)
 
 
 def later_problem(given: Given, scheme: Scheme) -> Problem:
     """The record of later rows, whose values stand for what those of the first ones did."""
-    rows = _Rows(given)
-    labels = None
-    if given.y is not None:
-        kind: TargetKind = "labels" if scheme.classes else "numbers"
-        labels, _ = _target(given.label, rows.column(given.label, given.y), kind, scheme.classes)
+    rows = _rows_that_count(given)
+    labels, coded, strata = None, np.zeros((rows.length, 0), dtype=np.int64), None
+    if rows.y is not None:
+        labels, _ = _target(given.label, rows.y, "labels" if scheme.classes else "numbers", scheme.classes)
     wanted = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
     for name, needed in wanted.items():
         if needed and getattr(given, name) is None:
             raise DataError(f"{given.prefix}{name} is missing, although the first rows had it; pass one value per row")
-    crossing = rows.columns("sensitive_features", given.sensitive_features) if scheme.attributes else None
-    controls = None if scheme.strata is None else rows.columns("control_features", given.control_features)
-    return rows.problem(scheme, labels, crossing, controls)
+    if scheme.attributes and rows.groups is not None:
+        coded = group_codes(rows.groups, intersectional=scheme.intersectional, attributes=scheme.attributes).codes
+    if scheme.strata is not None and rows.controls is not None:
+        strata, _ = stratum_codes(rows.controls, scheme.strata)
+    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept)
 
 
-class _Rows:
-    """The rows that count of what was handed over."""
+class _Rows(NamedTuple):
+    """What was handed over, as columns, without the rows that have no weight."""
 
-    def __init__(self, given: Given) -> None:
-        self.length = given.length()
-        self.weight = weights_of(f"{given.prefix}sample_weight", given.sample_weight, self.length)
-        self.kept: NDArray[np.bool_] | None = None
-        if self.weight is not None and not self.weight.all():
-            self.kept = self.weight > 0
-            self.weight = self.weight[self.kept]
+    length: int
+    weight: Floats | None
+    kept: NDArray[np.bool_] | None
+    y: Column | None
+    groups: dict[str, Column] | None
+    controls: dict[str, Column] | None
 
-    def column(self, name: str, table: Table) -> Column:
-        column = one_column(name, table)
-        return column if self.kept is None else column[self.kept]
 
-    def columns(self, name: str, table: Table | None) -> dict[str, Column] | None:
-        if table is None:
-            return None
-        found = columns(name, table)
-        return found if self.kept is None else {key: column[self.kept] for key, column in found.items()}
-
-    def problem(
-        self,
-        scheme: Scheme,
-        labels: NDArray[Any] | None,
-        crossing: Table | None,
-        controls: Table | None,
-        coded: Integers | None = None,
-    ) -> Problem:
-        count = self.length if self.kept is None else int(self.kept.sum())
-        groups = np.zeros((count, 0), dtype=np.int64) if coded is None else coded
-        if crossing is not None and coded is None:
-            groups = group_codes(crossing, intersectional=scheme.intersectional, attributes=scheme.attributes).codes
-        strata = None if controls is None else stratum_codes(controls, scheme.strata)[0]
-        return Problem(scheme, labels, groups, strata, self.weight, self.kept)
+def _rows_that_count(given: Given) -> _Rows:
+    """A DataError unless all tables have as many rows, and the same row labels."""
+    prefix, weight = given.prefix, given.sample_weight
+    tables = {
+        f"{prefix}sensitive_features": given.sensitive_features,
+        f"{prefix}control_features": given.control_features,
+        f"{prefix}sample_weight": None if is_number(weight) else weight,
+    }
+    length = same_rows(**{**given.rows, given.label: given.rows.get(given.label, given.y), **tables})
+    found, kept = weights_of(f"{prefix}sample_weight", weight, length), None
+    y = None if given.y is None else one_column(given.label, given.y)
+    groups, controls = (
+        None if table is None else columns(name, table)
+        for name, table in (
+            ("sensitive_features", given.sensitive_features),
+            ("control_features", given.control_features),
+        )
+    )
+    if found is not None and not found.all():
+        kept = found > 0
+        found = found[kept]
+        length = len(found)
+        y = None if y is None else y[kept]
+        groups, controls = (
+            None if table is None else {name: column[kept] for name, column in table.items()}
+            for table in (groups, controls)
+        )
+    return _Rows(length, found, kept, y, groups, controls)
 
 
 def positive_of(classes: Sequence[object], pos_label: object) -> int:

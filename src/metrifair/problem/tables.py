@@ -55,7 +55,8 @@ def columns(name: str, table: Table) -> dict[str, Column]:
         return {str(native.name) if native.name not in (None, "") else name: _values(native)}
     if isinstance(table, Mapping):
         return {str(key): one_column(str(key), values) for key, values in table.items()}
-    array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=_safe_dtype(table))
+    kind = object if isinstance(table, Sequence) else None  # or NumPy would turn the list [1, None, "a"] into strings
+    array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=kind)
     if array.ndim == 1:
         return {name: array}
     if array.ndim == 2 and array.shape[1] > 0:
@@ -85,11 +86,6 @@ def one_column(name: str, table: Table) -> Column:
     if len(found) != 1:
         raise DataError(f"{name} must be one column, got {len(found)}")
     return found[0]
-
-
-def _safe_dtype(table: Table) -> type | None:
-    """Lists go in as objects, or NumPy would turn [1, None, "a"] into strings."""
-    return object if isinstance(table, Sequence) else None
 
 
 def _values(series: nw.Series[Any]) -> Column:

@@ -7,6 +7,7 @@ is recorded once and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
@@ -17,7 +18,7 @@ from metrifair.batches.stratified import EpochSource, stratified_epochs
 from metrifair.problem.cells import Batch, Samples, Sides
 from metrifair.progress import Progress
 from metrifair.training.adam import Adam
-from metrifair.training.models import Model, Predictor, Scaling, in_units, member, scaling_of, stacked
+from metrifair.training.models import Model, Predictor, Scaling, member, scaling_of, stacked
 from metrifair.training.objective import Objective
 
 
@@ -43,7 +44,7 @@ class Trained(NamedTuple):
     def predictor(self, seed: int, strength: int) -> Predictor:
         """The model at these places of the stack, on the CPU."""
         one = member(self.parameters, seed, strength)
-        scaling = Scaling(*(part.cpu() for part in self.scaling.of_seed(seed)))
+        scaling = Scaling(*(part[seed : seed + 1].cpu() for part in self.scaling))
         return Predictor(self.model, {name: value.cpu() for name, value in one.items()}, scaling)
 
 
@@ -76,21 +77,12 @@ def train(
         source = source._replace(sides=())
     scaling = scaling_of(data, rows) if standardize else Scaling.none(data.x.shape[1])
     rounds = [[value] for value in strengths] if path else [list(strengths)]
-    stack = stack_at_start(
-        data,
-        model,
-        objective,
-        stacked([model.initial(seed) for seed in seeds], len(rounds[0])),
-        scaling=scaling,
-        sides=source.sides,
-        strengths=rounds[0],
-        learning_rate=schedule.learning_rate,
-        weight_decay=schedule.weight_decay,
-        device=torch.device(device),
-        dtype=torch.float64 if source.whole else torch.float32,
+    where = torch.device(device)
+    stack = _stack_at_start(
+        data, model, objective, scaling, source, schedule=schedule, strengths=rounds[0], seeds=seeds, device=where
     )
     parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
-    of_each = (part.to(stack.device).expand(len(seeds), -1) for part in scaling)
+    of_each = (part.to(where).expand(len(seeds), -1) for part in scaling)
     return Trained(model, parameters, Scaling(*of_each), failed)
 
 
@@ -104,14 +96,15 @@ def _trained(
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor]:
     """The parameters at the end of every round of strengths, and where training failed."""
-    step = stack.step if stack.device.type == "cpu" else recorded(stack, source.size)
+    device, dtype = stack.x.device, stack.x.dtype
+    step = stack.step if device.type == "cpu" else recorded(stack, source.size)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor]] = []
     total = schedule.epochs * len(rounds)
-    with Progress("training", total, shown=verbose) as progress:
+    with Progress("training", total) if verbose else nullcontext() as progress:
         upcoming = source.draw(generators, stack.outputs)
         for epoch in range(1, total + 1):
-            for chosen, weight in upcoming.steps(stack.device, stack.dtype):
+            for chosen, weight in upcoming.steps(device, dtype):
                 step(chosen, weight)
             stack.adam.learning_rate.mul_(schedule.learning_rate_decay)
             if epoch < total:  # before the device is waited for: it is still at work
@@ -121,7 +114,8 @@ def _trained(
                 ends.append(stack.end())
                 stack.strength.copy_(torch.tensor(rounds[min(len(ends), len(rounds) - 1)]))
                 stack.adam.learning_rate.fill_(schedule.learning_rate)
-            progress.show(epoch)
+            if progress is not None:
+                progress.show(epoch)
     parameters = {name: torch.cat([end[name] for end, _ in ends], 1) for name in stack.adam.parameters}
     return parameters, torch.cat([lost for _, lost in ends], 1)
 
@@ -143,16 +137,6 @@ class Stack:
     adam: Adam
     strength: Tensor  # (strengths,)
     failed: Tensor  # (seeds, strengths)
-
-    @property
-    def device(self) -> torch.device:
-        """Where it is trained."""
-        return self.x.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """In which precision."""
-        return self.x.dtype
 
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size), which count so much."""
@@ -188,56 +172,51 @@ class Stack:
         return parameters, self.failed.clone()
 
 
-def stack_at_start(
+def _stack_at_start(
     data: Samples,
     model: Model,
     objective: Objective,
-    start: dict[str, Tensor],
-    *,
     scaling: Scaling,
-    sides: Sequence[Sides],
+    source: EpochSource,
+    *,
+    schedule: Schedule,
     strengths: Sequence[float],
-    learning_rate: float,
-    weight_decay: float,
+    seeds: Sequence[int],
     device: torch.device,
-    dtype: torch.dtype,
 ) -> Stack:
-    """Models with these parameters, moved to the device."""
-    units = scaling.shared
-    seeds = len(next(iter(start.values())))
+    """Models of every seed and strength before the first step, with their data, on the device."""
+    dtype = torch.float64 if source.whole else torch.float32
+    if device.type != "cpu":  # projections of vector scores are drawn where they are used
+        generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
+        objective = replace(objective, generator=generator)
+    sides = [
+        replace(
+            side,
+            rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
+            weights=None if side.weights is None else side.weights.to(device),
+        )
+        for side in source.sides
+    ]
+    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    start = {name: value.to(device, dtype) for name, value in start.items()}
+    features, left_to_do = scaling.in_shared_units(data.x, device, dtype)
     return Stack(
-        in_units(data.x, units, device, dtype),
+        features,
         data.y.to(device, dtype if data.y.is_floating_point() else None),
         model,
-        _drawing_on(device, objective),
-        Scaling(*(part.to(device, dtype) for part in scaling.after(units))),
-        tuple(_on(device, side) for side in sides),
-        Adam(
-            {name: value.to(device, dtype) for name, value in start.items()},
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-        ),
+        objective,
+        left_to_do,
+        tuple(sides),
+        Adam(start, learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay),
         torch.tensor(strengths, dtype=dtype, device=device),
-        torch.zeros(seeds, len(strengths), dtype=torch.bool, device=device),
+        torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
     )
-
-
-def _drawing_on(device: torch.device, objective: Objective) -> Objective:
-    """The objective with projections of vector scores drawn where they are used."""
-    if device.type == "cpu":
-        return objective
-    return replace(objective, generator=torch.Generator(device).manual_seed(objective.generator.initial_seed()))
-
-
-def _on(device: torch.device, sides: Sides) -> Sides:
-    rows = sides.rows if isinstance(sides.rows, slice) else sides.rows.to(device)
-    return Sides(rows, sides.left, sides.right, None if sides.weights is None else sides.weights.to(device))
 
 
 def recorded(stack: Stack, size: int) -> Step:
     """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
-    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.device)
-    weight = torch.ones_like(rows, dtype=stack.dtype)
+    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.x.device)
+    weight = torch.ones_like(rows, dtype=stack.x.dtype)
     saved = stack.adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

@@ -43,38 +43,32 @@ class Scaling(NamedTuple):
         """Features (seeds, n, features) in standard units."""
         return (x - self.mean.unsqueeze(1)) / self.scale.unsqueeze(1)
 
-    def of_seed(self, seed: int) -> Scaling:
-        """That of the seed at this place, (1, features)."""
-        return Scaling(*(part[seed : seed + 1] for part in self))
+    def in_shared_units(self, x: Tensor, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Scaling]:
+        """Features (n, features) in units for all seeds, rounded to ``dtype`` only then, and the scaling left to do.
 
-    def after(self, units: Scaling) -> Scaling:
-        """What is left to do for features that are in these units already."""
-        return Scaling((self.mean - units.mean) / units.scale, self.scale / units.scale)
-
-    @property
-    def shared(self) -> Scaling:
-        """Units for all seeds, exactly those of each if they agree: feature by feature of the seed with least spread.
-
-        Where seeds have rows in common, none lies far from its centre as measured by a spread that is no smaller; so
+        The units are exactly those of each seed if they agree: feature by feature of the seed with least spread. Where
+        seeds have rows in common, none lies far from its centre as measured by a spread that is no smaller; so
         features in these units can be rounded, and then be scaled for each seed.
         """
         least = self.scale.argmin(0, keepdim=True)
-        return Scaling(*(part.gather(0, least) for part in self))
+        units = Scaling(*(part.gather(0, least) for part in self))
+        found = torch.empty(x.shape, device=device, dtype=dtype)
+        for place, piece in zip(found.split(_ROWS_AT_ONCE), x.split(_ROWS_AT_ONCE), strict=True):
+            place.copy_(units.apply(piece.double().unsqueeze(0)).squeeze(0))
+        left = (self.mean - units.mean) / units.scale, self.scale / units.scale
+        return found, Scaling(*(part.to(device, dtype) for part in left))
 
 
 def scaling_of(data: Samples, rows: Sequence[Tensor] | None) -> Scaling:
     """Moments of the features of each seed's rows, or, for all rows, of all seeds together (1, features)."""
     parts = [None] if rows is None else rows
-    found = [_moments(data if own is None else data.take(own)) for own in parts]
-    return Scaling(*(torch.stack(moments) for moments in zip(*found, strict=True)))
-
-
-def _moments(part: Samples) -> tuple[Tensor, Tensor]:
-    mean, scale = weighted_moments(part.x, part.weight)
-    endless = (~scale.isfinite()).nonzero()
+    own = (data if part is None else data.take(part) for part in parts)  # one copy at a time
+    found = [weighted_moments(part.x, part.weight) for part in own]
+    scaling = Scaling(*(torch.stack(moments) for moments in zip(*found, strict=True)))
+    endless = (~scaling.scale.isfinite()).nonzero()
     if len(endless):
-        raise DataError(f"column {int(endless[0])} of X spreads so far that its square is infinite; rescale it")
-    return mean, scale
+        raise DataError(f"column {int(endless[0, 1])} of X spreads so far that its square is infinite; rescale it")
+    return scaling
 
 
 def weighted_moments(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -137,14 +131,6 @@ class Moments(NamedTuple):
         """Centre and spread for a stack of one."""
         spread = (self.squares / self.weight.clamp_min(1e-300)).sqrt()
         return Scaling(self.mean.unsqueeze(0), spread_or_one(self.mean, spread).unsqueeze(0))
-
-
-def in_units(x: Tensor, units: Scaling, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Features (n, features) in units that all seeds share, rounded to ``dtype`` only then."""
-    found = torch.empty(x.shape, device=device, dtype=dtype)
-    for place, piece in zip(found.split(_ROWS_AT_ONCE), x.split(_ROWS_AT_ONCE), strict=True):
-        place.copy_(units.apply(piece.double().unsqueeze(0)).squeeze(0))
-    return found
 
 
 class Model(Protocol):
