@@ -26,7 +26,7 @@ from metrifair.results import Interval, Point
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.sweep import TrainingData
+from metrifair.tradeoff.sweep import RowsToTrain
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)
@@ -405,7 +405,7 @@ def test_what_cannot_change_a_job_is_no_other_run(
     assert len(trainings) == 2
 
 
-def _materials() -> Iterator[TrainingData]:
+def _materials() -> Iterator[RowsToTrain]:
     parts = {
         "X": X,
         "y": Y,
@@ -414,7 +414,7 @@ def _materials() -> Iterator[TrainingData]:
         "sample_weight": None,
         "rows": np.arange(100),
     }
-    yield TrainingData(**parts)
+    yield RowsToTrain(**parts)
     for name, value in (
         ("X", _moved(X)),
         ("y", _moved(Y)),
@@ -424,7 +424,7 @@ def _materials() -> Iterator[TrainingData]:
         ("rows", np.arange(99)),
         ("rows", np.arange(1, 101)),
     ):
-        yield TrainingData(**(parts | {name: value}))
+        yield RowsToTrain(**(parts | {name: value}))
 
 
 def test_every_input_is_in_the_name_of_the_material() -> None:
@@ -434,7 +434,7 @@ def test_every_input_is_in_the_name_of_the_material() -> None:
 
 def test_fit_gets_the_rows_of_the_material_and_only_what_is_given() -> None:
     rows = np.array([4, 9, 17])
-    found = TrainingData(FRAME, Y, A, None, None, rows).arguments()
+    found = RowsToTrain(FRAME, Y, A, None, None, rows).arguments()
     assert list(found) == ["X", "y", "sensitive_features"]
     assert found["X"].equals(FRAME.iloc[rows].reset_index(drop=True))  # rows that belong together have equal labels
     assert found["y"].tolist() == Y[rows].tolist()

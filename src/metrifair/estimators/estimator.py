@@ -41,7 +41,7 @@ _LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingData:
+class FitData:
     """Features and outcomes of checked rows, as the loss takes them."""
 
     x: Floats
@@ -216,7 +216,7 @@ class FairEstimator(BaseEstimator):
         classes: ArrayLike | None = None,
         groups: Declared | None = None,
         stream: bool = False,
-    ) -> TrainingData:
+    ) -> FitData:
         """Everything that is handed over, checked; the first time it says what values stand for."""
         check_settings(self)
         first = not hasattr(self, "scheme_")
@@ -251,7 +251,7 @@ class FairEstimator(BaseEstimator):
             if not numeric:
                 self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
         task, targets = self._task_and_targets(problem, stream=stream)
-        return TrainingData(problem.of_kept(x), problem, task, targets)
+        return FitData(problem.of_kept(x), problem, task, targets)
 
 
 def output_of(estimator: Any, X: Table) -> Floats:
@@ -302,7 +302,7 @@ def _not_numbers(X: Table) -> str:
 
 
 def trained_stack(
-    estimator: Any, data: TrainingData, *, strengths: Sequence[float], seeds: Sequence[int]
+    estimator: Any, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
     scheme, samples = data.problem.scheme, data.samples()
@@ -343,7 +343,7 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
             )
 
 
-def _learner(estimator: Any, data: TrainingData) -> Learner:
+def _learner(estimator: Any, data: FitData) -> Learner:
     """A learner at its start, or where ``fit`` ended."""
     scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
     rule = Coverage(

@@ -27,7 +27,7 @@ from metrifair.tradeoff.evaluate import curves_of, point_of, small_groups, unfai
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.split import DataSet, HeldOut, Split, data_set
-from metrifair.tradeoff.sweep import TrainingData, sweep
+from metrifair.tradeoff.sweep import RowsToTrain, sweep
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
@@ -159,7 +159,7 @@ def frontier(
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
-        rows = TrainingData(X, y, sensitive_features, control_features, weight, split.train)
+        rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
         run = None if ledger is None else Ledger(ledger, _run_name(estimator, rows, parameter, data, split))
 
         def trained(values: Sequence[float]) -> list[Outcome]:
@@ -234,7 +234,7 @@ def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence
     return values
 
 
-def _run_name(estimator: Any, rows: TrainingData, parameter: str, data: DataSet, split: Split) -> str:
+def _run_name(estimator: Any, rows: RowsToTrain, parameter: str, data: DataSet, split: Split) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
     named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING]
     named += [str(comparison) for comparison in data.problem.comparisons]

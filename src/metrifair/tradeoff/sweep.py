@@ -24,7 +24,7 @@ Judge: TypeAlias = Callable[[Any, Job], Outcome]
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingData:
+class RowsToTrain:
     """What a sweep trains on: a table, its outcomes and groups, and the rows that may be used."""
 
     X: Table
@@ -53,7 +53,7 @@ class TrainingData:
 
 def sweep(
     estimator: Any,
-    data: TrainingData,
+    data: RowsToTrain,
     jobs: Sequence[Job],
     judge: Judge,
     *,
@@ -81,7 +81,7 @@ def sweep(
 
 
 def _stacks(
-    estimator: Any, data: TrainingData, jobs: Sequence[Job], judge: Judge, *, split: bool
+    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], judge: Judge, *, split: bool
 ) -> Iterator[list[Outcome]]:
     """Jobs grouped so that a group is all strengths x all its seeds."""
     by_seed: dict[int, list[float]] = {}
@@ -100,7 +100,7 @@ def _stacks(
 
 def _one_by_one(
     estimator: Any,
-    data: TrainingData,
+    data: RowsToTrain,
     jobs: Sequence[Job],
     judge: Judge,
     *,
