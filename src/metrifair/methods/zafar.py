@@ -205,7 +205,7 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Labels.
         """
-        accepted = self.decision_function(X) >= 0
+        accepted = self.decision_function(X) > 0  # as its authors decide
         predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted
 
