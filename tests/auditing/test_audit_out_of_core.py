@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import distances
-from metrifair.auditing.out_of_core.brackets import Sides, measured
+from metrifair.auditing.out_of_core.brackets import CellSides, measured
 from metrifair.auditing.out_of_core.counting import (
     Block,
     Scale,
@@ -50,7 +50,7 @@ def base_of(read, survey, cells, most_bins=None, *, weighted=False):
 def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, **limits):
     read, count = passes_over(scores, cell, weight, chunk)
     mass = np.ones(len(scores)) if weight is None else weight
-    sides = Sides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
+    sides = CellSides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
     base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
     return measured(read, *base, [sides], metrics, **limits), len(count)
 
@@ -157,7 +157,7 @@ def test_several_comparisons_share_the_passes():
     read, count = passes_over(scores, cell)
     cells = [np.array([0]), np.array([1]), np.array([2, 3])]
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
-    sides = [Sides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
+    sides = [CellSides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
     base = base_of(read, surveyed(scores), 4, 64)
     found = measured(read, *base, sides, METRICS, exact_rows=3000, tolerance=1e-4)
     assert found.complete

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.decisions import are_decisions, threshold_for
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Request, Threshold
-from metrifair.auditing.sample import Sample, sample_in_memory
+from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
@@ -370,7 +370,7 @@ def audit(
     return audit_of_rows(sample, request, np.random.default_rng(seed_of(random_state)))
 
 
-def audit_of_rows(sample: Sample, request: Request, generator: np.random.Generator) -> Audit:
+def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
     score, threshold = sample.score, None

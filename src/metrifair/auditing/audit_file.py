@@ -13,13 +13,13 @@ import numpy as np
 from metrifair.auditing.audit import Audit, audit_of_rows
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
 from metrifair.auditing.distribution import Integers, counted_cells
-from metrifair.auditing.out_of_core.brackets import Sides, check_brackets, measured
+from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
 from metrifair.auditing.out_of_core.counting import bins_for, counted, grid_of
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.tables import FileRows, Roles, decoded, levels_for, used_rows
 from metrifair.auditing.record import Proven, record_of
 from metrifair.auditing.request import Criteria, Request, Threshold, check_groups, groups_allowed
-from metrifair.auditing.sample import Compared, Sample, sample_in_memory
+from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
@@ -224,7 +224,7 @@ def _counted(
     check_groups(problem, tally.rows, most)
     grid = grid_of(survey.sample, survey.low, survey.high, bins_for(len(rows.cells)))
     base = counted(rows.read, grid, len(rows.cells), weighted=weighted)
-    sample = Sample(
+    sample = AuditSample(
         problem,
         (survey.low, survey.high),
         counted=counted_cells(base.high, base.counts),
@@ -242,7 +242,7 @@ def _counted(
         def total(units: Integers) -> float:
             return float(tally.weight[units].sum())
 
-        sides = [Sides(left, right, (total(left), total(right))) for left, right in (one.sides for one in compared)]
+        sides = [CellSides(left, right, (total(left), total(right))) for left, right in (one.sides for one in compared)]
         found = measured(rows.read, grid, base, sides, metrics, tolerance=tolerance)
         brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
         return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.request import Threshold
-from metrifair.auditing.sample import Sample, members_of, sets_of
+from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, Interval
 
@@ -41,7 +41,7 @@ def are_decisions(score: Floats) -> bool:
 
 
 def decisions_of(
-    sample: Sample,
+    sample: AuditSample,
     selected: NDArray[Any],
     *,
     threshold: float,

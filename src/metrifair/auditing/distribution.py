@@ -262,20 +262,20 @@ def utility_of(metric: str, found: TwoSamples) -> Witness | None:
     return Witness(metric, (left, right), utility)
 
 
-class Gap(NamedTuple):
+class LargestGap(NamedTuple):
     """Where two distribution functions are furthest apart, and the share of either side at or below it."""
 
     score: float
     shares: tuple[float, float]
 
 
-def largest_gap(found: TwoSamples) -> Gap:
+def largest_gap(found: TwoSamples) -> LargestGap:
     """The score at which the shares at or below it differ most.
 
     >>> largest_gap(TwoSamples(np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 1, 0, 1]), np.array([0.0, 0, 1, 0])))
-    Gap(score=0.2, shares=(0.6666666666666666, 0.0))
+    LargestGap(score=0.2, shares=(0.6666666666666666, 0.0))
     """
     below = [np.cumsum(side) / side.sum() for side in found[1:]]
     height = np.abs(below[0] - below[1])
     at = int((height >= height.max() - 1e-12).argmax())  # the lowest of equal ones, whatever the rounding
-    return Gap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))
+    return LargestGap(float(found.values[at]), (float(below[0][at]), float(below[1][at])))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from metrifair.auditing.decisions import decisions_of
 from metrifair.auditing.distribution import (
     Floats,
-    Gap,
     Integers,
+    LargestGap,
     TwoSamples,
     bins,
     coarsened,
@@ -36,7 +36,7 @@ from metrifair.auditing.resampling import (
     spread_of,
     thinned,
 )
-from metrifair.auditing.sample import Compared, Part, Sample, compared_in, members_of, parts_of
+from metrifair.auditing.sample import AuditSample, Compared, Part, compared_in, members_of, parts_of
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
@@ -73,7 +73,7 @@ class Plan:
 class Proven(NamedTuple):
     """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
 
-    gap: Gap
+    gap: LargestGap
     brackets: Mapping[str, Interval]
 
 
@@ -82,7 +82,7 @@ Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
 
 
 def record_of(
-    sample: Sample,
+    sample: AuditSample,
     request: Request,
     generator: np.random.Generator,
     *,
@@ -153,7 +153,7 @@ def record_of(
 
 
 def _distributions(
-    sample: Sample, parts: Sequence[Part], score_range: tuple[float, float] | None
+    sample: AuditSample, parts: Sequence[Part], score_range: tuple[float, float] | None
 ) -> list[Distribution]:
     """Distributions to draw: of each attribute within each set, where there are few enough groups to tell apart."""
     found: dict[tuple[str, str], Distribution] = {}
@@ -177,7 +177,7 @@ def _distributions(
 
 
 def findings_of(
-    compared: Compared, sample: Sample, plan: Plan, generator: np.random.Generator, proven: Proven | None = None
+    compared: Compared, sample: AuditSample, plan: Plan, generator: np.random.Generator, proven: Proven | None = None
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
     sides = compared.sides
@@ -227,7 +227,7 @@ def findings_of(
     ]
 
 
-def _split_at(found: TwoSamples, gap: Gap, *, whole: bool) -> TwoSamples:
+def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
     """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
     at = int(np.searchsorted(found.values, gap.score))
     if at == len(found.values) or found.values[at] == gap.score:
@@ -288,7 +288,7 @@ def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:
 
 
 def notes_of(
-    sample: Sample,
+    sample: AuditSample,
     parts: Sequence[Part],
     findings: Sequence[Finding],
     *,
@@ -327,7 +327,7 @@ def notes_of(
     return notes
 
 
-def _absent(sample: Sample, parts: Sequence[Part]) -> list[str]:
+def _absent(sample: AuditSample, parts: Sequence[Part]) -> list[str]:
     """Groups without a row in some set."""
     found: dict[str, None] = {}
     for part in parts:

@@ -25,7 +25,7 @@ _NOBODY = Attribute("nobody", ("one", "other"))
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class AuditSample:
     """Units (rows, or cells of a file), what is known of each, and their scores."""
 
     problem: Problem  # one row for each unit
@@ -100,7 +100,7 @@ def sample_in_memory(
     y_true: Table | None = None,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
-) -> Sample:
+) -> AuditSample:
     """Rows that are held in memory, checked."""
     rows = {"y_pred": y_pred, "y_true": y_true}
     given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
@@ -122,7 +122,7 @@ def sample_in_memory(
         weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
         problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
     ends = float(prediction.min()), float(prediction.max())
-    return Sample(problem, ends, prediction, weight=weight, weighted=weight is not None)
+    return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None)
 
 
 class Part(NamedTuple):
@@ -135,7 +135,7 @@ class Part(NamedTuple):
     of_predictions: bool = True  # False: of losses or another score, whose range is not that of the predictions
 
 
-def parts_of(sample: Sample, criteria: Sequence[Criterion], loss: str | None) -> Iterator[Part]:
+def parts_of(sample: AuditSample, criteria: Sequence[Criterion], loss: str | None) -> Iterator[Part]:
     """Every criterion x set; probabilities of three or more classes one class at a time."""
     for criterion in criteria:
         problem = _as_taken_by(criterion, sample.problem, loss)
@@ -237,7 +237,7 @@ class Compared:
         return found, tuple(Rows(place[counted.place[units]], counted.amount[units]) for units in sides)
 
 
-def compared_in(sample: Sample, part: Part, contrast: Contrast) -> list[Compared]:
+def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Compared]:
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from metrifair.cli.options import (
-    CRITERIA,
     CRITERIA_HELP,
-    METRICS,
+    CRITERION_NAMES,
+    METRIC_NAMES,
     METRICS_HELP,
     STANDARD_OUTPUT,
     TABLES,
@@ -53,7 +53,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     "--criterion",
     "criteria",
     multiple=True,
-    callback=known(CRITERIA),
+    callback=known(CRITERION_NAMES),
     help=f"{CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
 )
 @click.option(
@@ -65,7 +65,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     "--metric",
     "metrics",
     multiple=True,
-    callback=known(METRICS),
+    callback=known(METRIC_NAMES),
     help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
 )
 @click.option(
@@ -189,7 +189,7 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
     """
     from metrifair.metrics.registry import USUAL
 
-    limited = [limit.metric for limit in limits if limit.metric in METRICS]
+    limited = [limit.metric for limit in limits if limit.metric in METRIC_NAMES]
     if not metrics and set(limited) <= set(USUAL):
         return None
     return list(dict.fromkeys([*(metrics or USUAL), *limited]))
@@ -199,7 +199,7 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     """One line for each limit that is broken, about its worst finding."""
     found = []
     for limit in limits:
-        if limit.metric in METRICS:
+        if limit.metric in METRIC_NAMES:
             measured = [
                 (one.value, f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within})")
                 for one in record.findings

@@ -24,8 +24,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
 # The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, known here without importing them.
-METRICS = ("energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation")
-CRITERIA = (
+METRIC_NAMES = ("energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation")
+CRITERION_NAMES = (
     "statistical_parity",
     "equal_opportunity",
     "predictive_equality",
@@ -33,8 +33,8 @@ CRITERIA = (
     "risk_parity",
     "conditional_statistical_parity",
 )
-METRICS_HELP = f"{', '.join(METRICS[:-1])} or {METRICS[-1]}"
-CRITERIA_HELP = f"{', '.join(CRITERIA[:-1])} or {CRITERIA[-1]} (with --control)"
+METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
+CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
 
@@ -162,7 +162,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
             limit = math.nan
         if not sign or not metric or not (0 <= limit < math.inf):
             self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as kolmogorov=0.1", param, ctx)
-        check_known("--fail-above", metric.strip(), (*METRICS, *GAPS))
+        check_known("--fail-above", metric.strip(), (*METRIC_NAMES, *GAPS))
         return Limit(metric.strip(), limit)
 
 
@@ -219,14 +219,14 @@ _TRAINING_OPTIONS = (
         "--criterion",
         default="statistical_parity",
         show_default=True,
-        callback=known(CRITERIA),
+        callback=known(CRITERION_NAMES),
         help=f"What is compared: {CRITERIA_HELP}.",
     ),
     click.option(
         "--metric",
         default="energy",
         show_default=True,
-        callback=known(METRICS),
+        callback=known(METRIC_NAMES),
         help=f"How it is compared: {METRICS_HELP}.",
     ),
     click.option(

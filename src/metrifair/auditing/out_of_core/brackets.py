@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.distribution import Floats, Gap, Integers
+from metrifair.auditing.distribution import Floats, Integers, LargestGap
 from metrifair.auditing.out_of_core.counting import Bins, Grid, Pass, Scale, Steps, held, joined, recounted
 from metrifair.checks import check_known
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
@@ -44,7 +44,7 @@ Sum: TypeAlias = "Convex | Literal['atoms']"
 """What is added up over bins: the integral of a convex function, or the differences at distinct scores."""
 
 
-class Sides(NamedTuple):
+class CellSides(NamedTuple):
     """The cells on either side of a comparison, and how many rows (or how much weight) they hold in all."""
 
     left: Integers
@@ -76,7 +76,7 @@ class _Course(NamedTuple):
     length: Floats
 
 
-def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Collection[Sum]) -> Bounds:
+def bounds(bins: Bins, sides: CellSides, scale: Scale, sums: Collection[Sum]) -> Bounds:
     """What every bin proves; sums are on the scale of the positions."""
     share, upto, course = _course(bins, sides, scale)
     after = upto[0] - upto[1]
@@ -95,7 +95,7 @@ def bounds(bins: Bins, sides: Sides, scale: Scale, sums: Collection[Sum]) -> Bou
     return Bounds(bins.high, upto, reachable, low, high)
 
 
-def exact(steps: Steps, sides: Sides, sums: Collection[Sum]) -> Bounds:
+def exact(steps: Steps, sides: CellSides, sums: Collection[Sum]) -> Bounds:
     """What rows held in memory prove: both bounds are the value."""
     counts = [steps.scores.at(cells) for cells in sides[:2]]
     left, right = (
@@ -108,7 +108,7 @@ def exact(steps: Steps, sides: Sides, sums: Collection[Sum]) -> Bounds:
     return Bounds(steps.scores.values, (left, right), np.abs(after), values, values)
 
 
-def _course(bins: Bins, sides: Sides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
+def _course(bins: Bins, sides: CellSides, scale: Scale) -> tuple[list[Floats], tuple[Floats, Floats], _Course]:
     """The shares of both sides in each bin and up to its end, and the course of the difference through it."""
     end, start = scale.positions(bins.high), scale.positions(bins.low)
     share, below, upto, area = [], [], [], []
@@ -135,8 +135,8 @@ def _chord(convex: Convex, course: _Course) -> Floats:
 class Measured:
     """What is known of one comparison, once bins need not be looked into any more."""
 
-    sides: Sides
-    gap: Gap = field(default=Gap(0.0, (0.0, 0.0)))
+    sides: CellSides
+    gap: LargestGap = field(default=LargestGap(0.0, (0.0, 0.0)))
     reachable: float = 0.0
     low: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
     high: defaultdict[Sum, float] = field(default_factory=lambda: defaultdict(float))
@@ -162,7 +162,7 @@ class Measured:
         at = int(attained.argmax())
         if attained[at] > self.attained or self.reachable == 0.0:
             shares = float(found.upto[0][at]), float(found.upto[1][at])
-            self.gap = Gap(float(found.score[at]), shares)
+            self.gap = LargestGap(float(found.score[at]), shares)
 
     def settle(self, found: Bounds) -> None:
         """Add up bins that will not be cut."""
@@ -204,7 +204,7 @@ def measured(
     read: Pass,
     grid: Grid,
     base: Bins,
-    sides: Sequence[Sides],
+    sides: Sequence[CellSides],
     metrics: Sequence[str],
     *,
     tolerance: float = 1e-5,

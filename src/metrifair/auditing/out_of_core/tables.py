@@ -1,6 +1,6 @@
 """Columns of a file as numbers and codes, and its rows pass by pass: scores, and cells.
 
-Levels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
+ColumnLevels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
 label.
 """
 
@@ -100,7 +100,7 @@ def meant(values: Sequence[object]) -> list[Any]:
 
 
 @dataclass
-class Levels:
+class ColumnLevels:
     """The values of one column, in the order in which they were met."""
 
     role: str
@@ -149,17 +149,19 @@ class Levels:
         return (places.cast(pl.Int64) + 1).fill_null(0).to_numpy()
 
 
-def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[Levels]:
-    """Levels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
+def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[ColumnLevels]:
+    """ColumnLevels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
     return [
-        Levels(kind, name, most_groups if kind == "group" and most_groups is not None else most)
+        ColumnLevels(kind, name, most_groups if kind == "group" and most_groups is not None else most)
         for kind, name in zip(kinds, roles.keys, strict=True)
     ]
 
 
-def decoded(roles: Roles, levels: Sequence[Levels], codes: Sequence[NDArray[Any]], *, is_text: bool) -> dict[str, Any]:
+def decoded(
+    roles: Roles, levels: Sequence[ColumnLevels], codes: Sequence[NDArray[Any]], *, is_text: bool
+) -> dict[str, Any]:
     """Groups, strata and labels as arguments of an audit, from codes of the key columns; None where one is missing."""
     found: dict[str, dict[str, NDArray[Any]]] = {"group": {}, "control": {}, "label": {}}
     for level, code in zip(levels, codes, strict=True):
@@ -190,7 +192,7 @@ class UsedRows(NamedTuple):
         return UsedRows(self.scores[which], [code[which] for code in self.codes], weight, self.left_out)
 
 
-def used_rows(roles: Roles, levels: Sequence[Levels], table: pl.DataFrame) -> UsedRows:
+def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
     """The rows of a table with a score, a label and a weight, where asked for, and a known group."""
     scores = numbers("score", roles.score, table[roles.score])
     weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
@@ -238,7 +240,7 @@ class FileRows:
     source: Source
     roles: Roles
     most_groups: int = MOST_LEVELS
-    levels: list[Levels] = field(default_factory=list)
+    levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
     left_out: int = 0
 
