@@ -1,6 +1,6 @@
 """Columns of a file as numbers and codes, and its rows pass by pass: scores, and cells.
 
-ColumnLevels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
+Levels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
 label.
 """
 
