@@ -150,7 +150,7 @@ class ColumnLevels:
 
 
 def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[ColumnLevels]:
-    """ColumnLevels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
+    """Levels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
     return [
