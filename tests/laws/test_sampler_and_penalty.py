@@ -199,3 +199,12 @@ def test_bins_of_a_target_are_strata_too() -> None:
     value, _ = mean_penalty(UnfairnessPenalty(criterion, sampler=sampler), sampler, MIXED, target)
     expected = truth(SCORES, torch.tensor(sampler.problem.cell), sides(MIXED, [target >= 6], "pairs"))
     assert value == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_rows_of_unknown_group_are_compared_with_nobody_though_the_sampler_saw_none() -> None:
+    sampler = StratifiedBatchSampler(ONE, batch_size=6)
+    rows = next(iter(sampler))
+    penalty = UnfairnessPenalty(sampler=sampler)
+    expected = penalty(SCORES[rows], ONE[rows])
+    more = penalty(torch.cat([SCORES[rows], SCORES.new_tensor([9.0])]), torch.cat([ONE[rows], torch.tensor([-1])]))
+    torch.testing.assert_close(more, expected, rtol=0, atol=0)

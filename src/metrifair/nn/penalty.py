@@ -16,6 +16,7 @@ from metrifair.metrics.registry import MetricLike, facts
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
 from metrifair.problem.cells import Comparison, Contrast, Integers, Sides, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.training.objective import penalty
 
@@ -198,7 +199,7 @@ class UnfairnessPenalty(torch.nn.Module):
         if scores.ndim != 2 or scores.shape[1] != 2:
             return scores
         if self._two_classes is None:  # asked once: on another device the answer is waited for
-            self._two_classes = bool((scores.detach().sum(1) - 1).abs().max() < 1e-3)
+            self._two_classes = are_probabilities(scores.detach().cpu().numpy(), rounding=1e-3)
         return scores[:, 0 if scheme.positive == 0 and len(scheme.classes) == 2 else 1] if self._two_classes else scores
 
 
@@ -206,20 +207,21 @@ class _Strata:
     """The strata that a sampler's batches are drawn from, and how much of each comparison's sides each makes up."""
 
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
-        self.sampler = sampler
-        self.cells = 1 + int(problem.cell.max(initial=0))
+        self.drawn = sampler.problem.scheme
+        compared, strata = problem.scheme.cells, self.drawn.cells
+        self.cells = compared.count if compared else 1
+        # Most samplers draw by the very cells that are compared; who is in which need not be asked twice then.
+        self.alike = bool(compared and strata and np.array_equal(compared.table, strata.table))
         weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
-        block = self._block(sampler.problem.cell, problem.cell)
+        block = sampler.problem.cell * self.cells + problem.cell
         self.mass = np.bincount(block, weight)  # of each stratum of the batches within each cell that is compared
-
-    def _block(self, stratum: Integers, cell: Integers) -> Integers:
-        return stratum * self.cells + cell
 
     def sides(self, values: BatchValues, problem: Problem, device: torch.device) -> tuple[Sides, ...]:
         """The rows of each comparison, block by block, with weights where a side mixes several."""
-        drawn = BatchValues(self.sampler.problem.scheme.criterion, values.groups, values.targets)
-        stratum = drawn.problem(self.sampler.problem.scheme).cell
-        block = self._block(stratum, np.minimum(problem.cell, self.cells - 1))
+        stratum = problem.cell
+        if not self.alike:
+            stratum = BatchValues(self.drawn.criterion, values.groups, values.targets).problem(self.drawn).cell
+        block = stratum * self.cells + problem.cell
         order = np.argsort(block, kind="stable")
         blocks, counts = np.unique(block[order], return_counts=True)
         rows = dict(zip(blocks.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True))

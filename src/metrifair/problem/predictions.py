@@ -40,10 +40,19 @@ def predictions_of(y_pred: Table, problem: Problem, *, name: str = "y_pred", pos
     return np.ascontiguousarray(given[:, scheme.positive if len(scheme.classes) == 2 else 1])
 
 
+def are_probabilities(columns: Floats, *, rounding: float) -> bool:
+    """True where columns can be the probabilities of classes: none negative, and each row sums to 1, up to rounding.
+
+    >>> [are_probabilities(np.array([row]), rounding=1e-3) for row in ([0.3, 0.7], [2.0, -1.0])]
+    [True, False]
+    """
+    return bool(columns.min() >= -rounding and np.abs(columns.sum(1) - 1).max() <= rounding)
+
+
 def _check_classes(name: str, given: Floats, problem: Problem, pos_label: object) -> None:
     """Raise a DataError unless it is clear whose probability each column is."""
     classes, count = problem.scheme.classes, given.shape[1]
-    if given.min() < -_ROUNDING or np.abs(given.sum(1) - 1).max() > _ROUNDING:
+    if not are_probabilities(given, rounding=_ROUNDING):
         raise DataError(
             f"{name} has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
             "classes; pass one column of scores, and the scores of several models one after the other"
