@@ -76,7 +76,7 @@ def pareto(
 ) -> tuple[Point, ...]:
     """The points that no other beats: none is at least as good in both figures and better in one.
 
-    One of equal points is kept; they come in ascending order of unfairness, and so of accuracy, or of another ``worth``.
+    One of equal points is kept; they come in ascending order of unfairness, and so of accuracy (or another ``worth``).
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1), Point(2, 0, 0.7, 0.2)]
     >>> [point.strength for point in pareto(some)]

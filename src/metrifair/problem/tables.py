@@ -348,7 +348,9 @@ def renumbered(table: Table) -> Table:
 
 
 def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any] | None, backend: Backend | None) -> Any:
-    """A data frame of these columns, of these types or those of their values; without a backend polars where it is installed, else pandas.
+    """A data frame of these columns, of these types or those of their values.
+
+    Without a backend polars where it is installed, else pandas.
 
     >>> frame({"x": [1, None]}, {"x": nw.Float64}, "pandas")["x"].tolist()
     [1.0, nan]

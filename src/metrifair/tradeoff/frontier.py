@@ -174,7 +174,11 @@ def frontier(
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
         source = Source(judge, split.test, estimator, replace(rows, rows=data.rows))
         own = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
-        run = None if ledger is None else Ledger(ledger, _run_name(estimator, rows, parameter, data, split, own))
+        run = (
+            None
+            if ledger is None
+            else Ledger(ledger, _run_name(estimator, rows, data, split, parameter=parameter, utility=own))
+        )
 
         def trained(values: Sequence[float]) -> list[Outcome]:
             jobs = [Job(float(value), seed) for seed in own_seeds for value in values]
@@ -240,7 +244,7 @@ def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence
     return values
 
 
-def _run_name(estimator: Any, rows: RowsToTrain, parameter: str, data: DataSet, split: Split, utility: str) -> str:
+def _run_name(estimator: Any, rows: RowsToTrain, data: DataSet, split: Split, *, parameter: str, utility: str) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
     named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING, utility]
     named += [str(comparison) for comparison in data.problem.comparisons]

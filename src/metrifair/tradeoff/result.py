@@ -18,7 +18,7 @@ from metrifair.tradeoff.source import Source
 from metrifair.utility import UTILITIES, Utility, UtilityLike, utility_of
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Frontier(FrontierFigures):
     """Trained models and what they reach: points on data that were used neither for training nor for choosing.
 
@@ -154,7 +154,7 @@ class Frontier(FrontierFigures):
         self.chosen, self.chosen_by, self.certified = best.test, own, certified
         marks = {point.marks.get(own.key, "") for point in (best.validation, best.test)}
         if any(marks):
-            warnings.warn(marked_sentence(own.label, min(marks - {""})), stacklevel=2)
+            warnings.warn(marked_sentence(own, min(marks - {""})), stacklevel=2)
         return best.model
 
     def _known(self, utility: UtilityLike) -> Utility:
@@ -181,7 +181,7 @@ class Frontier(FrontierFigures):
         Returns
         -------
         data frame
-            Each row's number (from 0), groups, label, prediction and, for classes, probability: what ``audit`` asks for.
+            Each row's number (from 0), groups, label, prediction and probability: what ``audit`` asks for.
 
         Raises
         ------
@@ -194,9 +194,10 @@ class Frontier(FrontierFigures):
         return frame(columns, None, backend)
 
     def refit(self) -> Any:
-        """The chosen strength and seed trained on all rows: a better model, whose figures are those of the held-out fit.
+        """The chosen strength and seed, trained on all rows.
 
-        A certificate is of the model that was judged: with this one it is withdrawn, and ``certified`` is False.
+        More rows make a better model, of which no row is left to tell: its figures are those of the held-out fit. A
+        certificate is of the model that was judged: here it is withdrawn, and ``certified`` becomes False.
 
         Returns
         -------

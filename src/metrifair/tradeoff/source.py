@@ -30,21 +30,24 @@ class Judge:
     floor: float  # the unfairness of scores that chance alone would show on the rows to judge on
 
     def __call__(self, model: Any, job: Job) -> Outcome:
-        lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+        """What this model reaches on each part; None is a model whose training failed."""
         if model is None:
+            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
             return Outcome(job, lost, lost)
-        chosen, judged = predictions(model, self.choosing), predictions(model, self.judging)
-        points = [self._point(found, part, job) for found, part in ((chosen, self.choosing), (judged, self.judging))]
-        if points[1].failed:
-            return Outcome(job, *points, model=model)
-        trained = None
+        validation = self._point(predictions(model, self.choosing), self.choosing, job)
+        found = predictions(model, self.judging)
+        test, training = self._point(found, self.judging, job), None
+        if test.failed:
+            return Outcome(job, validation, test, model=model)
         if self.training is not None:
             own = predictions(model, self.training)
-            trained = self._point(own, self.training, job)
-            if not trained.failed and is_overfit(own, self.training, judged, self.judging, least=self.floor):
-                points[1] = replace(points[1], overfit=True)
-        curves = curves_of(judged, self.judging) if job.seed == self.shown else None
-        return Outcome(job, *points, curves, model, trained)
+            training = self._point(own, self.training, job)
+            # Both parts that it was not trained on must show it: one alone may be an odd draw of rows.
+            apart = not training.failed and validation.unfairness - training.unfairness > self.floor
+            if apart and is_overfit(own, self.training, found, self.judging, least=self.floor):
+                test = replace(test, overfit=True)
+        curves = curves_of(found, self.judging) if job.seed == self.shown else None
+        return Outcome(job, validation, test, curves, model, training)
 
     def _point(self, found: Predictions, part: HeldOut, job: Job) -> Point:
         return point_of(found, part, strength=job.value, seed=job.seed, against=self.against)
@@ -71,19 +74,22 @@ class Source:
             return outcome
         base = self.judge.training or self.judge.choosing
         against = rivals(base.problem, utility, X=base.X)[-1:]
-        parts = {"validation": self.judge.choosing, "test": self.judge.judging}
-        found = {}
-        for name, part in parts.items():
-            own: Point = getattr(outcome, name)
+
+        def with_it(own: Point, part: HeldOut) -> Point:
             worth = worth_of(predictions(outcome.model, part), part, against)
-            found[name] = replace(
+            return replace(
                 own,
                 more={**own.more, **worth.values},
                 intervals={**own.intervals, **worth.intervals},
                 errors={**own.errors, **worth.errors},
                 marks={**own.marks, **worth.marks},
             )
-        return replace(outcome, **found)
+
+        return replace(
+            outcome,
+            validation=with_it(outcome.validation, self.judge.choosing),
+            test=with_it(outcome.test, self.judge.judging),
+        )
 
     def held_out(self, model: Any) -> dict[str, Column]:
         """What a model says of the test rows: their numbers, groups, labels, predictions and probabilities."""

@@ -24,6 +24,7 @@ from metrifair.report.charts import (
     short,
     thinned,
 )
+from metrifair.report.frontier.glossary import glossary
 from metrifair.report.frontier.view import (
     Figure,
     FrontierView,
@@ -36,7 +37,6 @@ from metrifair.report.frontier.view import (
 from metrifair.report.frontier.words import (
     UNSCRIPTED,
     constant_sentence,
-    glossary,
     highlights,
     overfit_sentence,
     row_note,

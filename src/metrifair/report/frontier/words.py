@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from metrifair.report.frontier.view import FrontierView, Row, figure_texts
 from metrifair.report.numbers import figure_text, percent_text
 from metrifair.results import Point, few_text
-from metrifair.utility import ALIKE, NO_BETTER
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 WEIGHTED = (
@@ -43,7 +43,7 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     if not view.front:
         return ()
     top, count = view.front[-1], len(view.usable)
-    best = f"The best of {count} models in {_noun(view.label(view.key))}." if count > 1 else "The only model."
+    best = f"The best of {count} models in {noun(view.label(view.key))}." if count > 1 else "The only model."
     found = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
     if view.choice is not None:
         found.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
@@ -67,7 +67,7 @@ def _merged(found: Iterable[Highlight]) -> tuple[Highlight, ...]:
         if same is None:
             merged.append(highlight)
         else:
-            heading = f"{merged[same].heading}, {_noun(highlight.heading)}"
+            heading = f"{merged[same].heading}, {noun(highlight.heading)}"
             merged[same] = replace(merged[same], heading=heading)
     return tuple(merged)
 
@@ -96,10 +96,10 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
     elif view.choice == top:
         sentences.append("It is also the chosen model.")
     else:
-        named = f"{_noun(view.label('strength'))} {_strength(view, view.choice)}"
+        named = f"{noun(view.label('strength'))} {_strength(view, view.choice)}"
         sentences.append(
             f"The chosen model ({named}) {_reaches(view, view.choice)}. "
-            f"Against {_best(view)}: {_noun(_against(view, view.choice, top))}"
+            f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
         )
     if view.choice is not None and view.mark(view.choice):
         sentences.append(f"The chosen model {_is(view.mark(view.choice))}.")
@@ -116,16 +116,17 @@ def limit_sentence(view: FrontierView) -> str:
     """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
 
     >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
-    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on the rows for choosing; on those for \
-these figures it misses this limit.'
+    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on the rows for choosing; on \
+those for these figures it misses this limit.'
     """
     if view.limit is None:
         return ""
-    asked = f"an {_noun(view.label(view.gap_key))} of at most {view.limit:g} on the rows for choosing"
+    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on the rows for choosing"
     if view.choice is None:
         return f"No model has {asked}."
     verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
-    return f"The chosen one is {_best(view)}, up to noise, with {asked}; on those for these figures it {verdict} this limit."
+    asked = f"{_best(view)}, up to noise, with {asked}"
+    return f"The chosen one is {asked}; on those for these figures it {verdict} this limit."
 
 
 def choice_sentences(view: FrontierView) -> tuple[str, ...]:
@@ -142,19 +143,19 @@ more rows out.
     point, limit = view.choice, view.limit
     if point is None or limit is None:
         return ()
-    gap, value = _noun(view.label(view.gap_key)), point.gap(view.on)
+    gap, value = noun(view.label(view.gap_key)), point.gap(view.on)
     shown = {
         key: text for key, text in figure_texts(view, point).items() if key in (view.key, "accuracy", view.gap_key)
     }
-    reached = ", ".join(f"{_noun(view.label(key))} {text}" for key, text in shown.items())
+    reached = ", ".join(f"{noun(view.label(key))} {text}" for key, text in shown.items())
     intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
-    named = f"{_noun(view.label('strength'))} {_strength(view, point)}"
+    named = f"{noun(view.label('strength'))} {_strength(view, point)}"
     sentences = [
         f"Chosen: {named}, {_best(view)}, up to noise, with an {gap} of at most {limit:g} on the rows for choosing.",
         f"On test rows it has {reached}{intervals}.",
     ]
     if mark := view.mark(point):
-        sentences.append(f"{marked_sentence(view.label(view.key), mark)}.")
+        sentences.append(f"{marked_sentence(view.utility, mark)}.")
     if value > limit:
         sentences.append(
             f"It misses the limit on test rows ({figure_text(value)} is above {limit:g}): to keep it more surely, "
@@ -175,25 +176,27 @@ def constant_sentence(view: FrontierView) -> str:
         return ""
     said = f" ({view.constant_text})" if view.constant_text else ""
     reached = (
-        f"The constant model{said} has {_noun(view.label(view.key))} {figure_text(view.value(constant))} and "
-        f"{_noun(view.label(view.gap_key))} {figure_text(constant.gap(view.on))}"
+        f"The constant model{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
+        f"{noun(view.label(view.gap_key))} {figure_text(constant.gap(view.on))}"
     )
     alike = sum(bool(view.mark(point)) for point in view.usable)
     if not alike:
         return f"{reached}."
-    return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better, or decide{'s' * (alike == 1)} so too."
+    return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better."
 
 
-def marked_sentence(utility: str, mark: str) -> str:
+def marked_sentence(utility: Utility, mark: str) -> str:
     """What to know of a chosen model that is no better than a constant, and what to do.
 
-    >>> marked_sentence("Accuracy", "decides the same for everyone")
-    'The chosen model decides the same for everyone: allow more unfairness, train with other strengths, or choose by another utility, such as utility="auc", and move the threshold'
+    >>> marked_sentence(UTILITIES["accuracy"], "decides the same for everyone")
+    'The chosen model decides the same for everyone: allow more unfairness, or train with other strengths; a utility \
+that looks at scores, such as AUC, may still tell models apart'
     """
-    measured = "" if mark == ALIKE else f" (by {_noun(utility)}, within its 95 % interval)"
+    measured = "" if mark == ALIKE else f" (by {noun(utility.label)}, within its 95 % interval)"
+    scores = "; a utility that looks at scores, such as AUC, may still tell models apart"
     return (
-        f"The chosen model {_is(mark)}{measured}: allow more unfairness, train with other strengths, or choose by another "
-        'utility, such as utility="auc", and move the threshold'
+        f"The chosen model {_is(mark)}{measured}: allow more unfairness, or train with other strengths"
+        f"{scores if utility.needs == 'decisions' else ''}"
     )
 
 
@@ -201,7 +204,9 @@ def overfit_note(pairs: Iterable[tuple[Point | None, Point]]) -> str:
     """At how many models unfairness grows from training to test rows by more than chance, and what to do; or empty.
 
     >>> overfit_note([(Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.17, overfit=True))])
-    'Unfairness is larger on test rows than on training rows, by more than chance, at 1 of 1 models (most at strength 1: 0.018 against 0.170): they have learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger strength help.'
+    'Unfairness is larger on test rows than on training rows, by more than chance, at 1 of 1 models (most at strength \
+1: 0.018 against 0.170): they have learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a \
+larger strength help.'
     """
     known = [(trained, tested) for trained, tested in pairs if trained is not None]
     parted = [(trained, tested) for trained, tested in known if tested.overfit]
@@ -211,16 +216,16 @@ def overfit_note(pairs: Iterable[tuple[Point | None, Point]]) -> str:
     return (
         "Unfairness is larger on test rows than on training rows, by more than chance, at "
         f"{len(parted)} of {len(known)} models (most at strength {tested.strength:g}: "
-        f"{figure_text(trained.unfairness)} against {figure_text(tested.unfairness)}): they have learnt the fairness of "
-        "single rows. Fewer leaves, a smaller network, more rows or a larger strength help."
+        f"{figure_text(trained.unfairness)} against {figure_text(tested.unfairness)}): they have learnt the fairness "
+        "of single rows. Fewer leaves, a smaller network, more rows or a larger strength help."
     )
 
 
 def overfit_sentence(view: FrontierView, row: Row) -> str:
-    """That unfairness at one strength grows from training to test rows by more than chance, and what to do; or empty."""
+    """That unfairness at one strength grows from training to test rows by more than chance; or empty."""
     if not row.overfit or "training" not in row.parts:
         return ""
-    gap = _noun(view.label(view.gap_key))
+    gap = noun(view.label(view.gap_key))
     return (
         f"More than chance lies between the {gap} on training rows ({row.parts['training'].text}) and on test rows "
         f"({row.figures[view.gap_key].text}): fewer leaves, a smaller network, more rows or a larger strength help."
@@ -252,7 +257,7 @@ def interval_note(view: FrontierView, point: Point) -> str:
     kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
     return (
         f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
-        f"{_noun(view.label('accuracy'))} is {kind}."
+        f"{noun(view.label('accuracy'))} is {kind}."
     )
 
 
@@ -287,57 +292,13 @@ comparisons): below it, differences between models are noise.'
     )
 
 
-def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
-    """The words of the report and what they mean.
-
-    >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
-    ['Strength', 'Accuracy', 'Unfairness', 'Pareto line', 'Density', 'Share below']
-    """
-    explained = [
-        (view.label("strength"), "How much training weighs fairness against accuracy. 0 means: not at all."),
-        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
-        *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
-        (view.label("unfairness"), _UNFAIRNESS),
-        (view.label("decision_unfairness"), _DECISIONS),
-        *([("Constant model", _CONSTANT)] if view.baseline is not None else []),
-        ("Pareto line", "The best that is to be had at each unfairness. No model lies above it."),
-        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
-        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
-    ]
-    return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
-
-
-_ACCURACY = {
-    "accuracy": "The share of right decisions.",
-    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no better than the mean.",
-}
-_UTILITY = {
-    "balanced_accuracy": "The share of right decisions of each class, averaged over the classes.",
-    "auc": "How often a member of the class has a higher score than another: 1 is perfect, 0.5 is chance.",
-    "log_loss": "Minus the logarithm of the probability of what happened, on average: less is better.",
-    "brier": "The squared distance of the probabilities from what happened, on average: less is better.",
-    "mean_absolute_error": "The distance of the predictions from what happened, on average: less is better.",
-    "mean_squared_error": "The squared distance of the predictions from what happened, on average: less is better.",
-    "expected_cost": "What the decisions cost, on average: less is better.",
-}
-_CONSTANT = (
-    "Decides the same for everyone, as the base rate or the mean asks. A model that is not better by more than chance "
-    "(the 95 % interval of the difference) is marked."
-)
-_UNFAIRNESS = (
-    "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "
-    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at all."
-)
-_DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
-
-
 def _strength(view: FrontierView, point: Point) -> str:
     texts = {row.strength: row.text for row in view.rows}
     return texts.get(point.strength, f"{point.strength:g}")
 
 
 def _best(view: FrontierView) -> str:
-    return "the most accurate" if view.key == "accuracy" else f"the best in {_noun(view.label(view.key))}"
+    return "the most accurate" if view.key == "accuracy" else f"the best in {noun(view.label(view.key))}"
 
 
 def _is(mark: str) -> str:
@@ -357,11 +318,11 @@ def _capital(text: str) -> str:
 
 
 def _reaches(view: FrontierView, point: Point) -> str:
-    gap = f"its {_noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
+    gap = f"its {noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
     if view.key == "accuracy" and view.accuracy_name == "accuracy":
         return f"is right in {percent_text(point.accuracy)} of cases; {gap}"
     name = view.label(view.key)
-    return f"reaches {'an' if name[:1] in 'AEFR' else 'a'} {_noun(name)} of {figure_text(view.value(point))}; {gap}"
+    return f"reaches {'an' if name[:1] in 'AEFR' else 'a'} {noun(name)} of {figure_text(view.value(point))}; {gap}"
 
 
 def _against(view: FrontierView, point: Point, top: Point) -> str:
@@ -373,13 +334,13 @@ def _against(view: FrontierView, point: Point, top: Point) -> str:
     by = f"{figure_text(100 * abs(cost), digits=1)} points" if points else figure_text(abs(cost))
     price = f"{view.label(view.key)} {by} {'higher' if cost < 0 else 'lower'}"
     share = f"{abs(gain) / top.gap(view.on):.0%}" if top.gap(view.on) > 0 else figure_text(abs(gain))
-    return f"{price}, {_noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
+    return f"{price}, {noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
 
 
-def _noun(label: str) -> str:
+def noun(label: str) -> str:
     """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
 
-    >>> _noun("Unfairness of decisions"), _noun("AUC"), _noun("<b>")
+    >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
     ('unfairness of decisions', 'AUC', '<b>')
     """
     return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label
