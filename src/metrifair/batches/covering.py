@@ -226,8 +226,8 @@ def covering_bias(share: float, size: int) -> float:
 
     Examples
     --------
-    >>> round(covering_bias(0.2, 4), 6), round(covering_bias(0.2, 64), 6)
-    (0.35707, 5e-06)
+    >>> round(covering_bias(0.2, 4), 4), round(covering_bias(0.2, 16), 4)
+    (0.3571, 0.0317)
     """
     p, size = _checked_share(share), _least_length(size)
     q = 1 - p
