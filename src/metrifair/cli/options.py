@@ -100,12 +100,14 @@ def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.C
 
 
 class Number(click.FloatRange):
-    """A finite number from ``least`` on, at most ``most``; ``between`` leaves both ends out."""
+    """A finite number from ``least`` to ``most``; ``between`` leaves both ends out, ``below`` the upper one."""
 
     name = "number"
 
-    def __init__(self, least: float | None = None, most: float | None = None, *, between: bool = False) -> None:
-        super().__init__(least, most, min_open=between, max_open=between)
+    def __init__(
+        self, least: float | None = None, most: float | None = None, *, between: bool = False, below: bool = False
+    ) -> None:
+        super().__init__(least, most, min_open=between, max_open=between or below)
 
     def _describe_range(self) -> str:
         return "any number" if self.min is None and self.max is None else super()._describe_range()
@@ -193,6 +195,29 @@ class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic befor
         return numbers
 
 
+class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
+
+    name = "costs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The rows, or a usage error."""
+        if not isinstance(value, str):
+            return value
+        try:
+            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
+        except ValueError:
+            rows = []
+        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
+            self.fail(
+                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
+                "and in it what each decision costs, both in ascending order of the classes",
+                param,
+                ctx,
+            )
+        return rows
+
+
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
@@ -247,6 +272,12 @@ _TRAINING_OPTIONS = (
     ),
     click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
     click.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="A feature even though it is the label in other words. Repeatable.",
+    ),
+    click.option(
         "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
     ),
     click.option("--use-group", is_flag=True, help="Take the columns with the groups as features too."),
@@ -292,6 +323,7 @@ class TrainingOptions:
     metric: str
     model: str
     ignore: tuple[str, ...]
+    keep: tuple[str, ...]
     ids: tuple[str, ...]
     use_group: bool
     classification: bool | None
@@ -307,6 +339,9 @@ class TrainingOptions:
         for option, names in (("--group", self.group), ("--weight", (self.weight,))):
             if self.label in names:
                 raise DataError(f"--label and {option} both name {self.label!r}; they must be two columns")
+        for name in self.keep:
+            if name in (self.label, *self.ignore):
+                raise DataError(f"--keep names {name!r}, which --label or --ignore names too; leave one of them out")
         weight = () if self.weight is None else (self.weight,)
         return read(
             self.file,
@@ -319,6 +354,7 @@ class TrainingOptions:
                 "control": self.control,
                 "weight": weight,
                 "ignore": self.ignore,
+                "keep": self.keep,
                 "id": self.ids,
             },
         )
