@@ -269,7 +269,10 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
     assert figures["chosen"] in figures["points"]
     assert "120 rows for training, 60 for choosing, 60 for these figures." in done.stderr
     point = figures["chosen"]
-    assert f"Chosen: strength {point['strength']:g}, the most accurate with an unfairness of at most 1" in done.stderr
+    assert (
+        f"Chosen: strength {point['strength']:g}, the most accurate, up to noise, with an unfairness of at most 1"
+        in done.stderr
+    )
     assert f"accuracy {point['accuracy']:.3f} (" in done.stderr
     assert f"unfairness {point['unfairness']:.3f} (" in done.stderr
     assert f"{point['strength']:g} (chosen)" in done.stderr

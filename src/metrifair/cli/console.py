@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,8 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import choice_sentences, interval_note, shown_note
+from metrifair.report.frontier.view import FrontierView, figure_texts
+from metrifair.report.frontier.words import (
+    choice_sentences,
+    constant_sentence,
+    interval_note,
+    row_note,
+    shown_note,
+)
 from metrifair.results import Point
 
 if TYPE_CHECKING:
@@ -64,6 +72,13 @@ def working(text: str) -> AbstractContextManager[Any]:
     return console(stderr=True).status(printable(text))
 
 
+def selected(front: Frontier, **wish: Any) -> Any:
+    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return front.select(**wish)
+
+
 def show_frontier(out: Console, front: Frontier) -> None:
     """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
     view = front.view()
@@ -73,15 +88,27 @@ def show_frontier(out: Console, front: Frontier) -> None:
     chosen = None if view.chosen is None else view.chosen.strength
     step = max(1, len(view.rows) // _SHOWN)
     shown = [row for place, row in enumerate(view.rows) if place % step == 0 or row.strength == chosen]
-    keys = [key for key in ("accuracy", "unfairness", "decision_unfairness", "four_fifths") if key in view.keys]
-    show_table(
-        out,
-        [front.parameter, *(view.label(key) for key in keys)],
+    wanted = (view.key, "accuracy", "auc", "unfairness", "decision_unfairness", "four_fifths")
+    keys = [key for key in dict.fromkeys(wanted) if key in view.keys]
+    parts = list(view.rows[0].parts)
+    notes = {row.strength: row_note(row) for row in shown}
+    noted = any(notes.values())
+    rows = [
         [
-            [f"{row.text} (chosen)" if row.strength == chosen else row.text, *(row.figures[key].text for key in keys)]
-            for row in shown
-        ],
-    )
+            f"{row.text} (chosen)" if row.strength == chosen else row.text,
+            *(row.figures[key].text for key in keys),
+            *(row.parts[name].text for name in parts),
+            *([notes[row.strength]] if noted else []),
+        ]
+        for row in shown
+    ]
+    if view.baseline is not None:
+        texts = figure_texts(view, replace(view.baseline, intervals={}))
+        rows.append(["constant", *(texts[key] for key in keys), *([""] * (len(parts) + noted))])
+    headings = [front.parameter, *(view.label(key) for key in keys), *(f"on {name} rows" for name in parts)]
+    show_table(out, [*headings, *(["note"] if noted else [])], rows)
+    if view.baseline is not None:
+        out.print(printable(constant_sentence(view)), soft_wrap=True)
     for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
         out.print(printable(sentence), soft_wrap=True)
 

@@ -132,7 +132,7 @@ def frontier(
     >>> front = frontier(FairClassifier(epochs=100), X, y, sensitive_features=a, strengths=[0, 0.1, 1, 10])
     >>> len(front.points), front.points[0].unfairness > 0.4
     (4, True)
-    >>> model = front.select(max_unfairness=0.3)
+    >>> model = front.select(max_unfairness=0.5)
     >>> model.strength > 0
     True
     """

@@ -12,7 +12,7 @@ from metrifair.report.frontier.words import marked_sentence
 from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.figures import FrontierFigures
-from metrifair.tradeoff.ledger import Job, write_frontier
+from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Outcome: for the examples
 from metrifair.tradeoff.selection import Wish, best_of, suitable
 from metrifair.tradeoff.source import Source
 from metrifair.utility import UTILITIES, Utility, UtilityLike, utility_of
@@ -237,6 +237,7 @@ class Frontier(FrontierFigures):
         Examples
         --------
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from metrifair import load
         >>> point = Point(0.5, 0, 0.9, 0.4)
         >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
