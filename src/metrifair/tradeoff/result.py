@@ -152,9 +152,10 @@ class Frontier(FrontierFigures):
                 f"{self.parameter}={best.job.value:g} and random_state={best.job.seed}"
             )
         self.chosen, self.chosen_by, self.certified = best.test, own, certified
-        marks = {point.marks.get(own.key, "") for point in (best.validation, best.test)}
-        if any(marks):
-            warnings.warn(marked_sentence(own, min(marks - {""})), stacklevel=2)
+        for point, rows in ((best.test, "test rows"), (best.validation, "the rows for choosing")):
+            if mark := point.marks.get(own.key):
+                warnings.warn(marked_sentence(own, mark, rows), stacklevel=2)
+                break
         return best.model
 
     def _known(self, utility: UtilityLike) -> Utility:

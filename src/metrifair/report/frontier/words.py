@@ -185,17 +185,17 @@ def constant_sentence(view: FrontierView) -> str:
     return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better."
 
 
-def marked_sentence(utility: Utility, mark: str) -> str:
+def marked_sentence(utility: Utility, mark: str, rows: str = "test rows") -> str:
     """What to know of a chosen model that is no better than a constant, and what to do.
 
     >>> marked_sentence(UTILITIES["accuracy"], "decides the same for everyone")
-    'The chosen model decides the same for everyone: allow more unfairness, or train with other strengths; a utility \
-that looks at scores, such as AUC, may still tell models apart'
+    'The chosen model decides the same for everyone (on test rows): allow more unfairness, or train with other \
+strengths; a utility that looks at scores, such as AUC, may still tell models apart'
     """
-    measured = "" if mark == ALIKE else f" (by {noun(utility.label)}, within its 95 % interval)"
+    measured = f"on {rows}" if mark == ALIKE else f"by {noun(utility.label)} on {rows}, within its 95 % interval"
     scores = "; a utility that looks at scores, such as AUC, may still tell models apart"
     return (
-        f"The chosen model {_is(mark)}{measured}: allow more unfairness, or train with other strengths"
+        f"The chosen model {_is(mark)} ({measured}): allow more unfairness, or train with other strengths"
         f"{scores if utility.needs == 'decisions' else ''}"
     )
 
@@ -234,19 +234,25 @@ def overfit_sentence(view: FrontierView, row: Row) -> str:
 
 def row_note(row: Row) -> str:
     """What a table says of a strength beside its figures."""
-    return "; ".join([*([row.mark] if row.mark else []), *(["fairer on training rows"] if row.overfit else [])])
+    return "; ".join(
+        [
+            *([row.mark] if row.mark else []),
+            *(["less unfair on training rows, by more than chance"] if row.overfit else []),
+        ]
+    )
 
 
 def shown_note(view: FrontierView, shown: int) -> str:
     """How much of a frontier a short table shows, and what its unfairness is.
 
     >>> shown_note(FrontierView([Point(0, 0, 0.9, 0.4), Point(0, 1, 0.8, 0.1)]), 1)
-    "Shown: 1 of 1 strengths, means of 2 seeds. Unfairness is the Kolmogorov distance, the largest difference between \
-the groups' shares below any score."
+    "Shown: 1 of 1 strengths, means of 2 seeds, on test rows. Unfairness is the Kolmogorov distance, the largest \
+difference between the groups' shares below any score."
     """
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
-    return f"Shown: {shown} of {len(view.rows)} strengths{means}. Unfairness is {_KOLMOGOROV}."
+    parts = ", and in brackets on those for training and for choosing" if view.rows[0].parts else ""
+    return f"Shown: {shown} of {len(view.rows)} strengths{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
 def interval_note(view: FrontierView, point: Point) -> str:
