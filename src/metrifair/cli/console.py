@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from metrifair.tradeoff.frontier import Frontier
 
 _WIDTH = 120  # where no terminal says how wide it is
+_NARROW = 100
 _SHOWN = 8  # strengths in a table, about
 _SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
 
@@ -94,6 +95,8 @@ def show_frontier(out: Console, front: Frontier) -> None:
     worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
     parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
+    if out.width < _NARROW:  # room for the most important ones only
+        gaps, parts = {}, parts[:1]
     rows = [
         [
             f"{row.text}{' (chosen)' if row.strength == chosen else ''}{' *' if row_note(row) else ''}",

@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 from metrifair.report.charts import Axis, axis
 from metrifair.report.numbers import MISSING, figure_text, strength_texts
 from metrifair.results import Curves, Interval, Point, pareto
-from metrifair.utility import UTILITIES, Utility
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility
 
 _NAMES = {
     "strength": "Strength",
@@ -183,7 +183,7 @@ class FrontierView:
         }
         marks = [mark for point in usable if (mark := self.mark(point))]
         few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
-        mark = f"{few}{max(set(marks), key=marks.count)}" if marks else ""
+        mark = f"{few}{ALIKE if set(marks) == {ALIKE} else NO_BETTER}" if marks else ""
         overfit = any(point.overfit for point in usable)
         return Row(strength, text, points, len(points) - len(usable), figures, best, parts, mark, overfit)
 
