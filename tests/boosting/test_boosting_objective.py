@@ -236,14 +236,14 @@ def test_on_a_grid_value_and_slopes_are_those_of_the_moved_scores(
     scores = shift + spread * generator.normal(size=300).round(generator.integers(1, 4))
     rows = generator.permutation(300)
     left, right = rows[:120], rows[120:280]
-    value, *slopes = gridded_energy(scores, left, right, unbiased=unbiased)
+    value, *slopes = gridded_energy(scores, left, right, fraction=0.0 if unbiased else 1.0)
     step = np.ptp(scores) / (PLACES - 1)
     moved = scores.min() + step * np.round((scores - scores.min()) / step)
     assert np.abs(moved - scores).max() <= 0.51 * step
     exact = energy_distance(scores[left], scores[right], unbiased=unbiased)
     assert value == pytest.approx(exact, abs=4 * step)
     pooled = np.concatenate([moved[left], moved[right]])
-    coefficients, _ = energy_coefficients(np.round(pooled / step), 120, unbiased=unbiased)
+    coefficients, _ = energy_coefficients(np.round(pooled / step), 120, fractions=(0, 0) if unbiased else (1, 1))
     assert np.concatenate(slopes) == pytest.approx(coefficients, abs=1e-9)
 
 
