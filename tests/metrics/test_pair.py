@@ -103,8 +103,8 @@ def test_arguments_are_left_as_they_were() -> None:
 # --- what is refused --------------------------------------------------------------------------------------------
 
 TOO_DEEP = (
-    "u must have 1 dimension(s), got an array of shape (2, 2); vector scores: energy_distance or mmd_squared with "
-    "vector=True; many models at once: torch tensors"
+    "u must have 1 dimension(s), got an array of shape (2, 2); vectors: vector=True, where the metric has "
+    "it; many models at once: torch tensors"
 )
 BAD_SAMPLES = {
     "empty": ([], [1.0], "u holds no scores; pass at least one"),
