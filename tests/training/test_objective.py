@@ -15,7 +15,7 @@ from torch import Tensor
 from metrifair.batches import stratified, whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Batch, Comparison, Samples
+from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, compiled, separate_strata
 from metrifair.problem.criteria import (
     BINARY,
     EQUALIZED_ODDS,
@@ -218,6 +218,55 @@ def test_rho_acts_on_each_class_too() -> None:
     shares = special.softmax(output.numpy(), -1)
     expected = sum(summed(shares[:, k], lambda u, v: stats.wasserstein_distance(u, v) ** 2) for k in range(CLASSES))
     assert objective(output, batch_for(MULTICLASS)).unfairness.item() == pytest.approx(expected, rel=1e-10)
+
+
+def apart(groups: int, criterion: Criterion, *, attributes: int = 1, strata: int = 1, combine: str = "mean") -> float:
+    """The penalty of groups that are equally far from each other, MMD 2, in every set: score 100 x group."""
+    named = [Attribute(f"attribute {a}", tuple(range(groups))) for a in range(attributes)]
+    within = separate_strata([f"stratum {k}" for k in range(strata)]) if strata > 1 else None
+    cells = compiled(criterion, named, classes=(0, 1), strata=within)
+    group, y, stratum = (part.ravel() for part in np.meshgrid(np.arange(groups), [0, 1], np.arange(strata)))
+    cell = cells.of(np.stack([group] * attributes, 1), labels=y, strata=stratum if strata > 1 else None)
+    samples = Samples(torch.zeros(len(y), 0), torch.zeros(len(y)), torch.as_tensor(cell), torch.ones(len(y)))
+    objective = Objective(regression(), cells.comparisons, criterion, metric="mmd", combine=combine)
+    return objective.unfairness(torch.as_tensor(100.0 * group), whole(samples, cells.comparisons)).item()
+
+
+@pytest.mark.parametrize("groups", [2, 3, 8])
+@pytest.mark.parametrize("strata", [1, 4])
+def test_the_mean_of_equal_comparisons_is_one_of_them(groups: int, strata: int) -> None:
+    """So that a strength means the same for two groups and for eight, in one stratum and in four."""
+    comparisons = strata * math.comb(groups, 2)
+    assert apart(groups, STATISTICAL_PARITY, strata=strata) == pytest.approx(2.0, abs=1e-12)
+    summed_up = apart(groups, STATISTICAL_PARITY, strata=strata, combine="sum")
+    assert summed_up == pytest.approx(2.0 * comparisons, abs=1e-9)
+
+
+@pytest.mark.parametrize("groups", [2, 8])
+def test_labels_and_attributes_are_summed_even_so(groups: int) -> None:
+    assert apart(groups, EQUALIZED_ODDS) == pytest.approx(4.0, abs=1e-12)
+    assert apart(groups, EQUALIZED_ODDS, strata=3) == pytest.approx(4.0, abs=1e-12)
+    assert apart(groups, STATISTICAL_PARITY, attributes=2) == pytest.approx(4.0, abs=1e-12)
+
+
+def test_two_groups_are_the_same_either_way() -> None:
+    output = OUTPUT["binary"]
+    mean, total = (
+        Objective(BINARY, COMPARISONS[:1], combine=combine)(output, whole(batch_for(BINARY).samples, COMPARISONS[:1]))
+        for combine in ("mean", "sum")
+    )
+    assert torch.equal(mean.unfairness, total.unfairness)
+
+
+def test_rho_acts_before_the_mean() -> None:
+    output, batch = OUTPUT["binary"], batch_for(BINARY)
+    mean, total = (
+        Objective(BINARY, COMPARISONS[:2], combine=combine, rho=torch.square).unfairness(
+            output, whole(batch.samples, COMPARISONS[:2])
+        )
+        for combine in ("mean", "sum")
+    )
+    torch.testing.assert_close(2 * mean, total)
 
 
 @pytest.mark.parametrize("metric", METRICS)
