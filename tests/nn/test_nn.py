@@ -241,7 +241,7 @@ def test_what_cannot_be_compared_is_refused(options: dict[str, Any], rows: dict[
         ({"metric": None}, "metric must be one of"),
         ({"criterion": "parity"}, "criterion"),
         ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest'"),
-        ({"unbiased": False}, "unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'"),
+        ({"unbiased": False}, "unbiased is now estimate: 'rows', 'population' .as unbiased=True was. or 'batch'"),
         ({"estimate": "no"}, "estimate must be one of 'rows', 'population', 'batch', got 'no'"),
         ({"combine": "max"}, "combine must be one of 'mean', 'sum', got 'max'"),
         (
