@@ -232,8 +232,8 @@ def training_note(decisions: Sequence[Decisions], dimension: int, confidence: fl
         return Note("training", f"{text}, but needs more than {dimension} rows of each group.")
     return Note(
         "training",
-        f"{text}: with {confidence_text(confidence)} confidence decisions at {score_text(first.threshold)} are right for "
-        f"at least {percent_text(bounds.accuracy)} and differ between the groups of {first.attribute} by at most "
+        f"{text}: with {confidence_text(confidence)} confidence decisions at {score_text(first.threshold)} are right "
+        f"for at least {percent_text(bounds.accuracy)} and differ between the groups of {first.attribute} by at most "
         f"{points_text(bounds.unfairness)}; audit rows that the model never saw to prove more.",
     )
 
