@@ -36,7 +36,7 @@ _NOTES = (
     "Every attribute: whatever is not constant has distance 1 for some attribute that the features form.",
     "(Those predicted low, against the others.) So only constants are fair to everyone.",
     "Other losses: the theorem asks for strong convexity, which the absolute error lacks without noise.",
-    "There a fair hypothesis follows the larger group, right or wrong. Huber's loss, or noise, mends it while the bias is small.",
+    "There a fair hypothesis follows the larger group, right or wrong; Huber's loss, or noise, mends small biases.",
     "A Tikhonov term of weight t divides what parity gains by 1 + t.",
     "Covering batches without weights show the rarer group too often, by the factor of the paper's lemma.",
     "Nothing is trained: every value is exact. Both protocols mean the same here.",
