@@ -374,7 +374,7 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
             ["--label", "hired", "--group", "sex", "--strength", "nan"],
             "'--strength': 'nan' is not a finite number",
         ),
-        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
+        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<=x<1"),
         (["--label", "hired"], "Missing option '--group'"),
         (["--label", "hired", "--group", "sex", "--weight", "hired"], "--label and --weight both name 'hired'"),
         (
