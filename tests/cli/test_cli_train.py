@@ -136,8 +136,8 @@ def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: P
     columns = {f"x{k}": noise[:, k] for k in range(6)} | {"near": group + rng.normal(0, 0.6, 600)}
     pl.DataFrame(columns | {"sex": np.array(["f", "m"])[group], "label": label}).write_csv(tmp_path / "people.csv")
     asked = ("--label", "label", "--group", "sex", "--model", "lightgbm", "--strength", "5")
-    done = shell("train", "people.csv", *asked, "--output", "m", "--held-out", "held.csv")
-    assert done.returncode == 0, done.stderr
+    trained = shell("train", "people.csv", *asked, "--output", "m", "--held-out", "held.csv")
+    assert trained.returncode == 0, trained.stderr
     audit = ("--score", "probability", "--group", "sex", "--label", "label", "--json", "-")
     held = shell("audit", "held.csv", *audit)
     assert held.returncode == 0, held.stderr
@@ -148,6 +148,9 @@ def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: P
         findings = json.loads(done.stdout)["findings"]
         values.append(max(one["value"] for one in findings if one["criterion"] == "statistical_parity"))
     assert values[1] > values[0] + 0.1
+    said = " ".join(trained.stdout.split())
+    assert "Warning: unfairness is 0." in said
+    assert "which is more than chance: it has learnt the fairness of single rows." in said
 
 
 def test_parts_have_the_same_mix_of_groups_and_labels(

@@ -144,7 +144,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         given.get("control_features"),
         regression=regression,
         criterion=options.criterion,
-        contrast="pairs",
+        contrast=options.contrast,
         pos_label=positive,
         sample_weight=given.get("sample_weight"),
     )
@@ -233,7 +233,8 @@ def _weights(series: pl.Series) -> NDArray[np.float64]:
 
 
 def _estimator(options: TrainingOptions, *, regression: bool, strength: float, positive: object) -> Any:
-    asked: dict[str, Any] = {"criterion": options.criterion, "metric": options.metric, "random_state": options.seed}
+    words = ("criterion", "metric", "contrast", "combine", "estimate")
+    asked: dict[str, Any] = {name: getattr(options, name) for name in words} | {"random_state": options.seed}
     if not regression:
         asked["pos_label"] = positive
     family, more = _BOOSTERS.get(options.model, ("", {"model": options.model, "verbose": True}))

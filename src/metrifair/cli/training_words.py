@@ -59,6 +59,8 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
         told |= {
             "training": asdict(judgement.training),
             "chance": judgement.chance,
+            "constant": asdict(judgement.constant),
+            "constant_text": judgement.constant_text,
             "groups": [asdict(one) for one in judgement.groups],
         }
     chosen = found.chosen
@@ -121,13 +123,13 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     judgement = found.judgement
     if judgement is None:
         return
-    point, marks, name = judgement.point, judgement.marks, source.accuracy_name
+    point, marks, name = judgement.point, judgement.point.marks, source.accuracy_name
     decided, ranked = marks.get("accuracy", ""), marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
     if decided == ALIKE:
         yield f"the model {ALIKE}: equal decision rates and a four-fifths ratio of 1 are then no sign of fairness."
     elif decided == NO_BETTER:
-        said = f"{judgement.constant.text} reaches {figure_text(judgement.constant_accuracy)}"
+        said = f"{judgement.constant_text} reaches {figure_text(judgement.constant.accuracy)}"
         yield f"by {name}, {figure_text(point.accuracy)}, the model is {NO_BETTER}: {said}."
     if ranked:
         yield (
@@ -136,6 +138,13 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
         )
     elif decided and "auc" in point.more:
         yield f"its scores do rank people ({auc}): move the threshold with --choose-threshold."
+    if point.overfit:
+        yield (
+            f"unfairness is {figure_text(point.unfairness)} on held-out rows and "
+            f"{figure_text(judgement.training.unfairness)} on those that it was trained on, which is more than chance: "
+            "it has learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
+            "strength help."
+        )
 
 
 def _threshold_sentences(found: TrainedModel) -> list[str]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from metrifair.measures import Predictions
 from metrifair.results import Point
-from metrifair.tradeoff.evaluate import point_of, predictions, unfairness_by_chance
+from metrifair.tradeoff.evaluate import is_overfit, point_of, predictions, unfairness_by_chance
 from metrifair.tradeoff.split import HeldOut
-from metrifair.utility import UTILITIES, ConstantModel, constant_model, decides_alike
+from metrifair.utility import UTILITIES, rivals
 
 
 @dataclass(frozen=True)
@@ -32,29 +32,29 @@ class Judgement:
     point: Point
     training: Point
     chance: float  # unfairness of the scores that groups of equal distributions would show on so few rows
-    constant: ConstantModel  # the best that says the same of everyone
-    constant_accuracy: float  # its accuracy, or R2, on the rows kept apart
-    marks: Mapping[str, str]  # "decides the same for everyone" ..., by utility; as far as there are any
+    constant: Point  # the best model that says the same of everyone, on the rows kept apart
+    constant_text: str  # what it says
     groups: tuple[GroupFigures, ...]
 
 
 def judged(model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int) -> Judgement:
     """The figures of a model on rows kept apart; ``training`` are those it was trained on."""
-    found, problem = Predictions(*predictions(model, held_out)), training.problem
-    known = [UTILITIES[name] for name in (("r2",) if held_out.regression else ("accuracy", "auc"))]
-    marks = {
-        own.name: decides_alike(found, held_out.problem, utility=own, constant=constant_model(problem, own))
-        for own in known
-    }
-    constant = constant_model(problem, known[0])
-    reached = known[0].of(constant.predictions(len(held_out.problem)), held_out.problem)
+    against, chance = rivals(training.problem), unfairness_by_chance(held_out)
+
+    def point(found: Predictions, part: HeldOut) -> Point:
+        return point_of(found, part, strength=strength, seed=seed, against=against)
+
+    found, taught = (predictions(model, part) for part in (held_out, training))
+    reached = point(found, held_out)
+    if not reached.failed and is_overfit(taught, training, found, held_out, least=chance):
+        reached = replace(reached, overfit=True)
+    constant = against[0].constant
     return Judgement(
-        point=point_of(model, held_out, strength=strength, seed=seed),
-        training=point_of(model, training, strength=strength, seed=seed),
-        chance=unfairness_by_chance(held_out),
-        constant=constant,
-        constant_accuracy=float("nan") if reached is None else reached.value,
-        marks={"accuracy" if name == "r2" else name: mark for name, mark in marks.items() if mark},
+        point=reached,
+        training=point(taught, training),
+        chance=chance,
+        constant=point(constant.predictions(len(held_out.problem)), held_out),
+        constant_text=constant.text,
         groups=group_figures(found, held_out),
     )
 
