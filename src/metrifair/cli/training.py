@@ -48,6 +48,7 @@ class TrainedModel:
     judgement: Judgement | None  # None: no row was kept apart
     chosen: ChosenThreshold | None
     notes: tuple[str, ...]
+    unfinished: tuple[str, ...]  # what says that training has not converged
 
 
 def trained(source: TrainingFile, asked: Training) -> TrainedModel:
@@ -62,7 +63,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     held_out = data.held_out(parts.test) if len(parts.test) else None
     if held_out is not None:
         notes.append(small_groups(held_out, "the rows kept apart"))  # refuses rows that lack a group
-    measured, chosen = source.fitted(parts.train), None
+    (measured, told), chosen = source.fitted(parts.train), None
     if asked.rule is not None:
         part = data.held_out(parts.validation)
         score = predictions(measured, part).score
@@ -74,8 +75,10 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         judgement = judged(measured, held_out, training, strength=source.estimator.strength, seed=seed)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
-        model = replace(source.fitted(data.rows), threshold=measured.threshold)
-    return TrainedModel(model, measured, parts, judgement, chosen, tuple(note for note in notes if note))
+        again, more = source.fitted(data.rows)
+        model, told = replace(again, threshold=measured.threshold), list(dict.fromkeys([*told, *more]))
+    known = tuple(note for note in notes if note)
+    return TrainedModel(model, measured, parts, judgement, chosen, known, tuple(told))
 
 
 def _parts(source: TrainingFile, asked: Training) -> Parts:

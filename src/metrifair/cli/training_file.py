@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import metrifair
 from metrifair.checks import check_known
@@ -59,13 +60,13 @@ class TrainingFile:
             warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
             return TableEncoder().fit(self.features[rows])
 
-    def fitted(self, rows: NDArray[np.int64]) -> TableModel:
-        """A model, with its encoder, that has seen these rows only."""
+    def fitted(self, rows: NDArray[np.int64]) -> tuple[TableModel, list[str]]:
+        """A model, with its encoder, that has seen these rows only; and what its training warned of."""
         encoder, estimator = self.encoder(rows), clone(self.estimator)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
-        with _training(self.options.model):
+        with _training(self.options.model) as told:
             estimator.fit(encoder.transform(self.features[rows]), self.data.y[rows], **own)
-        return self.model(encoder, estimator)
+        return self.model(encoder, estimator), told
 
     def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> pl.DataFrame:
         """What the model says of these rows, beside their ids (or numbers in the file) and what an audit asks for."""
@@ -83,7 +84,7 @@ class TrainingFile:
         """Models of all strengths and seeds; the encoder has seen their training rows only."""
         share, seed = 0.25, self.options.seed
         encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
-        with _training(self.options.model):
+        with _training(self.options.model) as told:
             front = metrifair.frontier(
                 self.estimator,
                 encoder.transform(self.features),
@@ -95,7 +96,7 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        return encoder, replace(front, notes=(*front.notes, *self.notes))
+        return encoder, replace(front, notes=(*front.notes, *self.notes, *told))
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
@@ -243,11 +244,24 @@ def _estimator(options: TrainingOptions, *, regression: bool, strength: float, p
 
 
 @contextmanager
-def _training(model: str) -> Iterator[None]:
-    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError."""
+def _training(model: str) -> Iterator[list[str]]:
+    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
+
+    That it has not converged is in the list afterwards, as sentences; other warnings go their way.
+    """
+    told: list[str] = []
     try:
-        with working("Boosting") if model in _BOOSTERS else nullcontext():
-            yield
+        with (
+            working("Boosting") if model in _BOOSTERS else nullcontext(),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always", ConvergenceWarning)
+            yield told
+        for one in caught:
+            if issubclass(one.category, ConvergenceWarning):
+                told.append(str(one.message))
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     except DataError:
         raise
     except ValueError as error:

@@ -120,6 +120,7 @@ def _show_groups(out: Console, judgement: Judgement) -> None:
 
 def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     """What keeps the figures from being a success, and what to do."""
+    yield from found.unfinished
     judgement = found.judgement
     if judgement is None:
         return
