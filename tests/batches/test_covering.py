@@ -21,7 +21,7 @@ from metrifair.batches import cut as cut_one
 from metrifair.batches.covering import overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import METRICS
+from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, Sides, compiled, joined
 from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 
@@ -312,7 +312,7 @@ def estimates(batch: Batch) -> Tensor:
     theta = torch.tensor(THETA, dtype=torch.float64, requires_grad=True)
     output = theta * batch.samples.x[:, 0]
     risk = (batch.samples.weight * BINARY.loss(output, batch.samples.y)).mean()
-    energy = METRICS["energy"].unbiased
+    energy = trained("energy", estimate="population")
     return with_gradient(risk, between(energy, torch.sigmoid(output), batch.sides, reduce="all"), theta)
 
 

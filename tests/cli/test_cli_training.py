@@ -269,11 +269,16 @@ def test_a_frontier_shows_chooses_and_writes(csv: Path, tmp_path: Path, call: An
     assert figures["chosen"] in figures["points"]
     assert "120 rows for training, 60 for choosing, 60 for these figures." in done.stderr
     point = figures["chosen"]
-    assert f"Chosen: strength {point['strength']:g}, the most accurate with an unfairness of at most 1" in done.stderr
+    assert (
+        f"Chosen: strength {point['strength']:g}, the most accurate, up to noise, with an unfairness of at most 1"
+        in done.stderr
+    )
     assert f"accuracy {point['accuracy']:.3f} (" in done.stderr
     assert f"unfairness {point['unfairness']:.3f} (" in done.stderr
     assert f"{point['strength']:g} (chosen)" in done.stderr
-    assert "Shown: 3 of 3 strengths, means of 2 seeds. Unfairness is the Kolmogorov distance" in done.stderr
+    assert (
+        "Shown: 3 of 3 strengths, means of 2 seeds, on test rows, and in brackets on those for training" in done.stderr
+    )
     assert "misses" not in done.stderr
     page = (tmp_path / "r.html").read_text()
     assert "hired by sex" in page
@@ -296,7 +301,7 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
     show_frontier(out, front)
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "13 (chosen)" in said
-    assert "Shown: 10 of 25 strengths. Unfairness is the Kolmogorov distance" in said
+    assert "Shown: 10 of 25 strengths, on test rows, and in brackets on those for training and for choosing." in said
     assert f"On test rows it has accuracy 0.900, unfairness {reached:.3f}" in said
     assert ("It misses the limit on test rows (0.180 is above 0.15)" in said) is missed
 
@@ -374,7 +379,7 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
             ["--label", "hired", "--group", "sex", "--strength", "nan"],
             "'--strength': 'nan' is not a finite number",
         ),
-        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
+        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<=x<1"),
         (["--label", "hired"], "Missing option '--group'"),
         (["--label", "hired", "--group", "sex", "--weight", "hired"], "--label and --weight both name 'hired'"),
         (
@@ -494,3 +499,16 @@ def test_the_help_names_every_criterion_and_metric() -> None:
     assert set(CRITERION_NAMES) == set(CRITERIA)
     assert set(OTHER_CRITERION_NAMES) == set(OTHER_NAMES)
     assert set(METRIC_NAMES) == set(METRICS)
+
+
+@pytest.mark.parametrize("model", ["linear", "lightgbm"])
+def test_what_the_penalty_is_can_be_said(csv: Path, tmp_path: Path, call: Any, model: str) -> None:
+    output = tmp_path / "m.metrifair"
+    words = ("--estimate", "population", "--combine", "sum", "--contrast", "rest")
+    done = call("train", csv, *TRAIN[:-1], model, *words, "--output", output)
+    assert done.exit_code == 0, done.output
+    found = load(output).estimator
+    assert (found.estimate, found.combine, found.contrast) == ("population", "sum", "rest")
+    refused = call("frontier", csv, *TRAIN[:-1], model, "--estimate", "unbiased")
+    assert refused.exit_code == 2
+    assert "'rows', 'population', 'batch'" in refused.output

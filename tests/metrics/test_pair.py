@@ -163,7 +163,7 @@ def test_one_score_is_too_few_for_an_unbiased_estimate(function: Callable, u: li
             function(u, v, unbiased=True, **options)
         assert str(caught.value) == (
             f"an unbiased distance needs 2 scores of each kind on each side, got {len(u)} and {len(v)}; "
-            "use a larger batch size, or unbiased=False"
+            "use a larger batch size, or the plug-in"
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import click
 
@@ -264,6 +264,27 @@ _TRAINING_OPTIONS = (
         help=f"How it is compared: {METRICS_HELP}.",
     ),
     click.option(
+        "--contrast",
+        type=click.Choice(["pairs", "rest"]),
+        default="pairs",
+        show_default=True,
+        help="Compare all pairs of groups, or each group with the rest.",
+    ),
+    click.option(
+        "--combine",
+        type=click.Choice(["mean", "sum"]),
+        default="mean",
+        show_default=True,
+        help="The penalty is the mean over pairs of groups and values of --control, or their sum.",
+    ),
+    click.option(
+        "--estimate",
+        type=click.Choice(["rows", "population", "batch"]),
+        default="rows",
+        show_default=True,
+        help="What batches estimate: the distance of the training rows, of the population, or their own.",
+    ),
+    click.option(
         "--model",
         type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
         default="mlp",
@@ -321,6 +342,9 @@ class TrainingOptions:
     weight: str | None
     criterion: str
     metric: str
+    contrast: Literal["pairs", "rest"]
+    combine: str
+    estimate: str
     model: str
     ignore: tuple[str, ...]
     keep: tuple[str, ...]
