@@ -340,6 +340,7 @@ def test_the_constant_model_and_those_that_are_no_better_are_drawn_and_named(ope
     key = page.locator("#frontier-key").inner_text()
     assert "constant model: the same for everyone" in key
     assert "no better than that" in key
+    page.locator("#frontier").scroll_into_view_if_needed()
     box = page.locator("#frontier rect.constant").bounding_box()
     page.mouse.move(box["x"] + 5, box["y"] + 5)
     assert "“yes” for everyone" in page.locator("#frontier .tooltip").inner_text()
