@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 from fairlearn.metrics import demographic_parity_difference, demographic_parity_ratio
 from scipy.stats import binomtest, ks_2samp
-from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -89,7 +97,7 @@ def part(
 
 
 def judged(model: Any, data: HeldOut) -> Any:
-    return point_of(model, data, strength=0.5, seed=3)
+    return point_of(predictions(model, data), data, strength=0.5, seed=3)
 
 
 def codes_of(data: HeldOut) -> np.ndarray:
@@ -187,7 +195,10 @@ def test_a_regressors_figures_are_those_of_the_libraries(seed: int) -> None:
     data = part(regression=True, seed=seed)
     point = judged(Line(), data)
     assert point.accuracy == pytest.approx(r2_score(data.problem.values, data.X[:, 0]))
-    assert point.more == {"mean_absolute_error": pytest.approx(mean_absolute_error(data.problem.values, data.X[:, 0]))}
+    assert point.more == {
+        "mean_absolute_error": pytest.approx(mean_absolute_error(data.problem.values, data.X[:, 0])),
+        "mean_squared_error": pytest.approx(mean_squared_error(data.problem.values, data.X[:, 0])),
+    }
     assert point.unfairness == pytest.approx(worst(data.X[:, 0], data))
     assert point.decision_unfairness is None
 
@@ -208,6 +219,7 @@ def test_margins_and_bare_decisions_serve_as_scores() -> None:
     data = part()
     margin, decision = 6 * data.X[:, 0] - 3, data.X[:, 0] > 0.5
     assert judged(Margin(), data).more == {
+        "balanced_accuracy": pytest.approx(balanced_accuracy_score(data.problem.values, decision)),
         "auc": pytest.approx(roc_auc_score(data.problem.values, margin)),
         "four_fifths": pytest.approx(
             demographic_parity_ratio(data.problem.values, y_pred=decision, sensitive_features=codes_of(data))
@@ -416,7 +428,7 @@ def test_a_model_of_other_classes_is_refused() -> None:
 def test_curves_are_the_groups_distribution_functions_and_densities(kind: str) -> None:
     data = part(classes=3 if kind == "several" else 2, groups=3, regression=kind == "regression", n=900)
     model = Line() if kind == "regression" else Scorer()
-    curves = curves_of(model, data)
+    curves = curves_of(predictions(model, data), data)
     score, grid = data.X[:, -1], np.array(curves.grid)
     assert list(curves.cumulative) == list(curves.density) == ["0", "1", "2"]
     if kind != "regression":
@@ -442,7 +454,8 @@ def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() ->
         criterion=criterion_named("statistical_parity"),
         contrast="pairs",
     )
-    curves = curves_of(Line(), data.held_out(np.arange(20)))
+    part = data.held_out(np.arange(20))
+    curves = curves_of(predictions(Line(), part), part)
     assert list(curves.cumulative) == ["f"]
     assert set(curves.cumulative["f"]) == {1.0}
     assert np.isfinite(curves.density["f"]).all()

@@ -32,7 +32,7 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     except OSError as error:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
     from metrifair import FairClassifier, datasets, frontier
-    from metrifair.cli.console import console, show_frontier
+    from metrifair.cli.console import console, selected, show_frontier
 
     out = console()
     data = datasets.load("mortgage")
@@ -46,7 +46,7 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
         sensitive_features=data.sensitive_features,
         seeds=seeds,
     )
-    model = front.select(max_unfairness=max_unfairness)
+    model = selected(front, max_unfairness=max_unfairness)
     show_frontier(out, front)
     files = {
         "report": output / "demo-report.html",

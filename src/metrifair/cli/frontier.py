@@ -58,7 +58,7 @@ def command(
     options = TrainingOptions(**given)
     check_paths([options.file], [output, html, json_to])
     table = options.table()
-    from metrifair.cli.console import console, printable, show_frontier
+    from metrifair.cli.console import console, printable, selected, show_frontier
     from metrifair.cli.tables import write_json
     from metrifair.cli.training_file import training_file
 
@@ -68,7 +68,7 @@ def command(
     for line in source.description(encoder):
         out.print(printable(line))
     try:
-        chosen = None if max_unfairness is None else front.select(max_unfairness=max_unfairness)
+        chosen = None if max_unfairness is None else selected(front, max_unfairness=max_unfairness)
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
         if html is not None:
@@ -79,8 +79,14 @@ def command(
                 "accuracy_name": front.accuracy_name,
                 "groups": list(front.groups),
                 "sizes": front.sizes,
+                "utility": front.utility.name,
                 "points": [asdict(point) for point in front.points],
+                "validation": [asdict(point) for point in front.validation_points],
+                "training": [None if point is None else asdict(point) for point in front.training_points],
+                "constant": None if front.constant is None else asdict(front.constant),
+                "constant_text": front.constant_text,
                 "area": front.area,
+                "area_with_constant": front.area_with_constant,
                 "notes": list(front.notes),
                 "chosen": None if front.chosen is None else asdict(front.chosen),
             }

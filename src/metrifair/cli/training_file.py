@@ -24,7 +24,7 @@ from metrifair.errors import DataError
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.results import Point
 from metrifair.table_model import TableModel
-from metrifair.tradeoff.evaluate import point_of, small_groups
+from metrifair.tradeoff.evaluate import point_of, predictions, small_groups
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.split import DataSet, data_set, rows_of
 
@@ -78,7 +78,8 @@ class TrainingFile:
         with _training(self.options.model):
             self.estimator.fit(encoder.transform(self.features[train]), self.data.y[train], **own)
         model = self.model(encoder, self.estimator)
-        point = point_of(model, part, strength=self.estimator.strength, seed=seed)
+        found = predictions(model, part)
+        point = point_of(found, part, strength=self.estimator.strength, seed=seed)
         rows = {"train": len(train), "test": len(held_out)}
         return TrainedModel(model, point, rows, tuple(note for note in notes if note))
 
