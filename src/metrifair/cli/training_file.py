@@ -20,7 +20,7 @@ from metrifair.cli.options import TrainingOptions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.results import Point
 from metrifair.table_model import TableModel
@@ -75,19 +75,19 @@ class TrainingFile:
         notes = *self.notes, small_groups(part, "the rows kept apart")  # refuses rows that lack a group
         encoder = self.encoder(train)
         own = {name: rows_of(table, train) for name, table in self.given.items()}
-        with _training(self.options.model):
+        with _training(self.options.model) as told:
             self.estimator.fit(encoder.transform(self.features[train]), self.data.y[train], **own)
         model = self.model(encoder, self.estimator)
         found = predictions(model, part)
         point = point_of(found, part, strength=self.estimator.strength, seed=seed)
         rows = {"train": len(train), "test": len(held_out)}
-        return TrainedModel(model, point, rows, tuple(note for note in notes if note))
+        return TrainedModel(model, point, rows, (*(note for note in notes if note), *told))
 
     def frontier(self, *, strengths: Any, seeds: int) -> tuple[TableEncoder, Frontier]:
         """Models of all strengths and seeds; the encoder has seen their training rows only."""
         share, seed = 0.25, self.options.seed
         encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
-        with _training(self.options.model):
+        with _training(self.options.model) as told:
             front = metrifair.frontier(
                 self.estimator,
                 encoder.transform(self.features),
@@ -99,7 +99,7 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        return encoder, replace(front, notes=(*front.notes, *self.notes))
+        return encoder, replace(front, notes=(*front.notes, *self.notes, *told))
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
@@ -244,11 +244,24 @@ def _estimator(options: TrainingOptions, *, regression: bool, strength: float, p
 
 
 @contextmanager
-def _training(model: str) -> Iterator[None]:
-    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError."""
+def _training(model: str) -> Iterator[list[str]]:
+    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
+
+    What it warns of is in the list afterwards, as notes.
+    """
+    notes: list[str] = []
     try:
-        with working("Boosting") if model in _BOOSTERS else nullcontext():
-            yield
+        with (
+            working("Boosting") if model in _BOOSTERS else nullcontext(),
+            warnings.catch_warnings(record=True) as all_told,
+        ):
+            warnings.simplefilter("always", MetrifairWarning)
+            yield notes
+        for one in all_told:
+            if issubclass(one.category, MetrifairWarning):
+                notes.append(f"{str(one.message)[0].upper()}{str(one.message)[1:]}.")
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     except DataError:
         raise
     except ValueError as error:

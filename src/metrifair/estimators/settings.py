@@ -140,7 +140,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
             f"left out of the penalty, as too small to train on: {named}; their rows still count for the risk. Merge "
             "small groups, or refuse them with on_small='error'",
             MetrifairWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
     return Trainable(tuple(kept), tuple(small))
 
