@@ -331,7 +331,7 @@ def test_the_chosen_model_is_always_in_the_table_and_a_missed_limit_is_said(reac
     show_frontier(out, front)
     said = out.file.getvalue()  # type: ignore[attr-defined]
     assert "13 (chosen)" in said
-    assert "Shown: 10 of 25 strengths. Unfairness is the Kolmogorov distance" in said
+    assert "Shown: 10 of 25 strengths, on test rows, and in brackets on those for training and for choosing." in said
     assert f"On test rows it has accuracy 0.900, unfairness {reached:.3f}" in said
     assert ("It misses the limit on test rows (0.180 is above 0.15)" in said) is missed
 
@@ -409,7 +409,7 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
             ["--label", "hired", "--group", "sex", "--strength", "nan"],
             "'--strength': 'nan' is not a finite number",
         ),
-        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<x<1"),
+        (["--label", "hired", "--group", "sex", "--test", "1"], "'--test': 1.0 is not in the range 0<=x<1"),
         (["--label", "hired"], "Missing option '--group'"),
         (["--label", "hired", "--group", "sex", "--weight", "hired"], "--label and --weight both name 'hired'"),
         (

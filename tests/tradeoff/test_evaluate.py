@@ -21,9 +21,10 @@ from sklearn.metrics import (
 )
 
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.measures import Predictions
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.results import Interval
-from metrifair.tradeoff.evaluate import curves_of, point_of, predictions
+from metrifair.tradeoff.evaluate import curves_of, is_overfit, point_of, predictions
 from metrifair.tradeoff.split import HeldOut, data_set
 
 N = 240
@@ -459,3 +460,42 @@ def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() ->
     assert list(curves.cumulative) == ["f"]
     assert set(curves.cumulative["f"]) == {1.0}
     assert np.isfinite(curves.density["f"]).all()
+
+
+# ---- training rows and others -----------------------------------------------------------------------------------
+
+
+def two_parts(seed: int, shift: float, *, rows: int = 400) -> tuple[Any, ...]:
+    """Scores of training rows, alike in both groups, and of others, where they differ by this shift."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for apart in (0.0, shift):
+        groups = np.arange(rows) % 2
+        data = data_set(
+            np.zeros((rows, 1)),
+            generator.integers(2, size=rows),
+            groups,
+            None,
+            regression=False,
+            criterion="statistical_parity",
+            contrast="pairs",
+        )
+        score = 0.5 + 0.1 * generator.normal(size=rows) + 0.1 * apart * groups
+        said = Predictions(score, (score >= 0.5).astype(int), "probability")
+        found += [said, data.held_out(np.arange(rows))]
+    return tuple(found)
+
+
+def test_a_model_that_is_fair_on_its_training_rows_only_is_found_out() -> None:
+    """A standard deviation between the groups is a Kolmogorov distance of 0.38, four times what chance shows."""
+    assert all(is_overfit(*two_parts(seed, 1.0), least=0.087) for seed in range(8))
+
+
+def test_a_model_that_treats_all_rows_alike_is_hardly_ever_accused() -> None:
+    assert sum(is_overfit(*two_parts(seed, 0.0), least=0.0) for seed in range(100)) <= 6  # of 1 that is expected
+
+
+def test_unfairness_that_falls_from_training_to_other_rows_is_no_fault() -> None:
+    own, training, found, other = two_parts(0, 3.0)
+    assert is_overfit(own, training, found, other, least=0.05)
+    assert not is_overfit(found, other, own, training, least=0.05)

@@ -13,15 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metrifair.report.frontier.view import FrontierView, figure_texts
+from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (
     choice_sentences,
     constant_sentence,
-    interval_note,
     row_note,
     shown_note,
 )
-from metrifair.results import Point
 
 if TYPE_CHECKING:
     from metrifair.tradeoff.frontier import Frontier
@@ -119,16 +117,3 @@ def show_frontier(out: Console, front: Frontier) -> None:
         out.print(printable(constant_sentence(view)), soft_wrap=True)
     for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
         out.print(printable(sentence), soft_wrap=True)
-
-
-def show_point(out: Console, point: Point, accuracy_name: str) -> None:
-    """What one model reaches on rows that it was not trained on, with intervals."""
-    view = FrontierView([point], accuracy_name=accuracy_name)
-    (row,) = view.rows
-    figures = {view.label(key): row.figures[key] for key in view.keys}
-    show_table(
-        out,
-        ["on held-out rows", "value", "95 % interval"],
-        [[label, figure.text, figure.bounds_text] for label, figure in figures.items()],
-    )
-    out.print(interval_note(view, point), soft_wrap=True)

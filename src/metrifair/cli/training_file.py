@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import metrifair
 from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage
 from metrifair.cli.options import TrainingOptions
+from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Column, columns, is_missing
-from metrifair.results import Point
 from metrifair.table_model import TableModel
-from metrifair.tradeoff.evaluate import point_of, predictions, small_groups
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.split import DataSet, data_set, rows_of
 
@@ -35,20 +36,12 @@ _BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbo
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel:
-    """A model, what it reaches on rows kept apart, and what to know of them."""
-
-    model: TableModel
-    point: Point
-    rows: dict[str, int]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class TrainingFile:
     """What is learned from a file."""
 
     options: TrainingOptions
+    table: pl.DataFrame  # all columns of the rows with a label
+    numbers: NDArray[np.int64]  # of these rows in the file, from 1
     features: pl.DataFrame
     data: DataSet  # X holds the features as they are
     given: dict[str, Any]  # what ``fit`` takes besides X and y, by the names of its arguments
@@ -67,21 +60,25 @@ class TrainingFile:
             warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
             return TableEncoder().fit(self.features[rows])
 
-    def trained(self, test: float) -> TrainedModel:
-        """The model trained on all rows but a share, and measured on that share."""
-        seed = self.options.seed
-        _, train, held_out = self.data.split(1 - test, test, seed, train=False)
-        part = self.data.held_out(held_out)
-        notes = *self.notes, small_groups(part, "the rows kept apart")  # refuses rows that lack a group
-        encoder = self.encoder(train)
-        own = {name: rows_of(table, train) for name, table in self.given.items()}
+    def fitted(self, rows: NDArray[np.int64]) -> tuple[TableModel, list[str]]:
+        """A model, with its encoder, that has seen these rows only; and what its training warned of."""
+        encoder, estimator = self.encoder(rows), clone(self.estimator)
+        own = {name: rows_of(table, rows) for name, table in self.given.items()}
         with _training(self.options.model) as told:
-            self.estimator.fit(encoder.transform(self.features[train]), self.data.y[train], **own)
-        model = self.model(encoder, self.estimator)
-        found = predictions(model, part)
-        point = point_of(found, part, strength=self.estimator.strength, seed=seed)
-        rows = {"train": len(train), "test": len(held_out)}
-        return TrainedModel(model, point, rows, (*(note for note in notes if note), *told))
+            estimator.fit(encoder.transform(self.features[rows]), self.data.y[rows], **own)
+        return self.model(encoder, estimator), told
+
+    def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> pl.DataFrame:
+        """What the model says of these rows, beside their ids (or numbers in the file) and what an audit asks for."""
+        options, own = self.options, self.table[rows]
+        weight = () if options.weight is None else (options.weight,)
+        names = list(dict.fromkeys([*options.ids, *options.group, *options.control, *weight, options.label]))
+        # As the model names them: in csv the label 1 is read as 1.0.
+        shown = own.select(names).with_columns(pl.Series(options.label, self.data.y[rows]))
+        if not options.ids:
+            numbers = pl.Series(free_name("row", names), self.numbers[rows])
+            shown = shown.select(numbers, pl.all())
+        return with_predictions(shown, model, own)
 
     def frontier(self, *, strengths: Any, seeds: int) -> tuple[TableEncoder, Frontier]:
         """Models of all strengths and seeds; the encoder has seen their training rows only."""
@@ -124,7 +121,9 @@ class TrainingFile:
 
 def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: float) -> TrainingFile:
     """Find out what is to be learned from a table, and how."""
-    known = without_missing_words(table, options.label).drop_nulls(options.label)
+    told_missing = without_missing_words(table, options.label)
+    numbers = 1 + np.flatnonzero(told_missing.get_column(options.label).is_not_null().to_numpy())
+    known = told_missing.drop_nulls(options.label)
     labels, regression = _labels(options, known)
     positive = None if regression else _positive(options, labels)
     given: dict[str, Any] = {
@@ -160,7 +159,8 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
             if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
         ),
     )
-    return TrainingFile(options, features, data, given, estimator, len(table) - len(known), notes)
+    left_out = len(table) - len(known)
+    return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
 
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
@@ -247,19 +247,20 @@ def _estimator(options: TrainingOptions, *, regression: bool, strength: float, p
 def _training(model: str) -> Iterator[list[str]]:
     """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
 
-    What it warns of is in the list afterwards, as notes.
+    What was left out, and that it has not converged, is in the list afterwards, as sentences; others go their way.
     """
-    notes: list[str] = []
+    told: list[str] = []
     try:
         with (
             working("Boosting") if model in _BOOSTERS else nullcontext(),
-            warnings.catch_warnings(record=True) as all_told,
+            warnings.catch_warnings(record=True) as caught,
         ):
-            warnings.simplefilter("always", MetrifairWarning)
-            yield notes
-        for one in all_told:
-            if issubclass(one.category, MetrifairWarning):
-                notes.append(f"{str(one.message)[0].upper()}{str(one.message)[1:]}.")
+            for told_here in (ConvergenceWarning, MetrifairWarning):
+                warnings.simplefilter("always", told_here)
+            yield told
+        for one in caught:
+            if issubclass(one.category, (ConvergenceWarning, MetrifairWarning)):
+                told.append(f"{str(one.message)[0].upper()}{str(one.message)[1:].rstrip('.')}.")
             else:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     except DataError:
