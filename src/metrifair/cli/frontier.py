@@ -184,7 +184,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         return
     if wish.again:
         model, told = source.fitted(source.data.rows, Job(front.chosen.strength, front.chosen.seed))
-        for note in told:
+        for note in (*told.notes, *told.unfinished):
             out.print(printable(note), soft_wrap=True)
         out.print(
             f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are "
