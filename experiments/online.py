@@ -52,16 +52,20 @@ def _finished(name: str, runs: Sequence[OnlineRun], work: Callable[[OnlineRun], 
     return records
 
 
-def kept_page(path: Path) -> tuple[str, Page]:
-    """The name and the page of records that ``run_regression`` or ``run_classification`` wrote, packed or not."""
+def kept_records(path: Path) -> Records:
+    """The records that ``run_regression`` or ``run_classification`` wrote, packed or not."""
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
     kinds = {"size": int, "replication": int, "seen": int, "kind": str}
-    records: Records = [
+    return [
         {key: kinds.get(key, float)(value) for key, value in record.items()}
         for record in csv.DictReader(text.splitlines())
     ]
-    stem = path.name.removesuffix(".gz").removesuffix(".csv").removeprefix("online-")
+
+
+def kept_page(path: Path) -> tuple[str, Page]:
+    """Their page, and its name."""
+    records, stem = kept_records(path), path.name.removesuffix(".gz").removesuffix(".csv").removeprefix("online-")
     name, protocol = stem.split("-")
     make = {"regression": regression_page, "classification": classification_page}[name]
     replications = len({record["replication"] for record in records})

@@ -133,14 +133,44 @@ def test_weights_are_not_a_feature_and_count_in_every_figure(people: pl.DataFram
     assert figures["accuracy"] == pytest.approx(np.average(right, weights=weight[test]))
 
 
+def with_a_lonely_tribe(people: pl.DataFrame, path: Path) -> Path:
+    lonely = pl.when(pl.int_range(len(people)) == 7).then(pl.lit("one")).otherwise(pl.lit("many"))
+    people.with_columns(tribe=lonely).write_csv(path)
+    return path
+
+
 def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(
     people: pl.DataFrame, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrifair.FairClassifier, "fit", lambda *_, **__: pytest.fail("it was trained"))
-    lonely = pl.when(pl.int_range(len(people)) == 7).then(pl.lit("one")).otherwise(pl.lit("many"))
-    people.with_columns(tribe=lonely).write_csv(tmp_path / "people.csv")
-    said = refusal(call("train", tmp_path / "people.csv", *TRAIN, "--group", "tribe"))
+    lonely = with_a_lonely_tribe(people, tmp_path / "people.csv")
+    said = refusal(call("train", lonely, *TRAIN[:2], "--group", "tribe", *TRAIN[4:]))
     assert "hold more data out, merge small groups, or mark them as missing" in said
+
+
+@pytest.mark.parametrize("model", ["linear", "lightgbm"])
+def test_a_group_of_one_among_several_attributes_is_left_out_and_said(
+    people: pl.DataFrame, tmp_path: Path, call: Any, model: str
+) -> None:
+    lonely, figures = with_a_lonely_tribe(people, tmp_path / "people.csv"), tmp_path / "figures.json"
+    done = call("train", lonely, *TRAIN[:-1], model, "--group", "tribe", "--json", figures)
+    assert done.exit_code == 0, done.output
+    notes = json.loads(figures.read_text())["notes"]
+    left_out = "Left out of the penalty, as too small to train on: tribe 'one' (1 row); "
+    assert [note for note in notes if note.startswith(left_out)]  # its row is among those that train
+    assert [note for note in notes if "“one” of tribe (0 in " in note]
+
+
+def test_a_frontier_is_judged_without_a_group_that_the_held_out_rows_lack(
+    people: pl.DataFrame, tmp_path: Path, call: Any
+) -> None:
+    rows, figures = pl.int_range(len(people)), tmp_path / "figures.json"
+    tribe = pl.when(rows == 7).then(pl.lit("one")).when(rows % 2 == 0).then(pl.lit("p")).otherwise(pl.lit("q"))
+    people.with_columns(tribe=tribe).write_csv(tmp_path / "people.csv")
+    asked = ("--group", "tribe", "--strengths", "0,1", "--json", figures)
+    done = call("frontier", tmp_path / "people.csv", *TRAIN, *asked)
+    assert done.exit_code == 0, done.output
+    assert "“one” of tribe (0 in " in " ".join(json.loads(figures.read_text())["notes"])
 
 
 def test_an_id_that_is_also_a_feature_is_read_as_the_model_needs_it(csv: Path, tmp_path: Path, call: Any) -> None:

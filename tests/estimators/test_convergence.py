@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from metrifair import FairClassifier, FairRegressor
+from metrifair.errors import MetrifairWarning
 from metrifair.estimators import convergence
 from metrifair.estimators.convergence import Slack, slack_of
 
@@ -59,6 +60,16 @@ def test_weights_are_repetitions() -> None:
     repeated = slack_of(model, X[rows], y[rows], sensitive_features=GROUP[rows])
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9)
     assert weighted.constant == pytest.approx(repeated.constant, rel=1e-6)
+
+
+def test_a_group_that_was_too_small_to_train_on_is_left_out_here_too() -> None:
+    _, y = CASES["two classes"]
+    tribe = np.where(np.arange(N) == 7, "one", np.where(GROUP == 1, "many", "more"))
+    with pytest.warns(MetrifairWarning):
+        model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0, estimate="population").fit(
+            X, y, sensitive_features=tribe
+        )
+    assert slack_of(model, X, y, sensitive_features=tribe).unfinished
 
 
 def test_of_many_rows_some_of_each_cell_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import boosting, convergence, online, remote, theory
+from experiments import boosting, convergence, online, remote, summary, theory
 from experiments.results import read_csv
 
 pytest.importorskip("altair", reason="pages have charts, which need the extra report")
@@ -89,3 +89,19 @@ def test_short_runs_of_the_convergence() -> None:
 def test_the_whole_convergence() -> None:
     own = check_convergence([2**k for k in range(6, 15)])
     assert own[:4] == table_lines((RESULTS / "convergence-corrected.md").read_text())[:4]
+
+
+def test_the_overview_says_what_the_points_say() -> None:
+    text = (RESULTS / "README.md").read_text()
+    assert summary.summary(RESULTS) == text
+    assert "{{" not in text
+    for page in re.findall(r"\]\(([^)]+)\)", text):
+        assert (RESULTS / page).exists()
+
+
+def test_a_figure_that_nobody_computed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = tmp_path / "summary.md"
+    template.write_text("Zafar has {{printed classification adult sinkhorn}}.")
+    monkeypatch.setattr(summary, "_TEMPLATE", template)
+    with pytest.raises(KeyError):
+        summary.summary(RESULTS)

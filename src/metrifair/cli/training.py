@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.cli.training_file import TrainingFile
+from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError
 from metrifair.table_model import TableModel
 from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold
@@ -76,9 +76,10 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
-        model, told = replace(again, threshold=measured.threshold), list(dict.fromkeys([*told, *more]))
-    known = tuple(note for note in notes if note)
-    return TrainedModel(model, measured, parts, judgement, chosen, known, tuple(told))
+        model = replace(again, threshold=measured.threshold)
+        told = Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(told, more, strict=True)))
+    known = tuple(note for note in (*notes, *told.notes) if note)
+    return TrainedModel(model, measured, parts, judgement, chosen, known, tuple(told.unfinished))
 
 
 def _parts(source: TrainingFile, asked: Training) -> Parts:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.convergence import slack_of
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.table_model import TableModel
@@ -61,7 +61,7 @@ class TrainingFile:
             warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
             return TableEncoder().fit(self.features[rows])
 
-    def fitted(self, rows: NDArray[np.int64]) -> tuple[TableModel, list[str]]:
+    def fitted(self, rows: NDArray[np.int64]) -> tuple[TableModel, Told]:
         """A model, with its encoder, that has seen these rows only; and what its training warned of."""
         encoder, estimator = self.encoder(rows), clone(self.estimator)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
@@ -69,7 +69,7 @@ class TrainingFile:
         with _training(self.options.model) as told:
             estimator.fit(X, y, **own)
         if self.options.model not in _BOOSTERS and (slack := slack_of(estimator, X, y, **own)).unfinished:
-            told.append(
+            told.unfinished.append(
                 f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
                 f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
                 "Lower --strength, or train longer in Python, with more epochs."
@@ -104,7 +104,7 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        return encoder, replace(front, notes=(*front.notes, *self.notes, *told))
+        return encoder, replace(front, notes=(*front.notes, *self.notes, *told.notes, *told.unfinished))
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
@@ -251,23 +251,33 @@ def _estimator(options: TrainingOptions, *, regression: bool, strength: float, p
     return kind(strength, **asked, **more)
 
 
+class Told(NamedTuple):
+    """What training warned of, as sentences."""
+
+    notes: list[str]  # what it left out
+    unfinished: list[str]  # that it has not converged
+
+
 @contextmanager
-def _training(model: str) -> Iterator[list[str]]:
+def _training(model: str) -> Iterator[Told]:
     """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
 
-    That it has not converged is in the list afterwards, as sentences; other warnings go their way.
+    What it warns of is told afterwards; warnings of others go their way.
     """
-    told: list[str] = []
+    told = Told([], [])
+    kinds = {MetrifairWarning: told.notes, ConvergenceWarning: told.unfinished}
     try:
         with (
             working("Boosting") if model in _BOOSTERS else nullcontext(),
             warnings.catch_warnings(record=True) as caught,
         ):
-            warnings.simplefilter("always", ConvergenceWarning)
+            for kind in kinds:
+                warnings.simplefilter("always", kind)
             yield told
         for one in caught:
-            if issubclass(one.category, ConvergenceWarning):
-                told.append(str(one.message))
+            for sentences in (known for kind, known in kinds.items() if issubclass(one.category, kind)):
+                sentences.append(f"{str(one.message)[0].upper()}{str(one.message)[1:].rstrip('.')}.")
+                break
             else:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     except DataError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
@@ -13,8 +14,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from metrifair.batches import whole
-from metrifair.estimators.settings import objective_for
-from metrifair.problem.cells import sides_of
+from metrifair.errors import MetrifairWarning
+from metrifair.estimators.settings import objective_for, trainable
+from metrifair.problem.cells import Comparison, sides_of
 from metrifair.problem.tables import Table
 
 _WORK = 200_000  # scores that the comparisons of one evaluation look at, about
@@ -61,8 +63,13 @@ def slack_of(
     True
     """
     data = estimator._training_data(X, y, sensitive_features, control_features, sample_weight)
-    objective, samples = objective_for(estimator, data.problem.scheme, data.task), data.samples()
-    compared = objective.comparisons if estimator.strength else ()
+    samples = data.samples()
+    compared: tuple[Comparison, ...] = ()
+    if estimator.strength:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetrifairWarning)  # said at fit
+            compared = trainable(estimator, data.problem).comparisons
+    objective = objective_for(estimator, data.problem.scheme, data.task, compared)
     work = sum(sum(side.counts) for side in sides_of(compared, samples.cell))
     samples = samples.take(_some(samples.cell, max(work, len(samples))))
     batch = whole(samples.with_weight(samples.weight / samples.weight.mean()), compared)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from typing import Any, Literal, Self, TypeVar
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +16,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
-from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError, Diverged
-from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
+from metrifair.estimators.features import numbers_explained
+from metrifair.estimators.settings import (
+    OnSmall,
+    Trainable,
+    check_settings,
+    device_of,
+    model_for,
+    objective_for,
+    schedule_for,
+    trainable,
+)
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
+from metrifair.problem.tables import Table, group_codes
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
@@ -37,7 +44,6 @@ Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
-_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +80,7 @@ class FairEstimator(BaseEstimator):
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
@@ -232,7 +239,7 @@ class FairEstimator(BaseEstimator):
         numeric = bool(is_regressor(self))
         if numeric:
             _check_no_text(np.asarray(y))
-        with _explained(self, X):
+        with numbers_explained(self, X):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
@@ -265,7 +272,7 @@ class FairEstimator(BaseEstimator):
 def output_of(estimator: Any, X: Table) -> Floats:
     """What the fitted model returns for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
-    with _explained(estimator, X):
+    with numbers_explained(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
@@ -278,57 +285,27 @@ def _check_no_text(y: NDArray[Any]) -> None:
         raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
 
 
-@contextmanager
-def _explained(estimator: Any, X: Table) -> Iterator[None]:
-    """Where features are not numbers, the error says which, and what to do about it."""
-    frame = wrapped("X", X)
-    try:
-        yield
-    except ValueError as error:
-        name, found = type(estimator).__name__, _not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
-        if not found:
-            raise
-        raise DataError(
-            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
-            f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
-        ) from error
-
-
-def _not_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none."""
-    found = []
-    for name, values in columns("X", X).items():
-        missing = is_missing(values)
-        present = values[~missing] if missing.any() else values
-        try:
-            present.astype(np.float64)
-        except (TypeError, ValueError):
-            found.append(f"{present[0]!r} in {name!r}")
-        else:
-            found += [f"missing values (NaN) in {name!r}"] if missing.any() else []
-    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
-
-
 def trained_stack(
     estimator: Any, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
     scheme, samples = data.problem.scheme, data.samples()
     schedule = schedule_for(estimator, len(samples))
-    with small_groups_named(scheme.comparisons, lambda: samples.cell):
-        trained = train(
-            samples,
-            model_for(estimator, data.x.shape[1], data.outputs),
-            objective_for(estimator, scheme, data.task),
-            strengths=strengths,
-            seeds=seeds,
-            schedule=schedule,
-            standardize=estimator.standardize,
-            device=device_of(estimator.device),
-            verbose=estimator.verbose,
-        )
+    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
+    trained = train(
+        samples,
+        model_for(estimator, data.x.shape[1], data.outputs),
+        objective_for(estimator, scheme, data.task, found.comparisons),
+        strengths=strengths,
+        seeds=seeds,
+        schedule=schedule,
+        standardize=estimator.standardize,
+        device=device_of(estimator.device),
+        verbose=estimator.verbose,
+    )
     shared = {
         "scheme_": scheme,
+        "left_out_": found.left_out,
         "n_iter_": schedule.epochs,
         "moments_": Moments.of_samples(samples) if estimator.standardize else None,
     }

@@ -187,6 +187,7 @@ class EstimatorRecord(Record):
     moments: bool = False  # whether the features' are among the arrays
     weight_seen: Amount | None = None  # instead of the moments, in files of format 1
     requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
+    left_out: list[str] = []  # groups that were too small to train on
 
 
 class BoosterRecord(Record):
@@ -199,6 +200,7 @@ class BoosterRecord(Record):
     objective: Annotated[str, Meta(pattern=r"^[\w:.-]{1,60}\Z")]
     best_iteration: Count | None
     requests: dict[str, dict[str, bool | str]] = {}
+    left_out: list[str] = []
 
 
 class EncoderParameters(Record):

@@ -132,7 +132,7 @@ def _compared(found: Predictions, part: HeldOut) -> Tensor:
 
 def distances_of(values: Tensor, part: HeldOut) -> Tensor:
     """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
-    return between(measured("kolmogorov"), values, part.sides, names=part.problem.comparisons, reduce="all")
+    return between(measured("kolmogorov"), values, part.sides, names=tuple(part.compared), reduce="all")
 
 
 def _certified(distances: Tensor, part: HeldOut) -> Interval:
@@ -169,7 +169,7 @@ def curves_of(found: Predictions, part: HeldOut) -> Curves:
     attribute = next(iter(part.members))
     if len(part.members) > 1:
         gaps = distances_of(_compared(found, part), part).reshape(-1, len(part.sides))
-        attribute = part.problem.comparisons[int(gaps.amax(0).argmax())].attribute
+        attribute = tuple(part.compared)[int(gaps.amax(0).argmax())].attribute
     line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
     return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
@@ -227,6 +227,6 @@ def small_groups(part: HeldOut, rows: str) -> str:
     """Groups with so few of these rows that any figure of theirs may be chance, and what to do; empty if none."""
     return small_groups_note(
         (group, comparison.attribute, rows if comparison.within == "everyone" else f"{rows}, {comparison.within}", size)
-        for comparison, side in zip(part.problem.comparisons, part.sides, strict=True)
+        for comparison, side in part.everyone.items()
         for group, size in zip(comparison.groups, side.counts, strict=True)
     )

@@ -117,7 +117,6 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
         "names": {
             "strength": view.label("strength"),
             "utility": view.label(view.key),
-            "direction": "up is better" if view.utility.larger_is_better else "less is better, up",
             "gap": view.label(view.gap_key),
         },
         "start": start,
@@ -230,14 +229,14 @@ def _table(view: FrontierView) -> Json:
     failures = any(row.failed for row in view.rows)
     noted = any(row.mark or row.overfit for row in view.rows)
     parts = view.rows[0].parts
-    names = [view.label("strength"), *(view.label(key) for key in view.keys)]
-    names += [f"{view.label(view.gap_key)}, {name}" for name in parts]
+    # The unfairness of training and validation rows stands beside that of test rows.
+    order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
+    names = [view.label("strength"), *(f"… {own}" if own in parts else view.label(own) for own in order)]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else []), *(["Note"] * noted)]
     cells = [
         [
-            _cell(row.text, row.strength),
-            *(_cell(row.figures[key].text, row.figures[key].value) for key in view.keys),
-            *(_cell(row.parts[name].text, row.parts[name].value) for name in parts),
+            _cell(f"{row.text} *" if row_note(row) else row.text, row.strength),
+            *(_cell(figure.text, figure.value) for own in order for figure in [{**row.figures, **row.parts}[own]]),
             *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
@@ -245,7 +244,7 @@ def _table(view: FrontierView) -> Json:
         ]
         for row in view.rows
     ]
-    return {"columns": names, "rows": cells}
+    return {"columns": names, "rows": cells, "starred": "A star points to the last column." if noted else ""}
 
 
 def _cell(text: str, value: float | None) -> Json:

@@ -25,6 +25,8 @@ _NAMES = {
     "four_fifths": "Four-fifths ratio",
 } | {name: own.label for name, own in UTILITIES.items()}
 
+_LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")  # unless they are the utility
+
 
 @dataclass(frozen=True)
 class FrontierView:
@@ -157,9 +159,9 @@ class FrontierView:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of all figures the points have, in the order of the columns."""
+        """Keys of the figures that are shown, in the order of the columns; frames and JSON have all of them."""
         decided = any(point.decision_unfairness is not None for point in self.points)
-        more = dict.fromkeys(key for point in self.points for key in point.more)
+        more = dict.fromkeys(key for point in self.points for key in point.more if key not in _LEFT_TO_FRAMES)
         order = (self.key, "accuracy", "unfairness", *(["decision_unfairness"] if decided else []), *more)
         return tuple(dict.fromkeys(order))
 
