@@ -24,6 +24,7 @@ from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
+from metrifair.estimators.convergence import slack_of
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.frontier import Frontier
@@ -70,8 +71,15 @@ class TrainingFile:
         encoder = self.encoder(rows)
         estimator = clone(self.estimator) if job is None else estimator_at(self.estimator, "strength", job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
+        X, y = encoder.transform(self.features[rows]), self.data.y[rows]
         with _training(self.options.model) as told:
-            estimator.fit(encoder.transform(self.features[rows]), self.data.y[rows], **own)
+            estimator.fit(X, y, **own)
+        if self.options.model not in _BOOSTERS and (slack := slack_of(estimator, X, y, **own)).unfinished:
+            told.unfinished.append(
+                f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
+                f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
+                "Lower --strength, or train longer in Python, with more epochs."
+            )
         return self.model(encoder, estimator), told
 
     def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> pl.DataFrame:
