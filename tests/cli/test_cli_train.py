@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partialmethod, wraps
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,19 @@ def test_a_useful_model_with_a_bad_threshold_is_told_to_move_it(tmp_path: Path, 
     said = figures_of(call("train", tmp_path / "people.csv", *asked))["warnings"]
     assert any("the same for everyone" in text for text in said)
     assert any("its scores do rank people (AUC 0." in text for text in said)
+
+
+@pytest.mark.parametrize(("epochs", "finished"), [(2, False), (300, True)])
+def test_training_that_has_not_converged_is_warned_of(
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, epochs: int, *, finished: bool
+) -> None:
+    whole = metrifair.FairClassifier.__init__
+    monkeypatch.setattr(metrifair.FairClassifier, "__init__", wraps(whole)(partialmethod(whole, epochs=epochs)))
+    done = call("train", csv, *TRAIN, "--model", "mlp", "--strength", "0.1", "--json", tmp_path / "f.json")
+    assert done.exit_code == 0, done.output
+    said = [text for text in json.loads((tmp_path / "f.json").read_text())["warnings"] if "converged" in text]
+    assert len(said) == (0 if finished else 1)
+    assert ("Warning: training has not converged: where outputs alone were rescaled" in done.stdout) is not finished
 
 
 # --- thresholds -------------------------------------------------------------------------------------------------
