@@ -86,6 +86,7 @@ def area(points: Iterable[Point], *, on: str = "scores") -> float:
 
 
 FEW = 30  # samples: below, no figure says much about a group
+FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
 _LISTED = 5
 
 
