@@ -42,7 +42,7 @@ from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit import words
-from metrifair.results import AuditRecord, Distribution, Finding, Interval, Note, WitnessCurve
+from metrifair.results import AuditRecord, Decisions, Distribution, Finding, Interval, Note, WitnessCurve
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
@@ -68,6 +68,7 @@ class Plan:
     witnesses: bool  # whether the utilities that show the gaps are drawn
     cdfs: int  # distribution functions of the whole audit
     width: float | None  # of the interval that holds all predictions, seen or not; None: not known
+    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
 
 
 class Proven(NamedTuple):
@@ -112,6 +113,7 @@ def record_of(
         len(compared) <= _MOST_CURVES,
         len(functions),
         None if ends is None else ends[1] - ends[0],
+        request.vc_dimension,
     )
     findings = [
         finding
@@ -132,12 +134,15 @@ def record_of(
         sample,
         parts,
         findings,
+        decisions,
         confidence=plan.confidence,
         decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
         resampled=plan.resamples > 0,
         complete=complete,
     )
+    if plan.vc_dimension is not None:
+        notes.append(words.training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
     return AuditRecord(
@@ -270,13 +275,21 @@ def _sampled(
     return intervals, p_values
 
 
-def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float, float, float | None]:
-    """How far both distribution functions together may be off: alone, jointly with all others, by the paper."""
+def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | None, float | None]:
+    """How far both distribution functions together may be off: alone, jointly with all others, by the paper.
+
+    Rows that trained the model prove only what holds for all models of its class at once. A linear one stays in its
+    class whatever the threshold: so the radius around decisions is one around distribution functions.
+    """
+    dimension = plan.vc_dimension or 1
+    by_dimension = [vc_radius(size, confidence=plan.confidence, dimension=dimension) for size in sizes]
+    paper = [radius for radius in by_dimension if radius is not None]
+    bound = sum(paper) if len(paper) == len(sizes) else None
+    if plan.vc_dimension is not None:
+        return None, None, bound
     alone = sum(dkw_radius(size, confidence=plan.confidence) for size in sizes)
     jointly = sum(dkw_radius(size, confidence=plan.confidence, cdfs=max(2, plan.cdfs)) for size in sizes)
-    by_dimension = [vc_radius(size, confidence=plan.confidence) for size in sizes]
-    paper = [radius for radius in by_dimension if radius is not None]
-    return alone, jointly, sum(paper) if len(paper) == len(sizes) else None
+    return alone, jointly, bound
 
 
 def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:
@@ -292,6 +305,7 @@ def notes_of(
     sample: AuditSample,
     parts: Sequence[Part],
     findings: Sequence[Finding],
+    decisions: Sequence[Decisions],
     *,
     confidence: float,
     decided: bool,
@@ -304,7 +318,7 @@ def notes_of(
     ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
     """
     problem, classes = sample.problem, sample.problem.scheme.classes
-    notes = words.left_out_notes(sample.left_out)
+    notes = words.left_out_notes(sample.left_out) + constant_notes(sample, decisions)
     if not decided:
         notes.append(words.UNDECIDED)
     if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
@@ -328,6 +342,18 @@ def notes_of(
         score, unit = stand_ins(counted, _STAND_INS)
         notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
     return notes
+
+
+def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
+    """That scores, or the decisions at the threshold, are the same for everyone: gaps of 0 then praise nothing."""
+    if sample.ends[0] == sample.ends[1]:
+        return [words.constant_note(sample.ends[0])]
+    if sample.prediction is not None and sample.prediction.ndim > 1 and not np.ptp(sample.prediction, axis=0).any():
+        return [words.constant_note(None)]
+    rates = {rate.selection_rate for found in decisions for rate in found.rates}
+    if len(rates) == 1 and rates <= {0.0, 1.0}:
+        return [words.alike_note(decisions[0].threshold, selected=rates == {1.0})]
+    return []
 
 
 def _absent(sample: AuditSample, parts: Sequence[Part]) -> list[str]:

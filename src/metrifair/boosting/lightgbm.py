@@ -90,14 +90,21 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
         What is compared, as in ``FairClassifier``.
     metric : str or callable, default="energy"
         How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
-    unbiased : bool, default=True
-        Use the unbiased estimate, where the metric has one (energy, mmd).
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
+        all of ("batch" is the same); or that of the population behind them, which may be negative.
+    combine : {"mean", "sum"}, default="mean"
+        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
+        or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     contrast : {"pairs", "rest"}, default="pairs"
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     pos_label : object, default=None
         The positive class; by default the last one.
     **booster
@@ -136,14 +143,21 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
         What is compared, as in ``FairRegressor``.
     metric : str or callable, default="energy"
         How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
-    unbiased : bool, default=True
-        Use the unbiased estimate, where the metric has one (energy, mmd).
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
+        all of ("batch" is the same); or that of the population behind them, which may be negative.
+    combine : {"mean", "sum"}, default="mean"
+        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
+        or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     contrast : {"pairs", "rest"}, default="pairs"
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     pos_label : object, default=None
         For classifiers only.
     **booster

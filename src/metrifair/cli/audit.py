@@ -13,6 +13,7 @@ from metrifair.cli.options import (
     CRITERION_NAMES,
     METRIC_NAMES,
     METRICS_HELP,
+    OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
     TABLES,
     Limit,
@@ -53,7 +54,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     "--criterion",
     "criteria",
     multiple=True,
-    callback=known(CRITERION_NAMES),
+    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
     help=f"{CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
 )
 @click.option(
@@ -101,6 +102,11 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     type=click.IntRange(2, 10_000),
     help="Groups that a column may have.  [default: 1000, with two rows each on average if there are more than 30]",
 )
+@click.option(
+    "--vc-dimension",
+    type=click.IntRange(1),
+    help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
+)
 @file_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
 @click.pass_context
@@ -126,6 +132,7 @@ def command(
     json_to: Path | None,
     output: Path | None,
     most_groups: int | None,
+    vc_dimension: int | None,
     seed: int,
     separator: str | None,
     format: str | None,  # noqa: A002
@@ -162,6 +169,7 @@ def command(
             random_state=seed,
             tolerance=tolerance,
             most_groups=most_groups,
+            vc_dimension=vc_dimension,
             separator=separator,
             format=format,
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import click
 
@@ -32,6 +32,13 @@ CRITERION_NAMES = (
     "equalized_odds",
     "risk_parity",
     "conditional_statistical_parity",
+)
+OTHER_CRITERION_NAMES = (
+    "demographic_parity",
+    "independence",
+    "separation",
+    "true_positive_rate_parity",
+    "false_positive_rate_parity",
 )
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
@@ -79,11 +86,13 @@ def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) ->
             raise DataError(f"there is no file {given}")
 
 
-def known(names: Sequence[str]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that refuses what is not among these names."""
+def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that refuses what is not among these names; ``others`` are taken and not advertised."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
         for one in (value,) if isinstance(value, str) else value or ():
+            if one in others:
+                continue
             check_known(param.opts[0], one, names)
         return value
 
@@ -91,12 +100,14 @@ def known(names: Sequence[str]) -> Callable[[click.Context, click.Parameter, Any
 
 
 class Number(click.FloatRange):
-    """A finite number from ``least`` on, at most ``most``; ``between`` leaves both ends out."""
+    """A finite number from ``least`` to ``most``; ``between`` leaves both ends out, ``below`` the upper one."""
 
     name = "number"
 
-    def __init__(self, least: float | None = None, most: float | None = None, *, between: bool = False) -> None:
-        super().__init__(least, most, min_open=between, max_open=between)
+    def __init__(
+        self, least: float | None = None, most: float | None = None, *, between: bool = False, below: bool = False
+    ) -> None:
+        super().__init__(least, most, min_open=between, max_open=between or below)
 
     def _describe_range(self) -> str:
         return "any number" if self.min is None and self.max is None else super()._describe_range()
@@ -184,6 +195,29 @@ class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic befor
         return numbers
 
 
+class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
+
+    name = "costs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The rows, or a usage error."""
+        if not isinstance(value, str):
+            return value
+        try:
+            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
+        except ValueError:
+            rows = []
+        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
+            self.fail(
+                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
+                "and in it what each decision costs, both in ascending order of the classes",
+                param,
+                ctx,
+            )
+        return rows
+
+
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
@@ -219,7 +253,7 @@ _TRAINING_OPTIONS = (
         "--criterion",
         default="statistical_parity",
         show_default=True,
-        callback=known(CRITERION_NAMES),
+        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
         help=f"What is compared: {CRITERIA_HELP}.",
     ),
     click.option(
@@ -230,6 +264,27 @@ _TRAINING_OPTIONS = (
         help=f"How it is compared: {METRICS_HELP}.",
     ),
     click.option(
+        "--contrast",
+        type=click.Choice(["pairs", "rest"]),
+        default="pairs",
+        show_default=True,
+        help="Compare all pairs of groups, or each group with the rest.",
+    ),
+    click.option(
+        "--combine",
+        type=click.Choice(["mean", "sum"]),
+        default="mean",
+        show_default=True,
+        help="The penalty is the mean over pairs of groups and values of --control, or their sum.",
+    ),
+    click.option(
+        "--estimate",
+        type=click.Choice(["rows", "population", "batch"]),
+        default="rows",
+        show_default=True,
+        help="What batches estimate: the distance of the training rows, of the population, or their own.",
+    ),
+    click.option(
         "--model",
         type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
         default="mlp",
@@ -237,6 +292,12 @@ _TRAINING_OPTIONS = (
         help="What is trained; mlp is a network.",
     ),
     click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
+    click.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="A feature even though it is the label in other words. Repeatable.",
+    ),
     click.option(
         "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
     ),
@@ -281,8 +342,12 @@ class TrainingOptions:
     weight: str | None
     criterion: str
     metric: str
+    contrast: Literal["pairs", "rest"]
+    combine: str
+    estimate: str
     model: str
     ignore: tuple[str, ...]
+    keep: tuple[str, ...]
     ids: tuple[str, ...]
     use_group: bool
     classification: bool | None
@@ -298,6 +363,9 @@ class TrainingOptions:
         for option, names in (("--group", self.group), ("--weight", (self.weight,))):
             if self.label in names:
                 raise DataError(f"--label and {option} both name {self.label!r}; they must be two columns")
+        for name in self.keep:
+            if name in (self.label, *self.ignore):
+                raise DataError(f"--keep names {name!r}, which --label or --ignore names too; leave one of them out")
         weight = () if self.weight is None else (self.weight,)
         return read(
             self.file,
@@ -310,6 +378,7 @@ class TrainingOptions:
                 "control": self.control,
                 "weight": weight,
                 "ignore": self.ignore,
+                "keep": self.keep,
                 "id": self.ids,
             },
         )

@@ -34,14 +34,22 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     metric : str or callable, default="energy"
         How distributions are compared: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
         ``total_variation``, or a function of two tensors.
-    unbiased : bool, default=True
-        Use the unbiased estimate on each batch, where the metric has one (energy, mmd).
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What the batches estimate, for energy and mmd: the distance between the groups' training rows, which is never
+        negative; or that of the population behind them, as in the paper, which on few rows rewards spread at large
+        strengths; both without bias. Or the distance within each batch, biased upwards, as all other metrics do.
+    combine : {"mean", "sum"}, default="mean"
+        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
+        or, as in the paper, the sum over everything. Equal for two groups.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions (probabilities) or outputs (log-odds).
     contrast : {"pairs", "rest"}, default="pairs"
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample (to one per class,
         if there are more than two). Layers that keep running statistics, as BatchNorm does, are refused.
@@ -72,12 +80,16 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     ----------
     classes_ : ndarray
         The classes, in ascending order.
+    left_out_ : tuple of str
+        Groups that were too small to train on, with their numbers of rows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
         Names of the features, where X had them.
     n_iter_ : int
         Epochs of ``fit``.
+    n_updates_ : int
+        Steps of ``partial_fit``.
 
     Examples
     --------

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from typing import Any, Literal, Self, TypeVar
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +17,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
-from metrifair.batches.stratified import small_groups_named
-from metrifair.checks import seed_of
-from metrifair.errors import DataError, Diverged
-from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
-from metrifair.metrics.registry import MetricLike
-from metrifair.problem.cells import Contrast, Samples
+from metrifair.checks import check_renamed, seed_of
+from metrifair.errors import DataError, Diverged, MetrifairWarning
+from metrifair.estimators.features import numbers_explained
+from metrifair.estimators.settings import (
+    OnSmall,
+    Trainable,
+    check_settings,
+    device_of,
+    model_for,
+    objective_for,
+    schedule_for,
+    trainable,
+)
+from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
+from metrifair.problem.tables import Table, group_codes
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
@@ -37,7 +45,6 @@ Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
-_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +76,12 @@ class FairEstimator(BaseEstimator):
     _: KW_ONLY
     criterion: str | Criterion = "statistical_parity"
     metric: MetricLike = "energy"
-    unbiased: bool = True
+    estimate: Estimate = "rows"
+    combine: Combine = "mean"
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
@@ -84,6 +93,11 @@ class FairEstimator(BaseEstimator):
     device: str = "auto"
     random_state: Any = None
     verbose: bool = False
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """A bare object; an argument by its former name is told so."""
+        check_renamed(given)
+        return object.__new__(cls)
 
     def fit(
         self,
@@ -115,8 +129,14 @@ class FairEstimator(BaseEstimator):
         self : object
             The fitted estimator.
         """
-        for name in ("learner_", "predictor_", "scheme_"):  # a fit that fails leaves no model of other data behind
+        for name in (
+            "learner_",
+            "n_updates_",
+            "predictor_",
+            "scheme_",
+        ):  # a fit that fails leaves no model of other data behind
             self.__dict__.pop(name, None)
+        warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
         (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
         if fitted is None:
@@ -144,7 +164,9 @@ class FairEstimator(BaseEstimator):
         is compared. How the stream is cut into chunks does not matter. Where 100 times the batch size goes by without
         the samples that a batch waits for, a TooFewSamples error says which: these samples are then left out, and
         further calls go on. Batch size and groups are those of the first call; to change them, begin a new model. The
-        target of a regression is taken as it is: its scale is not known when the stream begins.
+        target of a regression is taken as it is: its scale is not known when the stream begins. A stream has no fixed
+        rows: ``estimate="rows"`` means ``"population"`` here. Until the first batch is covered (``n_updates_`` is 0)
+        predictions are close to the base rate, or mean, of the samples so far, and come with a warning.
 
         Parameters
         ----------
@@ -179,6 +201,7 @@ class FairEstimator(BaseEstimator):
             self.learner_.learn(data.samples())
         finally:  # an error leaves out the samples that led to it: what was learnt before them stands
             self.predictor_ = self.learner_.predictor(data.x.shape[1])
+            self.n_updates_ = self.learner_.updates
         return self
 
     def save(self, path: PathLike) -> None:
@@ -197,7 +220,6 @@ class FairEstimator(BaseEstimator):
         write(path, content_of(self))
 
     def _check_parameters(self) -> None:
-        """Raise a DataError that names the first parameter out of its range."""
         check_settings(self)
 
     @abstractmethod
@@ -224,7 +246,7 @@ class FairEstimator(BaseEstimator):
         numeric = bool(is_regressor(self))
         if numeric:
             _check_no_text(np.asarray(y))
-        with _explained(self, X):
+        with numbers_explained(self, X):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
@@ -257,7 +279,16 @@ class FairEstimator(BaseEstimator):
 def output_of(estimator: Any, X: Table) -> Floats:
     """What the fitted model returns for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
-    with _explained(estimator, X):
+    learner: Learner | None = getattr(estimator, "learner_", None)
+    if learner is not None and learner.fresh:
+        waiting = 0 if learner.waiting is None else len(learner.waiting)
+        warnings.warn(
+            f"nothing has been learnt yet: {waiting} samples wait for a batch of {learner.rule.size} that holds every "
+            "group; what is predicted is close to their base rate, or mean. Go on with partial_fit",
+            MetrifairWarning,
+            stacklevel=3,
+        )
+    with numbers_explained(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
@@ -270,57 +301,27 @@ def _check_no_text(y: NDArray[Any]) -> None:
         raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
 
 
-@contextmanager
-def _explained(estimator: Any, X: Table) -> Iterator[None]:
-    """Where features are not numbers, the error says which, and what to do about it."""
-    frame = wrapped("X", X)
-    try:
-        yield
-    except ValueError as error:
-        name, found = type(estimator).__name__, _not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
-        if not found:
-            raise
-        raise DataError(
-            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
-            f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
-        ) from error
-
-
-def _not_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none."""
-    found = []
-    for name, values in columns("X", X).items():
-        missing = is_missing(values)
-        present = values[~missing] if missing.any() else values
-        try:
-            present.astype(np.float64)
-        except (TypeError, ValueError):
-            found.append(f"{present[0]!r} in {name!r}")
-        else:
-            found += [f"missing values (NaN) in {name!r}"] if missing.any() else []
-    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
-
-
 def trained_stack(
     estimator: Any, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
     scheme, samples = data.problem.scheme, data.samples()
     schedule = schedule_for(estimator, len(samples))
-    with small_groups_named(scheme.comparisons, lambda: samples.cell):
-        trained = train(
-            samples,
-            model_for(estimator, data.x.shape[1], data.outputs),
-            objective_for(estimator, scheme, data.task),
-            strengths=strengths,
-            seeds=seeds,
-            schedule=schedule,
-            standardize=estimator.standardize,
-            device=device_of(estimator.device),
-            verbose=estimator.verbose,
-        )
+    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
+    trained = train(
+        samples,
+        model_for(estimator, data.x.shape[1], data.outputs),
+        objective_for(estimator, scheme, data.task, found.comparisons),
+        strengths=strengths,
+        seeds=seeds,
+        schedule=schedule,
+        standardize=estimator.standardize,
+        device=device_of(estimator.device),
+        verbose=estimator.verbose,
+    )
     shared = {
         "scheme_": scheme,
+        "left_out_": found.left_out,
         "n_iter_": schedule.epochs,
         "moments_": Moments.of_samples(samples) if estimator.standardize else None,
     }
@@ -346,15 +347,18 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
 def _learner(estimator: Any, data: FitData) -> Learner:
     """A learner at its start, or where ``fit`` ended."""
     scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
+    objective = objective_for(estimator, scheme, data.task)
+    if estimator.estimate == "rows":  # of which a stream has no end
+        objective = replace(objective, estimate="population")
     rule = Coverage(
         scheme.comparisons,
         size=STREAM_BATCH if estimator.batch_size == "auto" else estimator.batch_size,
-        least=2 if estimator.unbiased else 1,
+        least=objective.least,
     )
     fitted: Predictor | None = getattr(estimator, "predictor_", None)
     learner = Learner(
         model_for(estimator, data.x.shape[1], data.outputs),
-        objective_for(estimator, scheme, data.task),
+        objective,
         rule,
         strength=estimator.strength,
         seed=seed,

@@ -99,6 +99,22 @@ def regression(loss: str = "squared_error") -> Task:
     return Task("regression", REGRESSION_LOSSES[loss], _same, _log_clipped, _same)
 
 
+def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int) -> Tensor:
+    """The output that a model which knows nothing else gives for these samples, (outputs,): base rates, or the mean.
+
+    Half a sample of every class is added, so that no class is certain or impossible.
+
+    >>> constant_output(BINARY, torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.ones(4), 1).sigmoid()     # 3.5 of 5
+    tensor([0.7000])
+    """
+    share = weight / weight.mean()
+    if task.name == "regression":
+        return (share * y).mean().unsqueeze(0)
+    counts = torch.zeros(max(2, outputs), dtype=share.dtype).index_add_(0, y.long(), share) + 0.5
+    logs = (counts / counts.sum()).log()
+    return logs - logs.mean() if outputs > 1 else (logs[1] - logs[0]).unsqueeze(0)
+
+
 def tied(losses: Tensor, loss: str, size: float) -> Tensor:
     """Losses (n,), where those that only rounding tells apart are equal; ``size`` is that of the largest number given.
 
@@ -189,24 +205,31 @@ OTHER_NAMES = {
     "true_positive_rate_parity": "equal_opportunity",
     "false_positive_rate_parity": "predictive_equality",
 }
-"""What other libraries and texts call the criteria."""
+"""What other libraries and texts call the criteria; taken wherever a criterion is named."""
+
+
+def usual_name(name: str) -> str:
+    """The name by which `CRITERIA` knows a criterion that others call so; any other text is itself.
+
+    >>> usual_name("demographic_parity"), usual_name("equal_opportunity")
+    ('statistical_parity', 'equal_opportunity')
+    """
+    return OTHER_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def criterion_named(criterion: str | Criterion) -> Criterion:
-    """The criterion of that name; a criterion is itself.
+    """The criterion of that name, or of that `OTHER_NAMES`; a criterion is itself.
 
     >>> criterion_named("equal_opportunity").labels
     'positive'
-    >>> criterion_named("demographic_parity")
-    Traceback (most recent call last):
-    metrifair.errors.DataError: criterion 'demographic_parity' is called 'statistical_parity' here
+    >>> criterion_named("demographic_parity") == STATISTICAL_PARITY
+    True
     """
     if isinstance(criterion, Criterion):
         return criterion
-    if isinstance(criterion, str) and criterion in OTHER_NAMES:
-        raise DataError(f"criterion {criterion!r} is called {OTHER_NAMES[criterion]!r} here")
-    check_known("criterion", criterion, CRITERIA, otherwise="a Criterion")
-    return CRITERIA[criterion]
+    name = usual_name(criterion)
+    check_known("criterion", name, CRITERIA, otherwise="a Criterion")
+    return CRITERIA[name]
 
 
 def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compare: Compare = "prediction") -> Tensor:

@@ -28,6 +28,8 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]  # beyond, floats skip i
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, lt=1e300)]
 Contrast: TypeAlias = Literal["pairs", "rest"]
+Estimate: TypeAlias = Literal["rows", "population", "batch"]
+Combine: TypeAlias = Literal["mean", "sum"]
 
 
 class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -161,11 +163,15 @@ class LearnerRecord(Record):
     weight_decay: Amount
     loss: str | None
     metric: str
-    unbiased: bool
     compare: Literal["prediction", "output"]
     slices: Annotated[int, Meta(ge=1, le=2**16)]
     moments: bool
     waiting: bool
+    updates: Count | None = None  # files before 0.2 do not say
+    fresh: bool = False
+    estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
+    unbiased: bool | None = None
+    combine: Combine = "sum"
 
 
 class EstimatorRecord(Record):
@@ -183,6 +189,7 @@ class EstimatorRecord(Record):
     moments: bool = False  # whether the features' are among the arrays
     weight_seen: Amount | None = None  # instead of the moments, in files of format 1
     requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
+    left_out: list[str] = []  # groups that were too small to train on
 
 
 class BoosterRecord(Record):
@@ -195,6 +202,7 @@ class BoosterRecord(Record):
     objective: Annotated[str, Meta(pattern=r"^[\w:.-]{1,60}\Z")]
     best_iteration: Count | None
     requests: dict[str, dict[str, bool | str]] = {}
+    left_out: list[str] = []
 
 
 class EncoderParameters(Record):
@@ -238,6 +246,7 @@ class TableModelRecord(Record):
     target: str
     sensitive: list[str]
     ids: list[str]
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None  # files before it have none
 
 
 class CriterionRecord(Record):
@@ -250,6 +259,21 @@ class CriterionRecord(Record):
     sets: None
     set_names: tuple[str, ...]
     strata: bool
+
+
+def with_estimate(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a fair estimator, in today's words where the file is older than ``estimate`` and ``combine``.
+
+    >>> with_estimate({"strength": 1.0, "unbiased": True})
+    {'strength': 1.0, 'estimate': 'population', 'combine': 'sum'}
+    """
+    found = dict(parameters)
+    if "unbiased" not in found:
+        return found
+    unbiased = found.pop("unbiased")
+    if "estimate" in found or "combine" in found or unbiased not in (False, True):
+        raise ModelFileError(f"unbiased cannot be {reprlib.repr(unbiased)} here")
+    return found | {"estimate": "population" if unbiased else "batch", "combine": "sum"}
 
 
 def plain(name: str, value: object) -> Json:

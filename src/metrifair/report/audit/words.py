@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 
-from metrifair.certificates import dkw_radius
+from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
 from metrifair.results import FEW, FEWEST, Decisions, Finding, Interval, Note, few_text, listed
@@ -136,6 +136,20 @@ UNDECIDED = Note(
 )
 
 
+def constant_note(score: float | None) -> Note:
+    """That all scores are equal; None: those of each class."""
+    what = "The probabilities are those of everyone" if score is None else f"Every score is {score_text(score)}"
+    text = f"{what}: nobody is told apart, so that no gap can show. That is no proof of fairness, and of no use."
+    return Note("constant", text)
+
+
+def alike_note(threshold: float, *, selected: bool) -> Note:
+    """That scores differ, and decisions do not."""
+    who = "everyone is" if selected else "nobody is"
+    text = f"At threshold {score_text(threshold)} {who} selected: equal rates and a ratio of 1 then say nothing."
+    return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
+
+
 def label_note(classes: Sequence[object], positive: int) -> Note:
     """Which of two labels counts as the positive one, where nobody said so and they do not tell.
 
@@ -211,6 +225,30 @@ def unequal_notes(findings: Sequence[Finding]) -> list[Note]:
     )
     text = f"No interval, since weights leave a group with what fewer than {FEWEST} equal samples would say"
     return [Note("weights", f"{text}: {listed(list(unequal))}.")] if unequal else []
+
+
+def training_note(decisions: Sequence[Decisions], dimension: int, confidence: float, *, weighted: bool) -> Note:
+    """What rows that trained the model prove, and what they do not."""
+    text = (
+        "These rows trained the model, or chose it: intervals and p-values describe them alone, and others may fare "
+        f"worse. The paper's bound holds all the same, for every model of its class (VC dimension {dimension})"
+    )
+    first = next((one for one in decisions if len(one.rates) == 2 and one.accuracy_difference is not None), None)
+    sizes = [] if first is None or weighted else [rate.size for rate in first.rates]
+    if first is None or not sizes:
+        return Note("training", f"{text}; audit rows that the model never saw to prove more.")
+    right = sum(rate.size * (rate.accuracy or 0.0) for rate in first.rates) / sum(sizes)
+    bounds = generalisation_bounds(
+        right, first.selection_difference, samples=(sizes[0], sizes[1]), dimension=dimension, confidence=confidence
+    )
+    if bounds is None:
+        return Note("training", f"{text}, but needs more than {dimension} rows of each group.")
+    return Note(
+        "training",
+        f"{text}: with {confidence_text(confidence)} confidence decisions at {score_text(first.threshold)} are right "
+        f"for at least {percent_text(bounds.accuracy)} and differ between the groups of {first.attribute} by at most "
+        f"{points_text(bounds.unfairness)}; audit rows that the model never saw to prove more.",
+    )
 
 
 def parity_note(attribute: str, blind: Mapping[str, float], told: Mapping[str, float]) -> Note:
@@ -303,11 +341,13 @@ def summary_of(
     *,
     permutations: int = 999,
 ) -> list[str]:
-    """The audit in two to five plain sentences, the most important first.
+    """The audit in two to six plain sentences, the most important first.
 
     ``permutations`` are those behind the p-values: no p-value is below 1 / (1 + permutations).
     """
     worst, told = worst_of(findings), []
+    if any(note.kind == "constant" for note in notes):
+        told.append("What is audited here decides the same for everyone.")
     if worst is None:
         told.append("Nothing could be compared.")
     else:
