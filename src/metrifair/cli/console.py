@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (
     choice_sentences,
@@ -77,7 +78,7 @@ def working(text: str) -> AbstractContextManager[Any]:
 def selected(front: Frontier, **wish: Any) -> Any:
     """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", MetrifairWarning)
         return front.select(**wish)
 
 

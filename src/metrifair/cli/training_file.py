@@ -28,7 +28,9 @@ from metrifair.estimators.convergence import slack_of
 from metrifair.problem.tables import Column, columns, is_missing
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.frontier import Frontier
+from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set, rows_of
+from metrifair.tradeoff.sweep import estimator_at
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
@@ -61,9 +63,13 @@ class TrainingFile:
             warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
             return TableEncoder().fit(self.features[rows])
 
-    def fitted(self, rows: NDArray[np.int64]) -> tuple[TableModel, Told]:
-        """A model, with its encoder, that has seen these rows only; and what its training warned of."""
-        encoder, estimator = self.encoder(rows), clone(self.estimator)
+    def fitted(self, rows: NDArray[np.int64], job: Job | None = None) -> tuple[TableModel, Told]:
+        """A model, with its encoder, that has seen these rows only; and what its training warned of.
+
+        With the options' strength and seed, or those of a job.
+        """
+        encoder = self.encoder(rows)
+        estimator = clone(self.estimator) if job is None else estimator_at(self.estimator, "strength", job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
         X, y = encoder.transform(self.features[rows]), self.data.y[rows]
         with _training(self.options.model) as told:
@@ -88,7 +94,7 @@ class TrainingFile:
             shown = shown.select(numbers, pl.all())
         return with_predictions(shown, model, own)
 
-    def frontier(self, *, strengths: Any, seeds: int) -> tuple[TableEncoder, Frontier]:
+    def frontier(self, *, strengths: Any, seeds: int, utility: Any = None) -> tuple[TableEncoder, Frontier]:
         """Models of all strengths and seeds; the encoder has seen their training rows only."""
         share, seed = 0.25, self.options.seed
         encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
@@ -100,6 +106,7 @@ class TrainingFile:
                 **self.given,
                 strengths=strengths,
                 seeds=seeds,
+                utility=utility,
                 validation=share,
                 test=share,
                 random_state=seed,

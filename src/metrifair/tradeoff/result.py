@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.words import marked_sentence
 from metrifair.results import Point  # noqa: F401  # for the examples
@@ -118,7 +118,7 @@ class Frontier(FrontierFigures):
 
         Warns
         -----
-        UserWarning
+        MetrifairWarning
             If the model is no better than deciding the same for everyone.
 
         Examples
@@ -154,7 +154,7 @@ class Frontier(FrontierFigures):
         self.chosen, self.chosen_by, self.certified = best.test, own, certified
         for point, rows in ((best.test, "test rows"), (best.validation, "the rows for choosing")):
             if mark := point.marks.get(own.key):
-                warnings.warn(marked_sentence(own, mark, rows), stacklevel=2)
+                warnings.warn(marked_sentence(own, mark, rows), MetrifairWarning, stacklevel=2)
                 break
         return best.model
 
