@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
 from metrifair.checks import check_renamed, seed_of
-from metrifair.errors import DataError, Diverged
+from metrifair.errors import DataError, Diverged, MetrifairWarning
 from metrifair.estimators.features import numbers_explained
 from metrifair.estimators.settings import (
     OnSmall,
@@ -128,7 +129,12 @@ class FairEstimator(BaseEstimator):
         self : object
             The fitted estimator.
         """
-        for name in ("learner_", "predictor_", "scheme_"):  # a fit that fails leaves no model of other data behind
+        for name in (
+            "learner_",
+            "n_updates_",
+            "predictor_",
+            "scheme_",
+        ):  # a fit that fails leaves no model of other data behind
             self.__dict__.pop(name, None)
         warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
@@ -159,7 +165,8 @@ class FairEstimator(BaseEstimator):
         the samples that a batch waits for, a TooFewSamples error says which: these samples are then left out, and
         further calls go on. Batch size and groups are those of the first call; to change them, begin a new model. The
         target of a regression is taken as it is: its scale is not known when the stream begins. A stream has no fixed
-        rows: ``estimate="rows"`` means ``"population"`` here.
+        rows: ``estimate="rows"`` means ``"population"`` here. Until the first batch is covered (``n_updates_`` is 0)
+        predictions are close to the base rate, or mean, of the samples so far, and come with a warning.
 
         Parameters
         ----------
@@ -194,6 +201,7 @@ class FairEstimator(BaseEstimator):
             self.learner_.learn(data.samples())
         finally:  # an error leaves out the samples that led to it: what was learnt before them stands
             self.predictor_ = self.learner_.predictor(data.x.shape[1])
+            self.n_updates_ = self.learner_.updates
         return self
 
     def save(self, path: PathLike) -> None:
@@ -212,7 +220,6 @@ class FairEstimator(BaseEstimator):
         write(path, content_of(self))
 
     def _check_parameters(self) -> None:
-        """Raise a DataError that names the first parameter out of its range."""
         check_settings(self)
 
     @abstractmethod
@@ -272,6 +279,15 @@ class FairEstimator(BaseEstimator):
 def output_of(estimator: Any, X: Table) -> Floats:
     """What the fitted model returns for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
+    learner: Learner | None = getattr(estimator, "learner_", None)
+    if learner is not None and learner.fresh:
+        waiting = 0 if learner.waiting is None else len(learner.waiting)
+        warnings.warn(
+            f"nothing has been learnt yet: {waiting} samples wait for a batch of {learner.rule.size} that holds every "
+            "group; what is predicted is close to their base rate, or mean. Go on with partial_fit",
+            MetrifairWarning,
+            stacklevel=3,
+        )
     with numbers_explained(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_

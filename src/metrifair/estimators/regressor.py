@@ -88,6 +88,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
         Names of the features, where X had them.
     n_iter_ : int
         Epochs of ``fit``.
+    n_updates_ : int
+        Steps of ``partial_fit``.
 
     Examples
     --------

@@ -181,6 +181,7 @@ def _put_together(
     if record.learner is not None:
         labels = 0 if classes is None else len(classes)
         estimator.learner_ = learner_of(record.learner, state, Setting(predictor, scheme, count, labels))
+        estimator.n_updates_ = estimator.learner_.updates
     state.check_all_taken()
     restore_requests(estimator, record.requests)
     return estimator

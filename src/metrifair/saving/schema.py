@@ -167,6 +167,8 @@ class LearnerRecord(Record):
     slices: Annotated[int, Meta(ge=1, le=2**16)]
     moments: bool
     waiting: bool
+    updates: Count | None = None  # files before 0.2 do not say
+    fresh: bool = False
     estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
     unbiased: bool | None = None
     combine: Combine = "sum"
