@@ -105,18 +105,19 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
     (tensor([0, 0, 1]), 1)
     """
     window = 2 * rule.size  # the front first: most batches end soon, and a chunk may be long
-    while (batch := _covered(waiting.take(slice(0, window)), rule)) is None and window < len(waiting):
+    while (batch := _covered(waiting, window, rule)) is None and window < len(waiting):
         window *= 4
     return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
 
 
-def _covered(waiting: Samples, rule: Coverage) -> Batch | None:
+def _covered(waiting: Samples, window: int, rule: Coverage) -> Batch | None:
+    """The batch that the first so many samples hold."""
     if len(waiting) < rule.size:
         return None
-    member = rule.member(waiting.cell.numpy())
+    member = rule.member(waiting.cell.numpy()[:window])
     enough = np.cumsum(member, 0) >= rule.least  # (n, 2, comparisons), from some sample on
     if not enough[-1].all():
-        check_patience(len(waiting), member, rule)
+        check_patience(len(member), member, rule)
         return None
     covered = np.maximum(enough.argmax(0).max(0) + 1, rule.size)  # each comparison's own covered prefix
     length = max(rule.size, int(covered.max(initial=0)))

@@ -128,6 +128,13 @@ class Moments(NamedTuple):
             torch.from_numpy(self.squares.numpy() + squares + np.square(shift) * before * part),
         )
 
+    def standardized(self, x: Floats) -> Floats:
+        """Features (n, features) in units of these samples, as ``scaling`` has them."""
+        mean, spread = self.mean.numpy(), np.sqrt(self.squares.numpy() / max(float(self.weight), 1e-300))
+        spread[spread <= _ROUNDING * np.abs(mean)] = 1.0
+        found: Floats = (x - mean) / spread
+        return found
+
     @property
     def scaling(self) -> Scaling:
         """Centre and spread for a stack of one."""
