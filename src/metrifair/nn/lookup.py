@@ -61,7 +61,8 @@ class CellLookup:
         for column, length in zip(columns, self.table.shape, strict=True):
             values: NDArray[Any] = column.detach().cpu().numpy()
             if values.dtype.kind == "f":
-                whole = values.astype(np.int64)
+                with np.errstate(invalid="ignore"):  # of what is not a number
+                    whole = values.astype(np.int64)
                 if not (whole == values).all():
                     return None
                 values = whole
