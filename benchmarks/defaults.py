@@ -36,7 +36,7 @@ def peers(task: str) -> dict[str, object]:
 
 def report(name: str, options: dict[str, str], seeds: range) -> None:
     data = datasets.load(name, **options)
-    X, y, a = data.X.to_numpy(), data.y.to_numpy(), data.sensitive_features.to_numpy()
+    X, y, a = data.X.to_numpy(), data.y.to_numpy(), data.group_codes.to_numpy()
     regression = data.task == "regression"
     ours = FairRegressor if regression else FairClassifier
     splits = [data.split(seed) for seed in (seeds if name != "adult" else range(1))]

@@ -73,7 +73,7 @@ def load(name: str, inputs: Input, *, seeds: int) -> Splits:
     return Splits(
         np.array(data.X, dtype=np.float64),
         np.array(data.y, dtype=np.float64),
-        np.array(data.sensitive_features, dtype=np.int64),
+        np.array(data.group_codes, dtype=np.int64),
         *(np.stack([split[part] for split in splits]).astype(np.int64) for part in (0, 1)),
     )
 

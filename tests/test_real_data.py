@@ -41,7 +41,7 @@ def rows_of(title: str, most: int | None = MOST_ROWS) -> tuple[str, np.ndarray, 
     except MissingExtra as missing:
         pytest.skip(str(missing))
     train = data.split(0)[0][:most]
-    return data.task, *(np.array(part.iloc[train]) for part in (data.X, data.y, data.sensitive_features))
+    return data.task, *(np.array(part.iloc[train]) for part in (data.X, data.y, data.group_codes))
 
 
 def values(title: str, strengths: list[float], *, most: int | None = MOST_ROWS, **settings: Any) -> list[float]:

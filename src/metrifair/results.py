@@ -183,7 +183,7 @@ class Distribution:
     curves: Curves
 
 
-NoteKind = Literal["labels", "small", "parity", "missing", "exactness", "weights"]
+NoteKind = Literal["constant", "labels", "small", "parity", "missing", "exactness", "weights"]
 
 
 @dataclass(frozen=True)

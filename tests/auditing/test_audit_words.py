@@ -158,3 +158,43 @@ def test_the_summary_speaks_of_four_fifths() -> None:
     (sentence,) = [text for text in audit(score, sensitive_features=SEX, **QUICK).summary if "threshold" in text]
     rates = [score[name == SEX].mean() for name in ("women", "men")]
     assert sentence.endswith(f"a ratio of {rates[0] / rates[1]:.2f}, below four fifths.")
+
+
+# --- the same for everyone --------------------------------------------------------------------------------------
+
+
+def test_constant_scores_are_named_as_such_and_not_praised() -> None:
+    found = audit(np.full(800, 0.62), sensitive_features=SEX, **QUICK)
+    assert found.summary[0] == "What is audited here decides the same for everyone."
+    (text,) = [note.text for note in found.notes if note.kind == "constant"]
+    assert text.startswith("Every score is 0.62: nobody is told apart, so that no gap can show.")
+    assert found.worst().value == 0.0
+
+
+def test_constant_probabilities_of_several_classes_are_named() -> None:
+    found = audit(np.tile([0.2, 0.3, 0.5], (800, 1)), sensitive_features=SEX, **QUICK)
+    assert kinds(found).count("constant") == 1
+    differing = np.tile([0.2, 0.3, 0.5], (800, 1))
+    differing[0] = [0.5, 0.3, 0.2]
+    assert "constant" not in kinds(audit(differing, sensitive_features=SEX, **QUICK))
+
+
+@pytest.mark.parametrize(("threshold", "who"), [(-1.0, "everyone is"), (2.0, "nobody is")])
+@pytest.mark.parametrize("weight", [None, RANDOM.random(800) + 0.1], ids=["equal", "weighted"])
+def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, who: str, weight: Any) -> None:
+    found = audit(SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **QUICK)
+    (text,) = [note.text for note in found.notes if note.kind == "constant"]
+    assert text.startswith(f"At threshold {threshold:g} {who} selected: equal rates and a ratio of 1 then say nothing.")
+    assert found.summary[0] == "What is audited here decides the same for everyone."
+
+
+@pytest.mark.parametrize("threshold", ["auto", None, 0.8])
+def test_scores_that_tell_people_apart_are_not_called_constant(threshold: Any) -> None:
+    found = audit(SCORE, sensitive_features=SEX, threshold=threshold, **QUICK)
+    assert "constant" not in kinds(found)
+    assert found.summary[0].startswith("The largest gap is")
+
+
+def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:
+    everyone_of_men = np.where(SEX == "men", 0.9, SCORE / 2)
+    assert "constant" not in kinds(audit(everyone_of_men, sensitive_features=SEX, **QUICK))

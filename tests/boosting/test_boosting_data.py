@@ -59,7 +59,7 @@ def data_of(title: str) -> Any:
 
 def figures(title: str, booster: str, strength: float, *, most: int | None = None, **settings: Any) -> Figures:
     data = data_of(title)
-    X, y, a = (np.asarray(part) for part in (data.X, data.y, data.sensitive_features))
+    X, y, a = (np.asarray(part) for part in (data.X, data.y, data.group_codes))
     train, test = data.split(0)
     train = train[:most]
     regression = data.task == "regression"
@@ -96,7 +96,7 @@ def test_unfairness_falls_along_all_strengths(title: str, booster: str, learning
     }  # as far by small steps as by large
     found = [figures(title, booster, s, **pace) for s in STRENGTHS]
     data = data_of(title)
-    groups = np.asarray(data.sensitive_features)[data.split(0)[1]]
+    groups = np.asarray(data.group_codes)[data.split(0)[1]]
     noise = 0.26 * np.sqrt(1 / (groups == 0).sum() + 1 / (groups == 1).sum())
     for place, now in enumerate(found):
         assert now.unfairness <= min(before.unfairness for before in found[: place + 1]) + 3 * noise

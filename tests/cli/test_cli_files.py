@@ -205,7 +205,7 @@ def test_an_exported_data_set_can_be_trained_on(tmp_path: Path, call: Any) -> No
     assert "1,989 rows, 59 features, the groups race: white, not white." in done.stdout
     table, data = pl.read_csv(tmp_path / "m.csv"), datasets.load("mortgage")
     assert table["label"].to_list() == data.y.tolist()
-    assert (table["race"] == "white").to_list() == (data.sensitive_features == 0).tolist()
+    assert (table["race"] == "white").to_list() == (data.group_codes == 0).tolist()
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("Next: metrifair ")]
     done = call(*line.removeprefix("Next: metrifair ").split(), "--model", "linear", "--strength", "0")
     assert done.exit_code == 0, done.output

@@ -21,9 +21,9 @@ from rich.console import Console
 import metrifair
 from metrifair import TableEncoder, load
 from metrifair.cli.console import show_frontier
-from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES
+from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES, OTHER_CRITERION_NAMES
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
+from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
 from metrifair.results import Point
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.frontier import Frontier
@@ -492,4 +492,5 @@ def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(csv: P
 
 def test_the_help_names_every_criterion_and_metric() -> None:
     assert set(CRITERION_NAMES) == set(CRITERIA)
+    assert set(OTHER_CRITERION_NAMES) == set(OTHER_NAMES)
     assert set(METRIC_NAMES) == set(METRICS)

@@ -88,7 +88,7 @@ def test_groups_and_rates_are_the_published_ones(
     by_group: list[float],
 ) -> None:
     data = datasets.load("adult", data_home=raw_data, drop_missing=drop_missing)
-    y, group = parts(data, data.y)[part], parts(data, data.sensitive_features)[part]
+    y, group = parts(data, data.y)[part], parts(data, data.group_codes)[part]
     assert group.value_counts().to_dict() == groups
     assert y.sum() == positives
     assert y.mean() == pytest.approx(rate, abs=5e-7)
@@ -110,7 +110,7 @@ def test_one_hot_columns_and_codes_tell_the_same(raw_data: Path, census: dataset
     X = datasets.load("adult", data_home=raw_data, encoding="onehot").X
     assert (X["relationship_Wife"] == (census.X["relationship"] == 5)).all()
     assert (X["native-country_United-States"] == (census.X["native-country"] == 39)).all()
-    assert (X["sex"] == census.sensitive_features).all()
+    assert (X["sex"] == census.group_codes).all()
 
 
 @pytest.mark.parametrize(("encoding", "n_columns"), [("codes", 11), ("onehot", 89)])

@@ -26,7 +26,7 @@ def test_the_features_are_the_98_complete_columns(raw_data: Path) -> None:
 
 def test_the_crime_rate_has_the_published_distribution(raw_data: Path) -> None:
     data = datasets.load("communities", data_home=raw_data, task="regression")
-    y, group = data.y, data.sensitive_features
+    y, group = data.y, data.group_codes
     assert data.task == "regression"
     assert group.value_counts().to_dict() == {0: 1024, 1: 970}
     assert (y.mean(), y.std(ddof=0), y.min(), y.max()) == pytest.approx((0.237979, 0.232926, 0, 1), abs=5e-7)
@@ -38,10 +38,10 @@ def test_classification_is_the_default_and_shows_the_group(raw_data: Path) -> No
     data = datasets.load("communities", data_home=raw_data)
     assert data.task == "classification"
     assert data.X.shape == (1994, 99)
-    assert_array_equal(data.X.iloc[:, -1], data.sensitive_features)
+    assert_array_equal(data.X.iloc[:, -1], data.group_codes)
     assert data.y.sum() == 708
     assert data.y.mean() == pytest.approx(0.355065, abs=5e-7)
-    assert data.y.groupby(data.sensitive_features).mean().tolist() == pytest.approx([0.154297, 0.567010], abs=5e-7)
+    assert data.y.groupby(data.group_codes).mean().tolist() == pytest.approx([0.154297, 0.567010], abs=5e-7)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_split_of_seed_0_is_the_published_one(raw_data: Path, task: str, mea
     train, test = data.split(0)
     assert (len(train), len(test)) == (1495, 499)
     assert test[:5].tolist() == [1805, 1311, 960, 107, 1557]
-    assert [data.sensitive_features.iloc[rows].sum() for rows in (train, test)] == [730, 240]
+    assert [data.group_codes.iloc[rows].sum() for rows in (train, test)] == [730, 240]
     assert [data.y.iloc[rows].mean() for rows in (train, test)] == pytest.approx(means, abs=5e-7)
 
 

@@ -20,7 +20,7 @@ def test_the_features_have_the_published_shape_and_means(raw_data: Path) -> None
     means = dict(zip(data.X.columns[:6], [0.573323, 0.207654, 0.219022, 0.804661, 0.0, 0.348238], strict=True))
     assert data.X.iloc[:, :6].mean().to_dict() == pytest.approx(means, abs=5e-7)
     assert data.X["priors_count"].std(ddof=0) == pytest.approx(1, abs=1e-12)
-    assert_array_equal(data.X["race"], data.sensitive_features)
+    assert_array_equal(data.X["race"], data.group_codes)
     assert data.names == ("African-American", "Caucasian")
 
 
@@ -41,15 +41,15 @@ def test_groups_and_rates_are_the_published_ones(
     raw_data: Path, options: dict[str, str | bool], groups: dict[int, int], rate: float, by_group: list[float]
 ) -> None:
     data = datasets.load("compas", data_home=raw_data, **options)
-    assert data.sensitive_features.value_counts().to_dict() == groups
+    assert data.group_codes.value_counts().to_dict() == groups
     assert data.y.mean() == pytest.approx(rate, abs=5e-7)
-    assert data.y.groupby(data.sensitive_features).mean().tolist() == pytest.approx(by_group, abs=5e-7)
+    assert data.y.groupby(data.group_codes).mean().tolist() == pytest.approx(by_group, abs=5e-7)
 
 
 def test_as_many_reoffend_as_published(raw_data: Path) -> None:
     data = datasets.load("compas", data_home=raw_data)
     assert data.y.sum() == 2483
-    assert data.y.groupby(data.sensitive_features).sum().tolist() == [1661, 822]
+    assert data.y.groupby(data.group_codes).sum().tolist() == [1661, 822]
 
 
 def test_all_races_are_6172_rows(raw_data: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_split_of_seed_0_is_the_published_one(raw_data: Path) -> None:
     train, test = data.split(0)
     assert (len(train), len(test)) == (3958, 1320)
     assert test[:5].tolist() == [4647, 29, 4462, 3523, 1872]
-    assert [data.sensitive_features.iloc[rows].sum() for rows in (train, test)] == [1576, 527]
+    assert [data.group_codes.iloc[rows].sum() for rows in (train, test)] == [1576, 527]
     assert [data.y.iloc[rows].mean() for rows in (train, test)] == pytest.approx([0.476756, 0.451515], abs=5e-7)
 
 

@@ -17,8 +17,8 @@ def test_the_survey_has_the_published_shape_groups_and_means(raw_data: Path) -> 
         *("Age", "Gender", "Education", "Country", "Nscore", "Escore", "Oscore", "Ascore", "Cscore", "Impulsive", "SS"),
         "ethnicity",
     ]
-    assert data.sensitive_features.value_counts().to_dict() == {0: 165, 1: 1720}
-    assert_array_equal(data.X["ethnicity"], data.sensitive_features)
+    assert data.group_codes.value_counts().to_dict() == {0: 165, 1: 1720}
+    assert_array_equal(data.X["ethnicity"], data.group_codes)
     means = {"Age": 0.034610, "Country": 0.355542, "Impulsive": 0.007216, "SS": -0.003292}
     assert data.X[list(means)].mean().to_dict() == pytest.approx(means, abs=5e-7)
     assert data.names == ("other ethnicities", "White")
@@ -44,7 +44,7 @@ def test_as_many_as_published_have_never_used_the_drug(
     raw_data: Path, target: str, positives: int, rate: float, by_group: list[float], counts: list[int]
 ) -> None:
     data = datasets.load("drug", data_home=raw_data, target=target)
-    groups = data.y.groupby(data.sensitive_features)
+    groups = data.y.groupby(data.group_codes)
     assert data.y.sum() == positives
     assert data.y.mean() == pytest.approx(rate, abs=5e-7)
     assert groups.mean().tolist() == pytest.approx(by_group, abs=5e-7)
@@ -62,7 +62,7 @@ def test_the_split_of_seed_0_is_the_published_one(raw_data: Path, target: str, m
     train, test = data.split(0)
     assert (len(train), len(test)) == (1413, 472)
     assert test[:5].tolist() == [220, 506, 1758, 1678, 76]
-    assert [data.sensitive_features.iloc[rows].sum() for rows in (train, test)] == [1289, 431]
+    assert [data.group_codes.iloc[rows].sum() for rows in (train, test)] == [1289, 431]
     assert [data.y.iloc[rows].mean() for rows in (train, test)] == pytest.approx(means, abs=5e-7)
 
 

@@ -44,13 +44,18 @@ def test_every_set_is_a_numeric_table_with_target_and_groups_on_one_index(raw_da
     assert data.X.columns.is_unique
     assert data.X.index.equals(pd.RangeIndex(len(data.X)))
     assert data.y.index.equals(data.X.index)
-    assert data.sensitive_features.index.equals(data.X.index)
-    assert data.sensitive_features.dtype == "int64"
-    assert set(data.sensitive_features) == {0, 1}
-    assert data.sensitive_features.name
+    assert data.group_codes.index.equals(data.X.index)
+    assert data.group_codes.dtype == "int64"
+    assert set(data.group_codes) == {0, 1}
+    assert data.group_codes.name
     assert data.y.dtype == ("int64" if data.task == "classification" else "float64")
     assert data.task == "regression" or set(data.y) == {0, 1}
     assert len(data.names) == 2
+    assert data.sensitive_features.index.equals(data.X.index)
+    assert data.sensitive_features.name == data.group_codes.name
+    for code, group in enumerate(data.names):  # reports show "not white", never "1"
+        assert not group.isdigit()
+        assert ((data.sensitive_features == group) == (data.group_codes == code)).all()
     assert data.description == datasets.describe(name)
 
 

@@ -16,10 +16,10 @@ MISSING = {"unit": 4, "married": 3, "dep": 3, "rep": 9, "min30": 183, "male": 15
 
 def test_approval_by_group_is_that_of_the_source() -> None:
     data = datasets.load("mortgage")
-    assert data.sensitive_features.value_counts().to_dict() == {0: 1681, 1: 308}
+    assert data.group_codes.value_counts().to_dict() == {0: 1681, 1: 308}
     assert data.y.sum() == 1745
-    assert data.y.groupby(data.sensitive_features).mean().tolist() == pytest.approx([0.9084, 0.7078], abs=5e-5)
-    assert (data.task, data.names, data.sensitive_features.name) == ("classification", ("white", "not white"), "race")
+    assert data.y.groupby(data.group_codes).mean().tolist() == pytest.approx([0.9084, 0.7078], abs=5e-5)
+    assert (data.task, data.names, data.group_codes.name) == ("classification", ("white", "not white"), "race")
 
 
 def test_the_outcome_what_follows_from_it_and_race_are_left_out() -> None:
@@ -44,7 +44,7 @@ def test_a_missing_value_is_the_median_with_a_flag() -> None:
 def test_race_can_be_the_last_feature() -> None:
     data = datasets.load("mortgage", include_protected=True)
     assert data.X.columns[-1] == "race"
-    assert (data.X["race"] == data.sensitive_features).all()
+    assert (data.X["race"] == data.group_codes).all()
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

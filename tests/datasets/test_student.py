@@ -56,7 +56,7 @@ def test_the_grades_have_the_published_distribution(
     means: list[float],
 ) -> None:
     data = datasets.load(name, data_home=raw_data)
-    y, group = data.y, data.sensitive_features
+    y, group = data.y, data.group_codes
     assert group.value_counts().to_dict() == groups
     assert (y.mean(), y.std(ddof=0)) == pytest.approx(moments, abs=5e-7)
     assert (y == 0).sum() == zeros
@@ -79,7 +79,7 @@ def test_the_split_of_seed_0_is_the_published_one(
     parts = train, test = data.split(0)
     assert [len(train), len(test)] == sizes
     assert test[:5].tolist() == first
-    assert [data.sensitive_features.iloc[rows].sum() for rows in parts] == women
+    assert [data.group_codes.iloc[rows].sum() for rows in parts] == women
     assert [data.y.iloc[rows].mean() for rows in parts] == pytest.approx(means, abs=5e-7)
 
 
@@ -87,7 +87,7 @@ def test_the_split_of_seed_0_is_the_published_one(
 def test_sex_can_be_the_last_feature(raw_data: Path, name: str) -> None:
     data = datasets.load(name, data_home=raw_data, include_protected=True)
     assert list(data.X.columns) == [*FEATURES, "sex"]
-    assert_array_equal(data.X["sex"], data.sensitive_features)
+    assert_array_equal(data.X["sex"], data.group_codes)
 
 
 @pytest.mark.parametrize("name", BOTH)

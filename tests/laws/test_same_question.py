@@ -310,3 +310,31 @@ def test_train_predict_and_audit_speak_of_one_label(positive: str, tmp_path: Pat
     audited = audit(probability, **SEX_TABLE, y_true=TEXT, pos_label=positive, **quick)
     reported = json.loads(Path(figures).read_text())["more"]["four_fifths"]  # of the rows kept apart, not of all
     assert reported == pytest.approx(audited.decisions[0].selection_ratio, abs=0.25)
+
+
+def test_demographic_parity_is_statistical_parity_everywhere(tmp_path: Path) -> None:
+    """The name that other libraries use is one more name of the same question, asked once where both are given."""
+    quick = {"resamples": 0, "permutations": 0, "random_state": 0}
+    names = ("statistical_parity", "demographic_parity")
+    pl.DataFrame({"p": SCORE, "sex": SEX, "y": TEXT}).write_csv(tmp_path / "scores.csv")
+    columns = {"score": "p", "group": "sex", "label": "y"}
+    own, other = (
+        (
+            unfairness(TEXT, SCORE, **SEX_TABLE, criterion=name),
+            audit(SCORE, **SEX_TABLE, y_true=TEXT, criteria=name, **quick).findings,
+            audit_file(tmp_path / "scores.csv", **columns, criteria=name, **quick).findings,
+            UnfairnessPenalty(name)(torch.as_tensor(SCORE), torch.as_tensor(SEX)).item(),
+        )
+        for name in names
+    )
+    assert own == other
+    assert len(audit(SCORE, **SEX_TABLE, criteria=names, metrics="energy", **quick).findings) == 1
+    arguments = [f"--{option}={column}" for option, column in columns.items()]
+    shown = [
+        CliRunner().invoke(
+            main, ["audit", str(tmp_path / "scores.csv"), *arguments, "--criterion", name, "--json", "-"]
+        )
+        for name in names
+    ]
+    assert shown[0].exit_code == 0, shown[0].output
+    assert shown[0].stdout == shown[1].stdout

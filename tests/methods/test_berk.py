@@ -179,7 +179,7 @@ def test_the_reference_reaches_the_published_areas_on_communities(penalty: Any, 
     if not FOLDER.is_dir():
         pytest.skip(f"needs the raw data: set METRIFAIR_DATA to their folder ({FOLDER} does not exist)")
     data = datasets.load("communities", data_home=FOLDER, task="regression", include_protected=False)
-    X, y, a = (part.to_numpy() for part in (data.X, data.y, data.sensitive_features))
+    X, y, a = (part.to_numpy() for part in (data.X, data.y, data.group_codes))
     areas = []
     for seed in range(10):
         train, test = data.split(seed)

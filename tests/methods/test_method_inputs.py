@@ -165,6 +165,16 @@ def test_a_cell_on_which_the_criterion_conditions_must_not_be_empty(name: str, c
         getattr(metrifair, name)(**METHODS[name] | bound | {"criterion": criterion}).fit(**given)
 
 
+@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(getattr(metrifair, name)(), "criterion")])
+def test_a_criterion_is_taken_by_the_name_of_other_texts(name: str) -> None:
+    given = sample(name)
+    first, second = (
+        getattr(metrifair, name)(**METHODS[name] | {"criterion": criterion}).fit(**given).predict(given["X"])
+        for criterion in ("statistical_parity", "demographic_parity")
+    )
+    np.testing.assert_array_equal(first, second)
+
+
 def wrong_values(parameter: inspect.Parameter) -> list[Any]:
     """What no parameter with such a default takes; where the default says nothing, nothing is known."""
     default = 1.0 if parameter.name in ("gamma", "tau") else parameter.default

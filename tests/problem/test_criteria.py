@@ -18,6 +18,7 @@ from metrifair.problem.criteria import (
     EQUAL_OPPORTUNITY,
     EQUALIZED_ODDS,
     MULTICLASS,
+    OTHER_NAMES,
     PREDICTIVE_EQUALITY,
     RISK_PARITY,
     STATISTICAL_PARITY,
@@ -101,6 +102,12 @@ def test_sets_of_the_label_need_labels() -> None:
 def test_a_criterion_is_found_by_name_and_is_itself(name: str) -> None:
     assert criterion_named(name) is CRITERIA[name]
     assert criterion_named(CRITERIA[name]) is CRITERIA[name]
+
+
+def test_the_names_of_other_texts_are_taken() -> None:
+    assert criterion_named("demographic_parity") is STATISTICAL_PARITY
+    assert {other: criterion_named(other).name for other in OTHER_NAMES} == OTHER_NAMES
+    assert not set(OTHER_NAMES) & set(CRITERIA)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit import words
-from metrifair.results import AuditRecord, Distribution, Finding, Interval, Note, WitnessCurve
+from metrifair.results import AuditRecord, Decisions, Distribution, Finding, Interval, Note, WitnessCurve
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
@@ -132,6 +132,7 @@ def record_of(
         sample,
         parts,
         findings,
+        decisions,
         confidence=plan.confidence,
         decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
@@ -291,6 +292,7 @@ def notes_of(
     sample: AuditSample,
     parts: Sequence[Part],
     findings: Sequence[Finding],
+    decisions: Sequence[Decisions],
     *,
     confidence: float,
     decided: bool,
@@ -302,7 +304,7 @@ def notes_of(
     ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
     """
     problem, classes = sample.problem, sample.problem.scheme.classes
-    notes = words.left_out_notes(sample.left_out)
+    notes = words.left_out_notes(sample.left_out) + constant_notes(sample, decisions)
     if not decided:
         notes.append(words.UNDECIDED)
     if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
@@ -325,6 +327,18 @@ def notes_of(
         score, unit = stand_ins(counted, _STAND_INS)
         notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
     return notes
+
+
+def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
+    """That scores, or the decisions at the threshold, are the same for everyone: gaps of 0 then praise nothing."""
+    if sample.ends[0] == sample.ends[1]:
+        return [words.constant_note(sample.ends[0])]
+    if sample.prediction is not None and sample.prediction.ndim > 1 and not np.ptp(sample.prediction, axis=0).any():
+        return [words.constant_note(None)]
+    rates = {rate.selection_rate for found in decisions for rate in found.rates}
+    if len(rates) == 1 and rates <= {0.0, 1.0}:
+        return [words.alike_note(decisions[0].threshold, selected=rates == {1.0})]
+    return []
 
 
 def _absent(sample: AuditSample, parts: Sequence[Part]) -> list[str]:

@@ -82,7 +82,7 @@ class Request:
             raise DataError(
                 "criteria must name at least one criterion, got none; leave it out for those the data allow"
             )
-        return tuple(criterion_named(criterion) for criterion in dict.fromkeys(several))
+        return tuple(dict.fromkeys(map(criterion_named, several)))
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were asked for, each once."""

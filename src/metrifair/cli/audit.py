@@ -13,6 +13,7 @@ from metrifair.cli.options import (
     CRITERION_NAMES,
     METRIC_NAMES,
     METRICS_HELP,
+    OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
     TABLES,
     Limit,
@@ -53,7 +54,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     "--criterion",
     "criteria",
     multiple=True,
-    callback=known(CRITERION_NAMES),
+    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
     help=f"{CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
 )
 @click.option(

@@ -81,7 +81,7 @@ def _export(out: Console, name: str, path: Path) -> None:
     data = datasets.load(name)
     attribute = str(data.sensitive_features.name)
     table: dict[str, Any] = {str(column): data.X[column].to_numpy() for column in data.X.columns}
-    table |= {LABEL: data.y.to_numpy(), attribute: [data.names[group] for group in data.sensitive_features]}
+    table |= {LABEL: data.y.to_numpy(), attribute: data.sensitive_features.tolist()}
     write_table(pl.DataFrame(table), path)
     out.print(f"{len(data.y):,} rows, {data.X.shape[1]} features, the groups {attribute}: {', '.join(data.names)}.")
     out.print(f"Next: metrifair train {path} --label {LABEL} --group {attribute}", soft_wrap=True)

@@ -36,7 +36,6 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
 
     out = console()
     data = datasets.load("mortgage")
-    names = {0: "white", 1: "not white"}
     click.echo(
         f"{len(data.y):,} mortgage applications, {data.X.shape[1]} features. Who is approved, and is it fair by race?"
     )
@@ -44,7 +43,7 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
         FairClassifier(verbose=True),
         data.X,
         data.y,
-        sensitive_features=data.sensitive_features.map(names).rename("race"),
+        sensitive_features=data.sensitive_features,
         seeds=seeds,
     )
     model = front.select(max_unfairness=max_unfairness)

@@ -33,6 +33,13 @@ CRITERION_NAMES = (
     "risk_parity",
     "conditional_statistical_parity",
 )
+OTHER_CRITERION_NAMES = (
+    "demographic_parity",
+    "independence",
+    "separation",
+    "true_positive_rate_parity",
+    "false_positive_rate_parity",
+)
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
@@ -79,11 +86,13 @@ def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) ->
             raise DataError(f"there is no file {given}")
 
 
-def known(names: Sequence[str]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that refuses what is not among these names."""
+def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that refuses what is not among these names; ``others`` are taken and not advertised."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
         for one in (value,) if isinstance(value, str) else value or ():
+            if one in others:
+                continue
             check_known(param.opts[0], one, names)
         return value
 
@@ -219,7 +228,7 @@ _TRAINING_OPTIONS = (
         "--criterion",
         default="statistical_parity",
         show_default=True,
-        callback=known(CRITERION_NAMES),
+        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
         help=f"What is compared: {CRITERIA_HELP}.",
     ),
     click.option(

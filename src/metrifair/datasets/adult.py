@@ -82,7 +82,7 @@ def load(
     return Dataset(
         X=_coded(features) if encoding == "codes" else _one_hot(features),
         y=table["over_50K"],
-        sensitive_features=group,
+        group_codes=group,
         task="classification",
         names=("women", "men"),
         description=DESCRIPTION,

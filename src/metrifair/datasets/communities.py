@@ -67,7 +67,7 @@ def load(read: Read, *, task: Task = "classification", include_protected: bool |
     return Dataset(
         X=X,
         y=high if task == "classification" else crime,
-        sensitive_features=group,
+        group_codes=group,
         task=task,
         names=("at most the median share of Black residents", "more than the median share of Black residents"),
         description=DESCRIPTION,

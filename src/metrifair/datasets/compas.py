@@ -91,7 +91,7 @@ def load(
     return Dataset(
         X=pd.DataFrame(columns).astype("float64"),
         y=table["two_year_recid"].astype("int64"),
-        sensitive_features=group,
+        group_codes=group,
         task="classification",
         names=("African-American", "Caucasian" if races == "pair" else "all others"),
         description=DESCRIPTION,

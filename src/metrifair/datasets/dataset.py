@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ class Dataset:
         Features, one float64 column each, in the order of the raw file.
     y : pandas.Series
         Target with the index of ``X``: 0 and 1 for classification, reals for regression.
-    sensitive_features : pandas.Series
+    group_codes : pandas.Series
         Group of each row, 0 or 1, with the index of ``X``; its name is that of the attribute.
     task : {"classification", "regression"}
         What kind of target it is.
@@ -40,11 +41,13 @@ class Dataset:
     >>> import pandas as pd
     >>> table = pd.DataFrame({"income": [1.0, 2.0, 3.0, 4.0, 5.0]})
     >>> data = Dataset(
-    ...     X=table, y=pd.Series([0, 0, 1, 1, 1]), sensitive_features=pd.Series([0, 1, 0, 1, 0], name="sex"),
+    ...     X=table, y=pd.Series([0, 0, 1, 1, 1]), group_codes=pd.Series([0, 1, 0, 1, 0], name="sex"),
     ...     task="classification", names=("women", "men"), description="five made-up people",
     ... )
     >>> data
     Dataset(5 rows x 1 columns, classification, sex: 0 = women (3), 1 = men (2))
+    >>> data.sensitive_features.tolist()
+    ['women', 'men', 'women', 'men', 'women']
     >>> train, test = data.split(seed=0)
     >>> len(train), len(test)
     (3, 2)
@@ -52,11 +55,16 @@ class Dataset:
 
     X: pd.DataFrame
     y: pd.Series
-    sensitive_features: pd.Series
+    group_codes: pd.Series
     task: Task
     names: tuple[str, str]
     description: str
     prescribed: int | None = None
+
+    @cached_property
+    def sensitive_features(self) -> pd.Series:
+        """The name of each row's group, such as "not white", with the index of ``X``; audits and reports show it."""
+        return self.group_codes.map(dict(enumerate(self.names)))
 
     def split(self, seed: int = 0) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of the training rows and of the test rows.
@@ -91,7 +99,7 @@ class Dataset:
         return train, test
 
     def __repr__(self) -> str:
-        sizes = [int((self.sensitive_features == group).sum()) for group in (0, 1)]
+        sizes = [int((self.group_codes == group).sum()) for group in (0, 1)]
         groups = ", ".join(f"{group} = {self.names[group]} ({sizes[group]})" for group in (0, 1))
         n_rows, n_columns = self.X.shape
-        return f"Dataset({n_rows} rows x {n_columns} columns, {self.task}, {self.sensitive_features.name}: {groups})"
+        return f"Dataset({n_rows} rows x {n_columns} columns, {self.task}, {self.group_codes.name}: {groups})"

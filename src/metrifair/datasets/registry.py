@@ -104,7 +104,8 @@ def load(name: str, *, data_home: fetch.Folder | None = None, **options: str | b
     Returns
     -------
     Dataset
-        Features ``X``, target ``y`` and ``sensitive_features`` on one index, with ``split(seed)`` and a description.
+        Features ``X``, target ``y`` and the names of the groups, ``sensitive_features``, on one index, with
+        ``split(seed)`` and a description.
 
     Raises
     ------

@@ -71,7 +71,7 @@ def _load(read: Read, raw: RawFile, *, drop_previous_grades: bool, include_prote
     return Dataset(
         X=pd.DataFrame(columns).astype("float64"),
         y=table["G3"].astype("float64"),
-        sensitive_features=group,
+        group_codes=group,
         task="regression",
         names=("men", "women"),
         description=DESCRIPTION,

@@ -17,7 +17,7 @@ from metrifair.errors import DataError
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
 from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
-from metrifair.problem.criteria import BINARY
+from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
 
@@ -98,12 +98,12 @@ class FairBatchClassifier(NetworkClassifier):
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, _ = grid
-        check_known("criterion", self.criterion, _MOVED)
+        check_known("criterion", usual_name(self.criterion), _MOVED)
         check_known("variant", self.variant, ("method", "reference"))
         check_number("step", self.step, low=0, high=1)
         network = self._network()
         for own in rows:
-            data.take(own).check_cells(_MOVED[self.criterion])
+            data.take(own).check_cells(_MOVED[usual_name(self.criterion)])
         batch_size = schedule_for(network, min(map(len, rows))).batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
@@ -111,7 +111,7 @@ class FairBatchClassifier(NetworkClassifier):
             )
         reference = self.variant == "reference"
         sampler = Sampler(
-            data, rows, batch_size=batch_size, criterion=self.criterion, step=self.step, reference=reference
+            data, rows, batch_size=batch_size, criterion=usual_name(self.criterion), step=self.step, reference=reference
         )
         model = model_for(network, data.x.shape[1], 1)
         trained = train_networks(

@@ -20,7 +20,7 @@ from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
 from metrifair.methods.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.problem.cells import Attribute, Batch, Cells, compiled
-from metrifair.problem.criteria import BINARY, criterion_named
+from metrifair.problem.criteria import BINARY, criterion_named, usual_name
 from metrifair.problem.tables import Table
 from metrifair.training.objective import Objective, Terms
 
@@ -136,11 +136,11 @@ class FairKDEClassifier(NetworkClassifier):
         self._check(strengths)
         network, device = self._network(), device_of(self.device)
         for own in rows:
-            data.take(own).check_cells(CONDITIONED_ON[self.criterion])
+            data.take(own).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         cells = compared_cells(self.criterion, data.groups)
         cell = torch.as_tensor(cells.of(data.group[:, None], labels=data.y))
         reference = self.variant == "reference"
-        everyone = reference and self.criterion == "equal_opportunity"
+        everyone = reference and usual_name(self.criterion) == "equal_opportunity"
         which = self.groups or ("first" if reference else "all")
         member = members(cells, len(data.groups), groups=which, everyone=everyone)
         source = None
@@ -171,7 +171,7 @@ class FairKDEClassifier(NetworkClassifier):
 
     def _check(self, strengths: Sequence[float]) -> None:
         check_known("variant", self.variant, ("method", "reference"))
-        check_known("criterion", self.criterion, CONDITIONED_ON)
+        check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         if self.groups is not None:
             check_known("groups", self.groups, ("all", "first"))
         if self.tail is not None:

@@ -13,6 +13,7 @@ from metrifair.errors import DataError
 from metrifair.methods.meta_estimator import Preprocessor, check_continues, fit_learners
 from metrifair.methods.network import FitGrid, Fitted
 from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
+from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
 
 _SMALLEST_WEIGHT = 1e-12
@@ -160,8 +161,8 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
         self._check()
         parts = [data.take(own) for own in rows]
         for part in parts:
-            part.check_cells(CONDITIONED_ON[self.criterion])
-        lagging = self.variant == "reference" and self.criterion != "statistical_parity"
+            part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
+        lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
         multipliers = [np.zeros((2, len(data.groups)))] * len(parts)
         weights = [part.weight for part in parts]
         learners: list[Any] = []
@@ -191,12 +192,12 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
     def _judged(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))
-        found = violations(predicted, data.y, _member(data), self.criterion, data.weight)
+        found = violations(predicted, data.y, _member(data), usual_name(self.criterion), data.weight)
         error = float(np.average(predicted != data.y, weights=data.weight))
         return Round(float(np.abs(found).max()), error, found, multipliers, learner)
 
     def _check(self) -> None:
-        check_known("criterion", self.criterion, CONDITIONED_ON)
+        check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         check_known("keep", self.keep, ("last", "best"))
         check_known("variant", self.variant, ("method", "reference"))
         check_switches(warm_start=self.warm_start)

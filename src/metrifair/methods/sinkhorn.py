@@ -18,7 +18,7 @@ from metrifair.estimators.settings import device_of
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of
 from metrifair.methods.training_data import CONDITIONED_ON, TrainingData
 from metrifair.methods.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
-from metrifair.problem.criteria import BINARY
+from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.training import Predictor
 from metrifair.training.models import Network, Scaling, member, scaling_of, stacked
 
@@ -141,7 +141,7 @@ class SinkhornClassifier(NetworkClassifier):
     def _check(self, strengths: Sequence[float]) -> Sinkhorn:
         self._network()
         check_known("variant", self.variant, ("method", "reference"))
-        check_known("criterion", self.criterion, ("statistical_parity", "equal_opportunity"))
+        check_known("criterion", usual_name(self.criterion), ("statistical_parity", "equal_opportunity"))
         check_known("level", self.level, ("hidden", "output"))
         check_known("precision", self.precision, _DTYPES)
         check_known("model", self.model, ("mlp", "linear"))
@@ -156,7 +156,7 @@ class SinkhornClassifier(NetworkClassifier):
         return Sinkhorn(self.epsilon, self.tolerance, self.max_iterations, self.block)
 
     def _part(self, data: TrainingData, seed: int, *, penalised: bool) -> SeedPart:
-        labels = CONDITIONED_ON[self.criterion]
+        labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
         scaling = scaling_of(samples_of(data), None) if self.standardize else Scaling.none(data.x.shape[1])
         among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)

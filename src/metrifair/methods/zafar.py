@@ -24,6 +24,7 @@ from metrifair.checks import check_known, check_number, check_switches, require
 from metrifair.errors import DataError
 from metrifair.methods.logistic import ColumnScale, Logistic, merged
 from metrifair.methods.training_data import Floats, TrainingData, TwoClassMixin, features_at_predict, training_data
+from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
 
 Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
@@ -115,7 +116,7 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
             The fitted estimator.
         """
         self._check()
-        parity = self.criterion == "statistical_parity"
+        parity = usual_name(self.criterion) == "statistical_parity"
         data = training_data(self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=not parity)
         scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(data, scaling, self.ridge)
@@ -141,7 +142,7 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
         return w0, w, lambda weights: c @ weights
 
     def _mistreatment_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
-        labels = MISTREATED[self.criterion]
+        labels = MISTREATED[usual_name(self.criterion)]
         data.check_cells(labels)
         measures = [Mistreatment.of(data, loss, label) for label in labels]
         w0 = loss.unconstrained()
@@ -149,7 +150,7 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
         return w0, w, lambda weights: np.array([measure.covariance(weights) for measure in measures])
 
     def _check(self) -> None:
-        check_known("criterion", self.criterion, ("statistical_parity", *MISTREATED))
+        check_known("criterion", usual_name(self.criterion), ("statistical_parity", *MISTREATED))
         check_known("variant", self.variant, ("method", "reference"))
         check_switches(fit_intercept=self.fit_intercept)
         check_number("ridge", self.ridge, low=0)
@@ -158,7 +159,7 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
                 check_number(name, value, low=0)
         if self.gamma is not None and self.tau is not None:
             raise DataError(f"give gamma or tau, not both, got gamma={self.gamma!r} and tau={self.tau!r}")
-        if self.gamma is not None and self.criterion in MISTREATED:
+        if self.gamma is not None and usual_name(self.criterion) in MISTREATED:
             raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
 
     def decision_function(self, X: Table) -> Floats:

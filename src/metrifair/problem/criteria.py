@@ -189,24 +189,31 @@ OTHER_NAMES = {
     "true_positive_rate_parity": "equal_opportunity",
     "false_positive_rate_parity": "predictive_equality",
 }
-"""What other libraries and texts call the criteria."""
+"""What other libraries and texts call the criteria; taken wherever a criterion is named."""
+
+
+def usual_name(name: str) -> str:
+    """The name by which `CRITERIA` knows a criterion that others call so; any other text is itself.
+
+    >>> usual_name("demographic_parity"), usual_name("equal_opportunity")
+    ('statistical_parity', 'equal_opportunity')
+    """
+    return OTHER_NAMES.get(name, name) if isinstance(name, str) else name
 
 
 def criterion_named(criterion: str | Criterion) -> Criterion:
-    """The criterion of that name; a criterion is itself.
+    """The criterion of that name, or of that `OTHER_NAMES`; a criterion is itself.
 
     >>> criterion_named("equal_opportunity").labels
     'positive'
-    >>> criterion_named("demographic_parity")
-    Traceback (most recent call last):
-    metrifair.errors.DataError: criterion 'demographic_parity' is called 'statistical_parity' here
+    >>> criterion_named("demographic_parity") == STATISTICAL_PARITY
+    True
     """
     if isinstance(criterion, Criterion):
         return criterion
-    if isinstance(criterion, str) and criterion in OTHER_NAMES:
-        raise DataError(f"criterion {criterion!r} is called {OTHER_NAMES[criterion]!r} here")
-    check_known("criterion", criterion, CRITERIA, otherwise="a Criterion")
-    return CRITERIA[criterion]
+    name = usual_name(criterion)
+    check_known("criterion", name, CRITERIA, otherwise="a Criterion")
+    return CRITERIA[name]
 
 
 def scores(criterion: Criterion, task: Task, output: Tensor, y: Tensor, *, compare: Compare = "prediction") -> Tensor:

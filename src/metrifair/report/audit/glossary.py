@@ -19,6 +19,7 @@ from metrifair.report.numbers import number_text, percent_text, strength_texts
 from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
+    "constant": "The same for everyone",
     "labels": "Which label is positive",
     "parity": "Are equal scores the right aim?",
     "small": "Small groups",

@@ -136,6 +136,20 @@ UNDECIDED = Note(
 )
 
 
+def constant_note(score: float | None) -> Note:
+    """That all scores are equal; None: those of each class."""
+    what = "The probabilities are those of everyone" if score is None else f"Every score is {score_text(score)}"
+    text = f"{what}: nobody is told apart, so that no gap can show. That is no proof of fairness, and of no use."
+    return Note("constant", text)
+
+
+def alike_note(threshold: float, *, selected: bool) -> Note:
+    """That scores differ, and decisions do not."""
+    who = "everyone is" if selected else "nobody is"
+    text = f"At threshold {score_text(threshold)} {who} selected: equal rates and a ratio of 1 then say nothing."
+    return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
+
+
 def label_note(classes: Sequence[object], positive: int) -> Note:
     """Which of two labels counts as the positive one, where nobody said so and they do not tell.
 
@@ -290,11 +304,13 @@ def summary_of(
     *,
     permutations: int = 999,
 ) -> list[str]:
-    """The audit in two to five plain sentences, the most important first.
+    """The audit in two to six plain sentences, the most important first.
 
     ``permutations`` are those behind the p-values: no p-value is below 1 / (1 + permutations).
     """
     worst, told = worst_of(findings), []
+    if any(note.kind == "constant" for note in notes):
+        told.append("What is audited here decides the same for everyone.")
     if worst is None:
         told.append("Nothing could be compared.")
     else:
