@@ -84,7 +84,9 @@ def sweep(
     network = Network(splits.x.shape[1], (case.data.hidden,) if variant.network else ())
     task = BINARY if case.classify else regression()
     compare = case.protocol.compare if case.classify else "prediction"
-    objective = Objective(task, cells.comparisons, case.criterion, compare=compare)
+    objective = Objective(
+        task, cells.comparisons, case.criterion, estimate="population", combine="sum", compare=compare
+    )
     results: list[ModelResult] = []
     for plan, together in _stacks(case, splits, samples, seeds):
         own = [torch.as_tensor(splits.train[seed]) for seed in together]

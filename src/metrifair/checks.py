@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from math import inf, isfinite
 from numbers import Integral, Real
 from types import ModuleType
@@ -44,6 +44,17 @@ def check_switches(**switches: object) -> None:
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise DataError(f"{name} must be True or False, got {value!r}")
+
+
+def check_renamed(given: Container[str]) -> None:
+    """Raise a DataError where an argument is given by the name that it had before.
+
+    >>> check_renamed({"unbiased": True})
+    Traceback (most recent call last):
+    metrifair.errors.DataError: unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'
+    """
+    if "unbiased" in given:
+        raise DataError("unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'")
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""The ways in which metrifair refuses to go on, each with a message that says what to do."""
+"""The ways in which metrifair refuses to go on, or goes on with a word of warning; each says what to do."""
 
 
 class DataError(ValueError):
@@ -27,3 +27,7 @@ class MissingModelFile(ModelFileError, FileNotFoundError):
 
 class MissingExtra(ImportError):
     """A function that needs an optional dependency which is not installed."""
+
+
+class MetrifairWarning(UserWarning):
+    """Something that was asked for and could not be had as it was; the work goes on without it."""

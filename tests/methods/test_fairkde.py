@@ -50,7 +50,7 @@ def kde_penalty(
     objective = SmoothedRates(
         BINARY,
         cells.comparisons,
-        unbiased=False,
+        estimate="batch",
         bandwidth=bandwidth,
         threshold=0.5,
         delta=delta,

@@ -32,27 +32,33 @@ class Layout(NamedTuple):
         per_cell = shares * self.size / counts.clamp_min(1)
         return per_cell.repeat_interleave(counts, -1)
 
-    def sides(self, comparison: Comparison, shares: Tensor) -> Sides:
-        """The rows of a comparison, with weights where a side mixes several cells of these shares."""
+    def sides(self, comparison: Comparison, shares: Tensor, drawn_from: Tensor | None = None) -> Sides:
+        """The rows of a comparison, with weights where a side mixes several cells of these shares.
+
+        ``drawn_from`` is how many rows of each cell (..., cells) the batch's are drawn from, without replacement.
+        """
         starts = [sum(self.counts[:cell]) for cell in range(len(self.counts))]
         left, right = ([cell for cell in side if self.counts[cell]] for side in (comparison.left, comparison.right))
         cells = left + right
         strata = {"left": tuple(self.counts[c] for c in left), "right": tuple(self.counts[c] for c in right)}
         rows = torch.cat([torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells])
-        weights = None
+        weights, counts = None, torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
         if len(cells) > 2:
-            counts = torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
             weights = (shares[..., cells] / counts).repeat_interleave(counts, -1)
         first, last = int(rows[0]), int(rows[-1])
         adjacent = last - first + 1 == len(rows) and bool((rows.diff() == 1).all())
-        return Sides(slice(first, last + 1) if adjacent else rows.to(shares.device), weights=weights, **strata)
+        fraction = None if drawn_from is None else counts / drawn_from[..., cells].double()
+        chosen = slice(first, last + 1) if adjacent else rows.to(shares.device)
+        return Sides(chosen, weights=weights, fraction=fraction, **strata)
 
 
-def layout(sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2) -> Layout:
+def layout(
+    sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int, least: int = 2, fewest: int | None = None
+) -> Layout:
     """Cell counts of a batch: as close to proportional as integers allow, never too few to compare.
 
-    Every cell that has samples gets at least one, every compared one ``least``: the batch grows beyond
-    ``size`` where that asks for it.
+    Every cell that has samples gets at least one, every compared one ``least``, or all it has: the batch grows beyond
+    ``size`` where that asks for it. A compared cell with fewer than ``fewest`` (``least`` unless given) is an error.
 
     >>> layout((90, 6, 4), (Comparison((1,), (2,)),), size=20).counts
     (16, 2, 2)
@@ -60,11 +66,11 @@ def layout(sizes: Sequence[int], comparisons: Sequence[Comparison], *, size: int
     if size < 1:
         raise DataError(f"the batch size must be at least 1, got {size}")
     for one in comparisons:
-        _check_sides(one, sizes, least)
+        _check_sides(one, sizes, least if fewest is None else fewest)
     total = sum(sizes)
     size = min(size, total)
     compared = {cell for one in comparisons for cell in (*one.left, *one.right)}
-    floors = [0 if not n else least if cell in compared else 1 for cell, n in enumerate(sizes)]
+    floors = [min(n, least if cell in compared else 1) for cell, n in enumerate(sizes)]
     counts = [max(floor, size * n // total) for n, floor in zip(sizes, floors, strict=True)]
     ahead = [count - size * n / total for n, count in zip(sizes, counts, strict=True)]
     while sum(counts) < size:
@@ -84,7 +90,7 @@ def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> No
             count = " + ".join(map(str, present)) or "no"
             raise TooFewSamples(
                 f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} of each kind are "
-                f"needed; merge small groups, mark them as missing, or use unbiased=False"
+                "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
             )
 
 
@@ -146,8 +152,9 @@ def stratified(
 ) -> Iterator[Batch]:
     """One pass of stratified batches over a data set, with exact loss weights, laid out by cell.
 
-    Drawn without replacement the mean penalty is the U-statistic of the data set, with replacement its plug-in
-    value; sample weights ask for replacement, and rows are then drawn in proportion to them.
+    The mean penalty is the plug-in value of the data set, if that is what is estimated. As an estimate of the
+    population it has that mean with replacement, without it the U-statistic. Sample weights ask for replacement, and
+    rows are then drawn in proportion to them.
 
     Parameters
     ----------
@@ -192,7 +199,8 @@ def stratified(
     weight = samples.weight.double()
     shares = torch.stack([weight[own].sum() for own in rows]) / weight.sum()
     loss_weight = plan.weights(shares).to(samples.weight.dtype) * weight.mean().to(samples.weight.dtype)
-    sides = tuple(plan.sides(one, shares) for one in comparisons)
+    sizes = None if replacement else torch.tensor([len(own) for own in rows])
+    sides = tuple(plan.sides(one, shares, sizes) for one in comparisons)
     odds = [odds_of(weight[own]) for own in rows] if replacement else None
     for chosen in stratified_pass(rows, plan, len(samples) // plan.size, generator, odds=odds):
         yield Batch(samples.take(chosen).with_weight(loss_weight), sides)
@@ -228,7 +236,8 @@ def shuffled(
     order = torch.randperm(len(samples), generator=generator)
     for chosen in order.split(size):
         if len(chosen) == size:
-            yield whole(samples.take(chosen), comparisons)
+            taken = samples.take(chosen)
+            yield Batch(taken, sides_of(comparisons, taken.cell, drawn_from=samples.cell))
 
 
 def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
@@ -252,7 +261,7 @@ def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     >>> whole(data, [Comparison((0,), (1,))]).sides[0].rows          # those of cell 0, then those of cell 1
     tensor([0, 2, 1])
     """
-    return Batch(samples, sides_of(comparisons, samples.cell))
+    return Batch(samples, sides_of(comparisons, samples.cell, drawn_from=samples.cell))
 
 
 class Epoch(NamedTuple):
@@ -281,9 +290,18 @@ class EpochSource(NamedTuple):
 
 
 def stratified_epochs(
-    data: Samples, rows: Sequence[Tensor], comparisons: Sequence[Comparison], *, batch_size: int, least: int
+    data: Samples,
+    rows: Sequence[Tensor],
+    comparisons: Sequence[Comparison],
+    *,
+    batch_size: int,
+    least: int,
+    fewest: int | None = None,
 ) -> EpochSource:
-    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time."""
+    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time.
+
+    ``least`` and ``fewest`` are those of ``layout``.
+    """
     cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
     own = [[part[inside] for inside in rows_by_cell(data.cell[part], cells)] for part in rows]
     sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
@@ -291,7 +309,7 @@ def stratified_epochs(
         raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
     if max(map(len, rows)) <= batch_size:
         return _whole_epochs(data.weight.double(), own, Layout(tuple(sizes.amax(0).tolist())), comparisons)
-    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least)
+    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=fewest)
     if plan.size > batch_size:
         warnings.warn(
             f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} of every group "
@@ -311,7 +329,10 @@ def stratified_epochs(
         passes = [stratified_pass(seed, plan, steps, generator, odds=odd) for seed, generator, odd in seeds]
         return Epoch(torch.stack(passes), loss_weight)
 
-    return EpochSource(plan.size, tuple(plan.sides(one, shares) for one in comparisons), draw)
+    # Where weights are odds, rows are drawn with replacement, as if there were no end of them; but one row is itself.
+    endless = sizes.double() if even else sizes.double().masked_fill(sizes > 1, inf)
+    drawn_from = endless[0] if bool((endless == endless[0]).all()) else endless.unsqueeze(1)  # (seeds, 1, cells)
+    return EpochSource(plan.size, tuple(plan.sides(one, shares, drawn_from) for one in comparisons), draw)
 
 
 def _whole_epochs(
@@ -328,7 +349,7 @@ def _whole_epochs(
     left_over = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
     counted = weight[rows].masked_fill(left_over, 0.0)
     cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
-    sides = sides_of(comparisons, cell)
+    sides = sides_of(comparisons, cell, drawn_from=cell)
     if not bool((counted == counted[0, 0]).all()):
         sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
     everything = Epoch(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))

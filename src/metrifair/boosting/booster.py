@@ -24,8 +24,9 @@ from metrifair.boosting.problem import (
     evaluation_sets,
     is_penalised,
 )
-from metrifair.metrics.registry import MetricLike
-from metrifair.problem.cells import Contrast
+from metrifair.checks import check_renamed
+from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
@@ -70,18 +71,21 @@ class FairBooster:
         *,
         criterion: str | Criterion = "statistical_parity",
         metric: MetricLike = "energy",
-        unbiased: bool = True,
+        estimate: Estimate = "rows",
+        combine: Combine = "mean",
         compare: Compare = "prediction",
         contrast: Contrast = "pairs",
         intersectional: bool = False,
         pos_label: object = None,
         **booster: Any,
     ) -> None:
+        check_renamed(booster)
         super().__init__(**booster)
         self.strength = strength
         self.criterion = criterion
         self.metric = metric
-        self.unbiased = unbiased
+        self.estimate = estimate
+        self.combine = combine
         self.compare = compare
         self.contrast = contrast
         self.intersectional = intersectional
@@ -134,6 +138,7 @@ class FairBooster:
             with _eval_set_allowed():
                 super().fit(X, y, **booster)  # type: ignore[misc]
             return self
+        warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}))
         evaluated: list[Given] = []
         if eval_set is not None:

@@ -110,26 +110,25 @@ class PenalisedRisk:
             "prediction",
             "energy",
         )
-        return usual and all(one.weights is None and min(one.counts) >= 2 for one in sides)
+        return usual and all(one.weights is None and min(one.counts) >= objective.fewest for one in sides)
 
     def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
-        for one in self.batch.sides:
+        fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are here
+        for one, counted in zip(self.batch.sides, self.objective.weights, strict=True):
             rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
             left, right = rows[: one.counts[0]], rows[one.counts[0] :]
             if on_grid(self.objective.task, len(prediction)):
-                own, left_slopes, right_slopes = gridded_energy(
-                    prediction, left, right, unbiased=self.objective.unbiased
-                )
-                slopes[left] += left_slopes
-                slopes[right] += right_slopes
-                value += own
+                own, left_slopes, right_slopes = gridded_energy(prediction, left, right, fraction=fraction)
+                slopes[left] += left_slopes * counted
+                slopes[right] += right_slopes * counted
+                value += own * counted
             else:
                 values = prediction[rows]
-                coefficients, centre = energy_coefficients(values, len(left), unbiased=self.objective.unbiased)
-                slopes[rows] += coefficients
-                value += float(coefficients @ (values - centre))
+                coefficients, centre = energy_coefficients(values, len(left), fractions=(fraction, fraction))
+                slopes[rows] += coefficients * counted
+                value += float(coefficients @ (values - centre)) * counted
         return value, torch.from_numpy(slopes)
 
     def value(self, output: ArrayLike, strength: float) -> float:
@@ -197,15 +196,16 @@ class Descent:
 
 
 def gridded_energy(
-    scores: NDArray[np.floating[Any]], left: NDArray[np.int64], right: NDArray[np.int64], *, unbiased: bool
+    scores: NDArray[np.floating[Any]], left: NDArray[np.int64], right: NDArray[np.int64], *, fraction: float
 ) -> tuple[float, NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
     """The energy distance between the scores in two lists of rows, and its slopes by these and by those.
 
+    ``fraction`` of the rows that are meant are here: 1 is the plug-in, 0 the unbiased value.
     Scores are moved to the nearest of the grid's places between the smallest and the largest one, where counting is
     enough and nothing is sorted. The result is the exact value of the moved scores.
 
     >>> rows = np.array([0, 1]), np.array([2, 3])
-    >>> gridded_energy(np.array([0.0, 1.0, 1.0, 3.0]), *rows, unbiased=False)
+    >>> gridded_energy(np.array([0.0, 1.0, 1.0, 3.0]), *rows, fraction=1.0)
     (1.5, array([-0.5, -1. ]), array([1. , 0.5]))
     """
     lowest, highest = float(scores.min()), float(scores.max())
@@ -216,7 +216,7 @@ def gridded_energy(
     counts = [np.bincount(own, minlength=PLACES) for own in places]
     n, m = len(left), len(right)
     a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
-    slopes = energy_slopes(a, b, n, m, unbiased=unbiased)
+    slopes = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
     grid = np.arange(PLACES) - PLACES // 2  # slopes sum to 0 over all scores: any centre gives the same value
     value = width * float((counts[0] * slopes[0] + counts[1] * slopes[1]) @ grid)
     return value, *(table.astype(scores.dtype)[own] for table, own in zip(slopes, places, strict=True))

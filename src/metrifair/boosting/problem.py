@@ -15,9 +15,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
 from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
-from metrifair.checks import check_known, check_switches
+from metrifair.checks import check_switches
 from metrifair.errors import DataError
-from metrifair.estimators.settings import Aim, check_range, criterion_for
+from metrifair.estimators.settings import Aim, check_aim, check_range, criterion_for
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import BINARY, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
@@ -25,7 +25,7 @@ from metrifair.problem.tables import Table
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective
 
-OWN = ("strength", "criterion", "metric", "unbiased", "compare", "contrast", "intersectional", "pos_label")
+OWN = ("strength", "criterion", "metric", "estimate", "combine", "compare", "contrast", "intersectional", "pos_label")
 """Parameters that are ours; all others go to the booster."""
 
 
@@ -60,9 +60,8 @@ class BoostingRows:
 def is_penalised(booster: Any) -> bool:
     """True where the strength is not 0; a parameter of ours that is out of range is a DataError."""
     check_range("strength", booster.strength)
-    check_known("compare", booster.compare, ("prediction", "output"))
-    check_known("contrast", booster.contrast, ("pairs", "rest"))
-    check_switches(unbiased=booster.unbiased, intersectional=booster.intersectional)
+    check_aim(booster)
+    check_switches(intersectional=booster.intersectional)
     return bool(booster.strength > 0)
 
 
@@ -109,10 +108,11 @@ class BoostingProblem:
             comparisons,
             criterion_for(self.scheme),
             booster.metric,
-            unbiased=booster.unbiased,
+            estimate=booster.estimate,
+            combine=booster.combine,
             compare=booster.compare,
         )
-        batch = Batch(samples, sides_of(comparisons, samples.cell, uneven))
+        batch = Batch(samples, sides_of(comparisons, samples.cell, uneven, drawn_from=samples.cell))
         return PenalisedRisk(objective, batch, total, self.centre, self.spread)
 
 

@@ -75,8 +75,12 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         What is compared, as in ``FairClassifier``.
     metric : str or callable, default="energy"
         How distributions are compared.
-    unbiased : bool, default=True
-        Use the unbiased estimate, where the metric has one (energy, mmd).
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
+        all of ("batch" is the same); or that of the population behind them, which may be negative.
+    combine : {"mean", "sum"}, default="mean"
+        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
+        or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     contrast : {"pairs", "rest"}, default="pairs"
@@ -119,8 +123,12 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
         What is compared, as in ``FairRegressor``.
     metric : str or callable, default="energy"
         How distributions are compared.
-    unbiased : bool, default=True
-        Use the unbiased estimate, where the metric has one (energy, mmd).
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
+        all of ("batch" is the same); or that of the population behind them, which may be negative.
+    combine : {"mean", "sum"}, default="mean"
+        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
+        or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     contrast : {"pairs", "rest"}, default="pairs"

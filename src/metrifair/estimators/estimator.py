@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from typing import Any, Literal, Self, TypeVar
 
@@ -19,11 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
 from metrifair.batches.stratified import small_groups_named
-from metrifair.checks import seed_of
+from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
-from metrifair.metrics.registry import MetricLike
-from metrifair.problem.cells import Contrast, Samples
+from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
@@ -69,7 +69,8 @@ class FairEstimator(BaseEstimator):
     _: KW_ONLY
     criterion: str | Criterion = "statistical_parity"
     metric: MetricLike = "energy"
-    unbiased: bool = True
+    estimate: Estimate = "rows"
+    combine: Combine = "mean"
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
@@ -84,6 +85,11 @@ class FairEstimator(BaseEstimator):
     device: str = "auto"
     random_state: Any = None
     verbose: bool = False
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """A bare object; an argument by its former name is told so."""
+        check_renamed(given)
+        return object.__new__(cls)
 
     def fit(
         self,
@@ -117,6 +123,7 @@ class FairEstimator(BaseEstimator):
         """
         for name in ("learner_", "predictor_", "scheme_"):  # a fit that fails leaves no model of other data behind
             self.__dict__.pop(name, None)
+        warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
         (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
         if fitted is None:
@@ -144,7 +151,8 @@ class FairEstimator(BaseEstimator):
         is compared. How the stream is cut into chunks does not matter. Where 100 times the batch size goes by without
         the samples that a batch waits for, a TooFewSamples error says which: these samples are then left out, and
         further calls go on. Batch size and groups are those of the first call; to change them, begin a new model. The
-        target of a regression is taken as it is: its scale is not known when the stream begins.
+        target of a regression is taken as it is: its scale is not known when the stream begins. A stream has no fixed
+        rows: ``estimate="rows"`` means ``"population"`` here.
 
         Parameters
         ----------
@@ -346,15 +354,18 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
 def _learner(estimator: Any, data: FitData) -> Learner:
     """A learner at its start, or where ``fit`` ended."""
     scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
+    objective = objective_for(estimator, scheme, data.task)
+    if estimator.estimate == "rows":  # of which a stream has no end
+        objective = replace(objective, estimate="population")
     rule = Coverage(
         scheme.comparisons,
         size=STREAM_BATCH if estimator.batch_size == "auto" else estimator.batch_size,
-        least=2 if estimator.unbiased else 1,
+        least=objective.least,
     )
     fitted: Predictor | None = getattr(estimator, "predictor_", None)
     learner = Learner(
         model_for(estimator, data.x.shape[1], data.outputs),
-        objective_for(estimator, scheme, data.task),
+        objective,
         rule,
         strength=estimator.strength,
         seed=seed,

@@ -34,8 +34,13 @@ class FairRegressor(RegressorMixin, FairEstimator):
     metric : str or callable, default="energy"
         How distributions are compared: ``energy``, ``mmd``, ``wasserstein``, ``cramer``, ``lp``, ``kolmogorov``,
         ``total_variation``, or a function of two tensors.
-    unbiased : bool, default=True
-        Use the unbiased estimate on each batch, where the metric has one (energy, mmd).
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What the batches estimate, for energy and mmd: the distance between the groups' training rows, which is never
+        negative; or that of the population behind them, as in the paper, which on few rows rewards spread at large
+        strengths; both without bias. Or the distance within each batch, biased upwards, as all other metrics do.
+    combine : {"mean", "sum"}, default="mean"
+        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
+        or, as in the paper, the sum over everything. Equal for two groups.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs, which are the same here up to scale.
     contrast : {"pairs", "rest"}, default="pairs"

@@ -12,8 +12,8 @@ import torch
 
 from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
-from metrifair.metrics.registry import MetricLike
-from metrifair.problem.cells import Contrast
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike
+from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Scheme
 from metrifair.training import Schedule
@@ -29,7 +29,8 @@ class Aim(Protocol):
     strength: float
     criterion: str | Criterion
     metric: MetricLike
-    unbiased: bool
+    estimate: Estimate
+    combine: Combine
     compare: Compare
     contrast: Contrast
     intersectional: bool
@@ -70,8 +71,16 @@ def check_settings(settings: Settings) -> None:
     """Raise a DataError that names the first parameter out of its range."""
     for name in _RANGES:
         check_range(name, getattr(settings, name))
-    check_switches(**{name: getattr(settings, name) for name in ("unbiased", "intersectional", "standardize")})
-    check_known("compare", settings.compare, ("prediction", "output"))
+    check_switches(**{name: getattr(settings, name) for name in ("intersectional", "standardize")})
+    check_aim(settings)
+
+
+def check_aim(aim: Aim) -> None:
+    """Raise a DataError where a word that says what is to be fair is not known."""
+    check_known("compare", aim.compare, ("prediction", "output"))
+    check_known("contrast", aim.contrast, ("pairs", "rest"))
+    check_known("combine", aim.combine, ("mean", "sum"))
+    check_known("estimate", aim.estimate, ESTIMATES)
 
 
 def check_range(name: str, value: object) -> None:
@@ -88,7 +97,8 @@ def objective_for(settings: Settings, scheme: Scheme, task: Task) -> Objective:
         scheme.comparisons,
         criterion_for(scheme),
         settings.metric,
-        unbiased=settings.unbiased,
+        estimate=settings.estimate,
+        combine=settings.combine,
         compare=settings.compare,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
     )

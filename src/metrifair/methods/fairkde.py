@@ -149,7 +149,7 @@ class FairKDEClassifier(NetworkClassifier):
         objective = SmoothedRates(
             BINARY,
             cells.comparisons,
-            unbiased=False,
+            estimate="batch",
             bandwidth=self.bandwidth,
             threshold=self.threshold,
             delta=self.delta,

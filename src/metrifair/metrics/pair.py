@@ -32,6 +32,7 @@ class Pair:
     left: tuple[int, ...]  # sizes of consecutive blocks, drawn with fixed counts, of the left sample
     right: tuple[int, ...]
     weights: Tensor | None = None  # (..., n)
+    fraction: Tensor | None = None  # (..., blocks): of a block's rows, how much is here; None: fresh ones, see Sides
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -161,12 +162,14 @@ def between(
     sides: Sequence[Sides],
     *,
     names: Sequence[object] = (),
+    weights: Sequence[float] | None = None,
     reduce: Reduction = "sum",
     vector: bool = False,
 ) -> Tensor:
     """The metric for each comparison (..., comparisons), or their sum or maximum.
 
-    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed.
+    ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed, and
+    ``weights`` multiply them.
 
     >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
@@ -180,6 +183,8 @@ def between(
         except TooFewSamples as error:
             error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
             raise
+    if weights is not None:
+        found = [one if weight == 1 else weight * one for weight, one in zip(weights, found, strict=True)]
     if not found:
         raise DataError("there is nothing to compare: the list of comparisons is empty")
     if reduce == "sum":
@@ -197,4 +202,4 @@ def _pair(scores: Tensor, sides: Sides, vector: bool) -> Pair:
     # Asked for its kind first: comparing a tensor with a slice takes longer than the whole distance.
     everything = isinstance(sides.rows, slice) and sides.rows == slice(0, scores.shape[-2 if vector else -1])
     values = scores if everything else scores[..., sides.rows, :] if vector else scores[..., sides.rows]
-    return Pair(values, sides.left, sides.right, sides.weights)
+    return Pair(values, sides.left, sides.right, sides.weights, sides.fraction)

@@ -7,11 +7,15 @@ fixed counts); W holds the weights by stratum, each side summing to 1, and with 
 
 The plug-in has r = 0. The unbiased value leaves out i = j within each stratum and rescales the rest: with
 q_k = sum W_k^2 / (sum W_k)^2, r_k = q_k / (1 - q_k), and sum_k (1 + r_k) sum_i W_ki^2 K(z_i, z_i) is subtracted.
+Where a fraction f_k of a stratum's rows was drawn without replacement, the mean over such draws is the plug-in of all
+those rows with r_k = (1 - f_k) q_k / (1 - q_k) and 1 + r_k - f_k in place of 1 + r_k: f = 0 is the unbiased value of
+fresh samples, f = 1 the plug-in.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -46,23 +50,37 @@ class Form(NamedTuple):
 
     scale: Tensor  # (..., strata, 1): 1 / sum of the weights of the stratum's side
     matrix: Tensor  # (..., strata, strata): B
-    kept: Tensor  # (..., strata, 1): 1 + r, by which the diagonal is subtracted; 0 for the plug-in
+    kept: Tensor  # (..., strata, 1): 1 + r - f, by which the diagonal is subtracted; 0 for the plug-in
 
 
 def form_of(pair: Pair, *, unbiased: bool) -> Form:
-    """The form for samples of these sizes, strata and weights."""
-    if unbiased and min(pair.sizes) < 2:
+    """The form for samples of these sizes, strata, weights and fractions."""
+    if unbiased:
+        _check_enough(pair)
+    if pair.weights is None and (pair.fraction is None or not unbiased):
+        return _even_form(pair.left, pair.right, unbiased, pair.values.device)
+    if pair.weights is None:
+        total = squares = torch.tensor(pair.sizes, dtype=torch.float64, device=pair.values.device)
+    else:
+        weights = block_weights(pair, pair.sizes)
+        total, squares = weights.sum(-1), weights.square().sum(-1)
+    return _form(total, squares, len(pair.left), unbiased=unbiased, fraction=pair.fraction)
+
+
+def _check_enough(pair: Pair) -> None:
+    """Raise TooFewSamples where a stratum has one score, and that is not all there is of it."""
+    few = [stratum for stratum, size in enumerate(pair.sizes) if size < 2]
+    if few and (pair.fraction is None or bool((pair.fraction[..., few] < 1).any())):
         left, right = (" + ".join(map(str, strata)) for strata in (pair.left, pair.right))
         raise TooFewSamples(
             "an unbiased distance needs 2 scores of each kind on each side, "
-            f"got {left} and {right}; use a larger batch size, or unbiased=False"
+            f"got {left} and {right}; use a larger batch size, or the plug-in"
         )
-    if pair.weights is None:
-        return _even_form(pair.left, pair.right, unbiased, pair.values.device)
-    weights = block_weights(pair, pair.sizes)
-    if unbiased and weights.device.type == "cpu" and bool(((weights > 0).sum(-1) < 2).any()):
+    if pair.weights is None or pair.weights.device.type != "cpu":
+        return
+    alone = (block_weights(pair, pair.sizes) > 0).sum(-1) < 2
+    if bool((alone if pair.fraction is None else alone & (pair.fraction < 1)).any()):
         raise TooFewSamples("an unbiased distance needs 2 scores of positive weight of each kind on each side")
-    return _form(weights.sum(-1), weights.square().sum(-1), len(pair.left), unbiased=unbiased)
 
 
 @lru_cache(maxsize=256)  # training meets the same counts at every step
@@ -71,8 +89,8 @@ def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, de
     return _form(count, count, len(left), unbiased=unbiased)
 
 
-def _form(total: Tensor, squares: Tensor, left_strata: int, *, unbiased: bool) -> Form:
-    """From the sums of the weights and of their squares in each stratum, (..., strata)."""
+def _form(total: Tensor, squares: Tensor, left_strata: int, *, unbiased: bool, fraction: Tensor | None = None) -> Form:
+    """From the sums of the weights and of their squares in each stratum, and the fractions, (..., strata)."""
     left = torch.arange(total.shape[-1], device=total.device) < left_strata
     of_side = torch.where(left, (total * left).sum(-1, keepdim=True), (total * ~left).sum(-1, keepdim=True))
     sign = left.double() * 2 - 1
@@ -81,7 +99,10 @@ def _form(total: Tensor, squares: Tensor, left_strata: int, *, unbiased: bool) -
         return Form(scale, matrix, torch.zeros_like(scale))
     q = squares / total.square()
     r = q / (1 - q)
-    return Form(scale, matrix + torch.diag_embed(r), (1 + r).unsqueeze(-1))
+    if fraction is None:
+        return Form(scale, matrix + torch.diag_embed(r), (1 + r).unsqueeze(-1))
+    r = torch.where(fraction < 1, (1 - fraction) * r, 0.0)  # one score that is all there is has q = 1
+    return Form(scale, matrix + torch.diag_embed(r), (1 + r - fraction).unsqueeze(-1))
 
 
 def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
@@ -91,16 +112,24 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     """
     z = pair.values
     with torch.no_grad():
-        form = form_of(pair, unbiased=unbiased)
         array = _plain_array(pair)
         if array is None:
-            coefficients, centre = _coefficients(pair, form)
+            coefficients, centre = _coefficients(pair, form_of(pair, unbiased=unbiased))
         else:
-            counted = energy_coefficients(array, *pair.left, unbiased=unbiased)
+            fractions: Sequence[Any] = (1.0, 1.0)
+            if unbiased:
+                _check_enough(pair)
+                fractions = (0.0, 0.0) if pair.fraction is None else _by_side(pair.fraction)
+            counted = energy_coefficients(array, *pair.left, fractions=fractions)
             coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
     # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
     value: Tensor = torch.linalg.vecdot(coefficients, z - centre.unsqueeze(-1))
     return value if unbiased else value.clamp_min(0.0)
+
+
+def _by_side(fraction: Tensor) -> Sequence[Any]:
+    """Those of two blocks, as energy_coefficients takes them: numbers, or arrays that broadcast against the scores."""
+    return fraction.tolist() if fraction.ndim == 1 else [part.numpy() for part in fraction.split(1, -1)]
 
 
 def _plain_array(pair: Pair) -> NDArray[Any] | None:
@@ -136,16 +165,17 @@ def _combined(weights: Tensor, matrix: Tensor, slope: Tensor) -> Tensor:
     return (matrix @ slope).mul_(weights).sum(-2)
 
 
-def energy_coefficients(z: AnyFloats, left: int, *, unbiased: bool) -> tuple[AnyFloats, AnyFloats]:
+def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) -> tuple[AnyFloats, AnyFloats]:
     """The coefficient of each score of (..., n), of which the first ``left`` are one sample, and a middle score.
 
     For samples without weights or strata, on the CPU. With A = 2 (left scores below) - n and B = 2 (right scores below)
     - m, where equal scores count half, itself among them, the derivative of the distance by a left score is
-    2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1). Counts are
+    2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1), and ``fractions``,
+    how much of the left and of the right rows is here, lead from the former at 0 to the latter at 1. Counts are
     integers, and NumPy's steps cost a fraction of torch's on small batches. Large samples are worked through in pieces
     that stay in the processor's cache.
 
-    >>> coefficients, _ = energy_coefficients(np.array([0.0, 1.0, 1.0, 3.0]), 2, unbiased=False)
+    >>> coefficients, _ = energy_coefficients(np.array([0.0, 1.0, 1.0, 3.0]), 2, fractions=(1, 1))
     >>> coefficients                       # -1 x 1 + 1 x 1 + 0.5 x 3 = 1.5
     array([-0.5, -1. ,  1. ,  0.5])
     """
@@ -157,7 +187,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, unbiased: bool) -> tuple[Any
         place = places[..., piece]
         a = below_left[..., piece] - float(left)
         b = below_all[..., piece] - float(right) - below_left[..., piece]
-        coefficients = np.where(place < left, *energy_slopes(a, b, left, right, unbiased=unbiased))
+        coefficients = np.where(place < left, *energy_slopes(a, b, left, right, fractions=fractions))
         if z.ndim == 1:
             found[place] = coefficients
         else:
@@ -165,10 +195,16 @@ def energy_coefficients(z: AnyFloats, left: int, *, unbiased: bool) -> tuple[Any
     return found, points[..., points.shape[-1] // 2]
 
 
-def energy_slopes(a: AnyFloats, b: AnyFloats, left: int, right: int, *, unbiased: bool) -> tuple[AnyFloats, AnyFloats]:
+def energy_slopes(
+    a: AnyFloats, b: AnyFloats, left: int, right: int, *, fractions: Sequence[Any]
+) -> tuple[AnyFloats, AnyFloats]:
     """The derivative by a left score and by a right one, from the counts A and B below each."""
     across = 2 / (left * right)
-    within = [2 / (count * (count - 1 if unbiased else count)) for count in (left, right)]
+    # One score alone has A = 0: any denominator will do.
+    within = [
+        2 * (count - fraction) / (count * count * max(1, count - 1))
+        for count, fraction in zip((left, right), fractions, strict=True)
+    ]
     return across * b - within[0] * a, across * a - within[1] * b
 
 
@@ -227,8 +263,10 @@ def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = Fa
     d = pair.values.shape[-1]
     shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
     projections = directions @ pair.values.transpose(-2, -1)  # (..., slices, n)
-    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights.unsqueeze(-2)
-    on_the_line = Pair(projections, pair.left, pair.right, weights)
+    weights, fraction = (
+        part if part is None or part.ndim == 1 else part.unsqueeze(-2) for part in (pair.weights, pair.fraction)
+    )
+    on_the_line = Pair(projections, pair.left, pair.right, weights, fraction)
     return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
 
 

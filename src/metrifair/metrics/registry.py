@@ -5,8 +5,9 @@ Training, audits, files of any size, certificates, reports and tests look nothin
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf, nan, sqrt
 from typing import Literal, TypeAlias
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from metrifair.checks import check_known
+from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.pair import Bound, Floats, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
@@ -77,7 +79,8 @@ class MetricFacts:
     gradient: Literal["exact", "smoothed"] = "exact"
     # What is trained on in place of the plug-in. None: the plug-in.
     trained: Metric | None = None
-    # The estimate whose mean over samples is the distance of the populations. None: training is on the plug-in, biased.
+    # The estimate whose mean over samples is the distance of the populations, or of the rows that a fraction of was
+    # drawn. None: training is on the plug-in, biased, and every estimate means "batch".
     unbiased: Metric | None = None
 
     # --- what holds of it
@@ -229,6 +232,11 @@ METRICS: dict[str, MetricFacts] = {
     ),
 }
 
+Estimate: TypeAlias = Literal["rows", "population", "batch"]
+"""What a batch's penalty estimates: the distance of the training rows, or of the population they are drawn from,
+without bias; or just the distance within the batch."""
+ESTIMATES: tuple[Estimate, ...] = ("rows", "population", "batch")
+
 MetricLike: TypeAlias = "str | Callable[..., Tensor]"
 """A metric's name, or a function of two tensors (and, where samples have weights, u_weights and v_weights)."""
 
@@ -252,15 +260,47 @@ def measured(metric: MetricLike, *, vector: bool = False) -> Metric:
     return (row.of_vectors or row.plug_in) if vector else row.plug_in
 
 
-def trained(metric: MetricLike, *, unbiased: bool) -> Metric:
-    """The metric as it is trained on: unbiased where asked for and where there is such an estimate."""
+def has_estimates(metric: MetricLike) -> bool:
+    """True where a batch can estimate the distance of more rows than its own without bias; else all mean "batch"."""
+    return not callable(metric) and facts(metric).unbiased is not None
+
+
+def warn_without_estimate(metric: MetricLike, estimate: Estimate, *, default: Estimate) -> None:
+    """Warn where an estimate other than the default was asked for, and the metric has none."""
+    if estimate not in (default, "batch") and not has_estimates(metric):
+        called = getattr(metric, "__name__", "a metric of your own") if callable(metric) else metric
+        able = ", ".join(name for name, row in METRICS.items() if row.unbiased is not None)
+        warnings.warn(
+            f"estimate={estimate!r} has no effect: {called} can only be measured within each batch (estimate='batch'), "
+            f"which is biased; {able} have estimates without bias",
+            MetrifairWarning,
+            stacklevel=3,
+        )
+
+
+def least_samples(metric: MetricLike, estimate: Estimate) -> int:
+    """Samples of each kind that a batch needs."""
+    return 2 if estimate != "batch" and has_estimates(metric) else 1
+
+
+def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
+    """The metric as it is trained on: the estimate asked for, where there is one, else the batch's own distance."""
     if callable(metric):
         return _calling(metric)
     row = facts(metric)
-    return (row.unbiased if unbiased else None) or row.trained or row.plug_in
+    if estimate == "batch" or row.unbiased is None:
+        return row.trained or row.plug_in
+    return _of_fresh_rows(row.unbiased) if estimate == "population" else row.unbiased
 
 
-def trained_on_vectors(metric: MetricLike, *, unbiased: bool, slices: int, generator: torch.Generator) -> Metric | None:
+def _of_fresh_rows(metric: Metric) -> Metric:
+    """The metric of samples as if the rows that they were drawn from had no end."""
+    return lambda pair: metric(pair if pair.fraction is None else replace(pair, fraction=None))
+
+
+def trained_on_vectors(
+    metric: MetricLike, *, estimate: Estimate, slices: int, generator: torch.Generator
+) -> Metric | None:
     """The metric for vector scores in training, or None where it acts on one coordinate at a time.
 
     Energy is sliced, with directions drawn anew at each call; MMD goes by pairs.
@@ -268,15 +308,17 @@ def trained_on_vectors(metric: MetricLike, *, unbiased: bool, slices: int, gener
     row = None if callable(metric) else facts(metric)
     if row is None or row.of_vectors is None:
         return None
+    unbiased = estimate != "batch"
     if row.of_slices is None:
-        return partial(row.of_vectors, unbiased=unbiased)
+        of_vectors = partial(row.of_vectors, unbiased=unbiased)
+        return _of_fresh_rows(of_vectors) if estimate == "population" else of_vectors
     on_slices = row.of_slices
 
     def sliced(pair: Pair) -> Tensor:
         directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
         return on_slices(pair, directions, unbiased=unbiased)
 
-    return sliced
+    return _of_fresh_rows(sliced) if estimate == "population" else sliced
 
 
 def acts_on_vectors(metric: MetricLike) -> bool:

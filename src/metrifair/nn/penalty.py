@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from metrifair.checks import check_known, check_switches
+from metrifair.checks import check_known, check_renamed
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.registry import MetricLike, facts
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import Comparison, Contrast, Integers, Sides, sides_of
+from metrifair.problem.cells import Combine, Comparison, Contrast, Integers, Sides, penalty_weights, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme
@@ -22,16 +22,16 @@ from metrifair.training.objective import penalty
 
 
 class UnfairnessPenalty(torch.nn.Module):
-    """Distance between the groups' scores in a batch, summed over all comparisons; differentiable.
+    """Distance between the groups' scores in a batch, combined over all comparisons; differentiable.
 
     Which groups and labels there are is learnt from the batches unless a sampler, or ``n_groups`` and ``n_classes``,
     say so; a batch that lacks one of them raises an error. Two groups, or labels, of which only one was seen yet are
     taken for 0 and 1, or -1 and 1.
 
-    With ``unbiased`` the mean over batches is the distance of the population, if batches are drawn at random, or come
-    from a ``StratifiedBatchSampler`` that is given as ``sampler``. Without it a group that is made up of several
-    of the sampler's strata (several attributes, each group against the rest) would be weighed as in the batch, not as
-    in the data.
+    The mean over batches is the distance of the population, if batches are drawn at random, or come from a
+    ``StratifiedBatchSampler`` that is given as ``sampler``. Without it a group that is made up of several of the
+    sampler's strata (several attributes, each group against the rest) would be weighed as in the batch, not as in the
+    data. Many epochs over few rows are better served by ``estimate="rows"``: what is then lowered cannot be negative.
 
     Parameters
     ----------
@@ -39,10 +39,14 @@ class UnfairnessPenalty(torch.nn.Module):
         What is compared, and within which sets.
     metric : str or callable, default="energy"
         How distributions are compared.
-    unbiased : bool, default=True
-        Use the unbiased estimate, where the metric has one (energy, mmd).
+    estimate : {"population", "rows", "batch"}, default="population"
+        What the batches estimate, for energy and mmd: the distance of the population, or that of the rows that the
+        sampler draws from, which it needs to know (``sampler=``), both without bias. Or the distance within each batch,
+        biased upwards, as all other metrics do.
     contrast : {"pairs", "rest"}, default="pairs"
         Compare all pairs of groups, or each group with the rest.
+    combine : {"mean", "sum"}, default="mean"
+        The mean over pairs of groups, and the sum over sets of labels and attributes; or the sum over everything.
     sampler : StratifiedBatchSampler, default=None
         Where the batches come from.
     pos_label : int, default=None
@@ -82,9 +86,10 @@ class UnfairnessPenalty(torch.nn.Module):
         self,
         criterion: str | Criterion = "statistical_parity",
         metric: MetricLike = "energy",
-        unbiased: bool = True,
+        estimate: Estimate = "population",
         contrast: Contrast = "pairs",
         *,
+        combine: Combine = "mean",
         sampler: StratifiedBatchSampler | None = None,
         pos_label: Any = None,
         n_groups: int | Sequence[int] | None = None,
@@ -96,11 +101,19 @@ class UnfairnessPenalty(torch.nn.Module):
         self.criterion = criterion_named(criterion)
         if not callable(metric):
             facts(metric)
-        check_switches(unbiased=unbiased)
+        check_known("estimate", estimate, ESTIMATES)
+        warn_without_estimate(metric, estimate, default="population")
         check_known("contrast", contrast, ("pairs", "rest"))
+        check_known("combine", combine, ("mean", "sum"))
         if sampler is not None and not isinstance(sampler, StratifiedBatchSampler):
             raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(sampler).__name__}")
-        self.metric, self.unbiased, self.contrast, self.slices = metric, unbiased, contrast, slices
+        if estimate == "rows" and sampler is None:
+            raise DataError(
+                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
+                "StratifiedBatchSampler that the batches come from, or use estimate='population'"
+            )
+        self.metric, self.estimate, self.contrast, self.combine = metric, estimate, contrast, combine
+        self.slices = slices
         self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
         self.generator = torch.Generator().manual_seed(random_state)
@@ -115,6 +128,11 @@ class UnfairnessPenalty(torch.nn.Module):
             self._strata = _Strata(sampler, values.problem(self._scheme_with(values)))
             self._declared = True, True  # the data set has shown them all
 
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """A bare module; an argument by its former name is told so."""
+        check_renamed(given)
+        return super().__new__(cls)
+
     def extra_repr(self) -> str:
         """The parameters, for the module's repr.
 
@@ -123,7 +141,8 @@ class UnfairnessPenalty(torch.nn.Module):
         str
             As they would be typed.
         """
-        told = f"{self.criterion.name!r}, metric={self.metric!r}, unbiased={self.unbiased}, contrast={self.contrast!r}"
+        told = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
+        told += f", contrast={self.contrast!r}, combine={self.combine!r}"
         return told if self.sampler is None else f"{told}, sampler=..."
 
     def forward(
@@ -171,7 +190,8 @@ class UnfairnessPenalty(torch.nn.Module):
                 scores,
                 sides,
                 metric=self.metric,
-                unbiased=self.unbiased,
+                estimate=self.estimate,
+                weights=penalty_weights(problem.comparisons, self.combine),
                 vector=scores.ndim == 2,
                 slices=self.slices,
                 generator=self.generator,
@@ -215,6 +235,9 @@ class _Strata:
         weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
         block = sampler.problem.cell * self.cells + problem.cell
         self.mass = np.bincount(block, weight)  # of each stratum of the batches within each cell that is compared
+        # How many rows the batches' are drawn from; where weights are odds, with replacement, as if without end.
+        counts = np.bincount(block, weight > 0).astype(np.float64)
+        self.drawn_from = counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
 
     def sides(self, values: BatchValues, problem: Problem, device: torch.device) -> tuple[Sides, ...]:
         """The rows of each comparison, block by block, with weights where a side mixes several."""
@@ -231,7 +254,7 @@ class _Strata:
     def _side(
         self, comparison: Comparison, present: Integers, rows: dict[int, Integers], device: torch.device
     ) -> Sides:
-        parts, sizes, weights = [], [], []
+        parts, sizes, weights, rows_of = [], [], [], []
         for cells in (comparison.left, comparison.right):
             own = [int(block) for block in present[np.isin(present % self.cells, cells)]]
             found = [rows.get(block, np.zeros(0, dtype=np.int64)) for block in own]
@@ -241,6 +264,7 @@ class _Strata:
                     "pass batches of the sampler"
                 )
             parts += found
+            rows_of += [self.drawn_from[block] for block in own]
             sizes.append(tuple(map(len, found)))
             shares = [self.mass[block] / max(1, len(part)) for block, part in zip(own, found, strict=True)]
             weights += [np.full(len(part), share) for part, share in zip(found, shares, strict=True)]
@@ -250,6 +274,7 @@ class _Strata:
             sizes[0],
             sizes[1],
             torch.as_tensor(np.concatenate(weights)).to(device) if mixed else None,
+            torch.tensor([*map(len, parts)], dtype=torch.float64, device=device) / torch.tensor(rows_of, device=device),
         )
 
 

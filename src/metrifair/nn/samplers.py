@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -13,8 +13,9 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, cut
 from metrifair.batches.stratified import layout, stratified_pass
-from metrifair.checks import check_known
+from metrifair.checks import check_known, check_renamed
 from metrifair.errors import DataError
+from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.problem.cells import Attribute, Contrast, Integers, Samples, joined, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
@@ -28,7 +29,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     it to ``UnfairnessPenalty(sampler=...)`` too: a group that is made up of several strata of the batches (with several
     attributes, or each group against the rest) is only then weighed as it should be. Each iteration is another epoch,
     reproducible from ``random_state``. A batch is larger than ``batch_size``, with a warning, where that is too small
-    for two rows (one, if not ``unbiased``) of every group.
+    for two rows of every group (one, where the batch's own distance is all that is wanted).
 
     Parameters
     ----------
@@ -44,8 +45,9 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         How groups will be compared.
     pos_label : int, default=None
         The positive label; by default the last one.
-    unbiased : bool, default=True
-        Whether an unbiased estimate is wanted, which needs two rows of every group.
+    estimate : {"population", "rows", "batch"}, default="population"
+        What the penalty will estimate: for the first two a batch holds two rows of every group; a group of one row will
+        do for the rows' own distance, not for that of the population.
     sample_weight : array-like of shape (n,), default=None
         Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
     random_state : int, default=0
@@ -73,12 +75,13 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         criterion: str | Criterion = "statistical_parity",
         contrast: Contrast = "pairs",
         pos_label: Any = None,
-        unbiased: bool = True,
+        estimate: Estimate = "population",
         sample_weight: ArrayLike | None = None,
         random_state: int = 0,
     ) -> None:
         kind = criterion_named(criterion)
         check_known("contrast", contrast, ("pairs", "rest"))
+        check_known("estimate", estimate, ESTIMATES)
         self.values = BatchValues(kind, groups, targets)
         scheme = scheme_of(kind, *self.values.seen(), contrast=contrast, pos_label=pos_label)
         self.sample_weight = weights_of("sample_weight", sample_weight, self.values.length)
@@ -88,7 +91,11 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.rows = [rows[counted[rows] > 0] for rows in own]
         self._odds = None if self.sample_weight is None else [counted[rows] for rows in self.rows]
         self.layout = layout(
-            [len(rows) for rows in self.rows], scheme.comparisons, size=batch_size, least=2 if unbiased else 1
+            [len(rows) for rows in self.rows],
+            scheme.comparisons,
+            size=batch_size,
+            least=1 if estimate == "batch" else 2,
+            fewest=2 if estimate == "population" else 1,
         )
         if self.layout.size > batch_size:
             warnings.warn(
@@ -101,6 +108,11 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """A bare sampler; an argument by its former name is told so."""
+        check_renamed(given)
+        return super().__new__(cls)
 
     def __len__(self) -> int:
         return sum(map(len, self.rows)) // self.layout.size

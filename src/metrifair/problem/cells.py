@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ from metrifair.problem.criteria import Criterion
 Integers: TypeAlias = NDArray[np.int64]
 Booleans: TypeAlias = NDArray[np.bool_]
 Contrast: TypeAlias = Literal["pairs", "rest"]
+Combine: TypeAlias = Literal["mean", "sum"]
 
 _LARGEST_TABLE = 2_000_000
 _MOST_OVERLAPPING_SETS = 12
@@ -71,9 +73,27 @@ class Comparison:
     attribute: str = "group"
     within: str = "everyone"
     groups: tuple[str, str] = ("left", "right")
+    labels: str = "everyone"  # the set of labels among which it is made; ``within`` names the control stratum too
 
     def __str__(self) -> str:
         return f"{self.attribute} {self.groups[0]!r} against {self.groups[1]!r}, {self.within}"
+
+
+def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tuple[float, ...]:
+    """What each comparison counts in the penalty, where they are summed or averaged.
+
+    The mean is over pairs of groups and control strata: a strength means the same however many of them there are. Sets
+    of labels and attributes, which ask for different things, are summed.
+
+    >>> three = [Comparison((a,), (b,), "race") for a, b in ((0, 1), (0, 2), (1, 2))]
+    >>> penalty_weights([*three, Comparison((3,), (4,), "sex")], "mean")
+    (0.3333333333333333, 0.3333333333333333, 0.3333333333333333, 1.0)
+    """
+    check_known("combine", combine, ("mean", "sum"))
+    if combine == "sum":
+        return (1.0,) * len(comparisons)
+    averaged = Counter((one.attribute, one.labels) for one in comparisons)
+    return tuple(1 / averaged[one.attribute, one.labels] for one in comparisons)
 
 
 def membership(comparisons: Sequence[Comparison], cell: Tensor) -> Tensor:
@@ -93,13 +113,16 @@ class Sides:
     """The rows of a batch that a comparison uses: those of its left side, then those of its right side.
 
     ``left`` and ``right`` are the sizes of consecutive blocks of rows that were drawn with fixed counts (one block:
-    ordinary independent samples); ``weights`` give the blocks their true shares.
+    ordinary independent samples); ``weights`` give the blocks their true shares. ``fraction`` is how much of the data's
+    rows of each block is here, drawn without replacement: 1 is all of them; None: they are fresh, or were drawn with
+    replacement.
     """
 
     rows: Tensor | slice
     left: tuple[int, ...]
     right: tuple[int, ...]
     weights: Tensor | None = None  # (..., n)
+    fraction: Tensor | None = None  # (..., blocks)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -107,15 +130,32 @@ class Sides:
         return sum(self.left), sum(self.right)
 
 
-def sides_of(comparisons: Sequence[Comparison], cell: Tensor, weight: Tensor | None = None) -> tuple[Sides, ...]:
-    """The rows of each comparison among samples in these cells; ``weight`` is one number per sample."""
+def sides_of(
+    comparisons: Sequence[Comparison],
+    cell: Tensor,
+    weight: Tensor | None = None,
+    *,
+    drawn_from: Tensor | None = None,
+) -> tuple[Sides, ...]:
+    """The rows of each comparison among samples in these cells; ``weight`` is one number per sample.
+
+    ``drawn_from`` are the cells of the data set that the samples were drawn from without replacement.
+    """
     known = 1 + max((max(one.left + one.right) for one in comparisons), default=-1)
     own = rows_by_cell(cell, known)  # sorted once, however many comparisons there are
 
     def rows(side: tuple[int, ...]) -> Tensor:
         return own[side[0]] if len(side) == 1 else torch.cat([own[one] for one in side]).sort().values
 
-    return tuple(sides_at(rows(one.left), rows(one.right), weight) for one in comparisons)
+    found = [sides_at(rows(one.left), rows(one.right), weight) for one in comparisons]
+    if drawn_from is None:
+        return tuple(found)
+    sizes = torch.bincount(drawn_from, minlength=known)
+    everyone = [torch.stack([sizes[list(side)].sum() for side in (one.left, one.right)]) for one in comparisons]
+    return tuple(
+        replace(side, fraction=torch.tensor(side.counts, device=cell.device) / total.double())
+        for side, total in zip(found, everyone, strict=True)
+    )
 
 
 def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides:
@@ -266,8 +306,11 @@ def compiled(
     sets, within = _sets(criterion, classes, positive), strata or EVERYONE
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
-    named = ([one for one in both if one != "everyone"] for both in product(sets.names, within.names))
-    names = [" and ".join(parts) or "everyone" for parts in named]
+    named = [
+        (labels, [one for one in (labels, name) if one != "everyone"])
+        for labels, name in product(sets.names, within.names)
+    ]
+    names = [(labels, " and ".join(parts) or "everyone") for labels, parts in named]
     shape = *member.shape[:2], *(len(attribute.groups) + 1 for attribute in attributes)
     if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
@@ -282,7 +325,7 @@ def compiled(
     number = np.argsort(np.lexsort((first, idle)))
     table = number[inverse.reshape(-1)].reshape(shape)
     comparisons = []
-    for (a, attribute), (j, within_set) in product(enumerate(attributes), enumerate(names)):
+    for (a, attribute), (j, (labels, within_set)) in product(enumerate(attributes), enumerate(names)):
         own, groups = np.broadcast_to(role[..., a, j], shape), list(map(str, attribute.groups))
         of_group = [tuple(np.unique(table[own == code]).tolist()) for code in range(len(groups))]
         if contrast == "pairs" or len(groups) == 2:
@@ -292,7 +335,7 @@ def compiled(
                 (g, tuple(np.unique(table[(own >= 0) & (own != g)]).tolist()), "the rest") for g in range(len(groups))
             ]
         comparisons += [
-            Comparison(of_group[g], cells, attribute.name, within_set, (groups[g], name))
+            Comparison(of_group[g], cells, attribute.name, within_set, (groups[g], name), labels)
             for g, cells, name in opponents
         ]
     return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)

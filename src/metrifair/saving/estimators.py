@@ -36,6 +36,7 @@ from metrifair.saving.schema import (
     plain,
     record_of,
     value_of,
+    with_estimate,
 )
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.training import Predictor, Scaling
@@ -43,7 +44,7 @@ from metrifair.training.models import Model, Moments, Network, StackedModule
 
 KIND = "estimator"  # of the file; which one it is, the record says
 
-_SWITCHES = ("unbiased", "intersectional", "standardize")
+_SWITCHES = ("intersectional", "standardize")
 _METHODS = ("fit", "partial_fit", "score")  # those that take metadata
 
 
@@ -197,7 +198,7 @@ def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: to
     """An estimator with these parameters; those the file does not have keep their default."""
     known = kind().get_params(deep=False)
     values: dict[str, Any] = {}
-    for name, json in given.items():
+    for name, json in with_estimate(given).items():
         check_known("a parameter", name, known)
         if isinstance(json, dict) and "module" in json:
             values["model"] = _given(module, json["module"])
@@ -208,7 +209,6 @@ def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: to
     estimator._check_parameters()
     criterion_named(estimator.criterion)
     check_known("metric", estimator.metric, METRICS)
-    check_known("contrast", estimator.contrast, ("pairs", "rest"))
     if "loss" in known:
         check_known("loss", estimator.loss, REGRESSION_LOSSES)
     if not isinstance(estimator.model, torch.nn.Module):

@@ -47,7 +47,8 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         weight_decay=float(learner.adam.weight_decay),
         loss=losses[0] if losses else None,
         metric=str(plain("metric", objective.metric)),
-        unbiased=bool(objective.unbiased),
+        estimate=objective.estimate,
+        combine=objective.combine,
         compare=objective.compare,
         slices=objective.slices,
         moments=learner.moments is not None,
@@ -65,6 +66,9 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
 def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learner:
     """The learner that ``learner_parts`` took apart."""
     check_known("metric", record.metric, METRICS)
+    if (record.estimate is None) == (record.unbiased is None):
+        raise ModelFileError("the file does not describe a model: the learner's estimate is missing, or there twice")
+    estimate = record.estimate or ("population" if record.unbiased else "batch")
     task: Task = BINARY if setting.classes == 2 else MULTICLASS
     if not setting.classes:
         task = regression(record.loss or "")
@@ -73,7 +77,8 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
         setting.scheme.comparisons,
         setting.scheme.criterion,
         record.metric,
-        unbiased=record.unbiased,
+        estimate=estimate,
+        combine=record.combine,
         compare=record.compare,
         slices=record.slices,
         generator=_generator(arrays.take("generator", (None,), "uint8")),

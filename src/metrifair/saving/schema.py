@@ -28,6 +28,8 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]  # beyond, floats skip i
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, lt=1e300)]
 Contrast: TypeAlias = Literal["pairs", "rest"]
+Estimate: TypeAlias = Literal["rows", "population", "batch"]
+Combine: TypeAlias = Literal["mean", "sum"]
 
 
 class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -161,11 +163,13 @@ class LearnerRecord(Record):
     weight_decay: Amount
     loss: str | None
     metric: str
-    unbiased: bool
     compare: Literal["prediction", "output"]
     slices: Annotated[int, Meta(ge=1, le=2**16)]
     moments: bool
     waiting: bool
+    estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
+    unbiased: bool | None = None
+    combine: Combine = "sum"
 
 
 class EstimatorRecord(Record):
@@ -250,6 +254,21 @@ class CriterionRecord(Record):
     sets: None
     set_names: tuple[str, ...]
     strata: bool
+
+
+def with_estimate(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a fair estimator, in today's words where the file is older than ``estimate`` and ``combine``.
+
+    >>> with_estimate({"strength": 1.0, "unbiased": True})
+    {'strength': 1.0, 'estimate': 'population', 'combine': 'sum'}
+    """
+    found = dict(parameters)
+    if "unbiased" not in found:
+        return found
+    unbiased = found.pop("unbiased")
+    if "estimate" in found or "combine" in found or unbiased not in (False, True):
+        raise ModelFileError(f"unbiased cannot be {reprlib.repr(unbiased)} here")
+    return found | {"estimate": "population" if unbiased else "batch", "combine": "sum"}
 
 
 def plain(name: str, value: object) -> Json:

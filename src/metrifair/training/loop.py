@@ -71,7 +71,7 @@ def train(
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
     source = source or stratified_epochs(
-        data, own, objective.comparisons, batch_size=schedule.batch_size, least=2 if objective.unbiased else 1
+        data, own, objective.comparisons, batch_size=schedule.batch_size, least=objective.least, fewest=objective.fewest
     )
     if not any(strengths):
         source = source._replace(sides=())
@@ -194,6 +194,7 @@ def _stack_at_start(
             side,
             rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
             weights=None if side.weights is None else side.weights.to(device),
+            fraction=None if side.fraction is None else side.fraction.to(device),
         )
         for side in source.sides
     ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import MetricLike, trained, trained_on_vectors
-from metrifair.problem.cells import Batch, Comparison, Sides
+from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
+from metrifair.problem.cells import Batch, Combine, Comparison, Sides, penalty_weights
 from metrifair.problem.criteria import STATISTICAL_PARITY, Compare, Criterion, Task, scores
 
 
@@ -24,10 +25,10 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What training lowers: the mean loss, and the metric summed over all comparisons.
+    """What training lowers: the mean loss, and the metric combined over all comparisons.
 
-    The gradient is unbiased for energy and mmd with ``unbiased`` and without ``rho``; anything else is biased on
-    batches.
+    For energy and mmd without ``rho``, and unless the estimate is ``"batch"``, the gradient is that of the estimated
+    distance in the mean over batches; anything else is biased on batches.
 
     Parameters
     ----------
@@ -39,8 +40,11 @@ class Objective:
         What score is compared.
     metric : str or callable, default="energy"
         How distributions are compared.
-    unbiased : bool, default=True
-        Use the unbiased estimate, where the metric has one.
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What a batch estimates: the distance of the training rows, or that of the population, both without bias, where
+        the metric has such an estimate; or its own.
+    combine : {"mean", "sum"}, default="mean"
+        Average over pairs of groups and control strata, and sum over sets of labels and attributes; or sum everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     rho : callable, default=None
@@ -57,7 +61,7 @@ class Objective:
     >>> from metrifair.problem.criteria import regression
     >>> data = Samples(torch.zeros(4, 0), torch.zeros(4), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
-    >>> objective = Objective(regression(), groups, unbiased=False)
+    >>> objective = Objective(regression(), groups)
     >>> objective(torch.tensor([0.0, 1.0, 1.0, 3.0]), whole(data, groups))
     Terms(risk=tensor(2.7500), unfairness=tensor(1.5000))
     """
@@ -66,11 +70,27 @@ class Objective:
     comparisons: tuple[Comparison, ...]
     criterion: Criterion = STATISTICAL_PARITY
     metric: MetricLike = "energy"
-    unbiased: bool = True
+    estimate: Estimate = "rows"
+    combine: Combine = "mean"
     compare: Compare = "prediction"
     rho: Callable[[Tensor], Tensor] | None = None
     slices: int = 16  # projections of vector scores, drawn anew at each call from ``generator``
     generator: torch.Generator = field(default_factory=torch.Generator)
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        """What each comparison counts."""
+        return penalty_weights(self.comparisons, self.combine)
+
+    @property
+    def least(self) -> int:
+        """Samples of each kind that a batch needs."""
+        return least_samples(self.metric, self.estimate)
+
+    @property
+    def fewest(self) -> int:
+        """Rows of each kind that the data must have: all of them in the batch are enough, if they are what counts."""
+        return self.least if self.estimate == "population" else 1
 
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         """Both terms, for outputs (..., n), or (..., n, classes), of the batch."""
@@ -79,7 +99,7 @@ class Objective:
         return Terms(risk, self.unfairness(output, batch))
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
-        """Sum of the metric over the comparisons; 0 where there are none.
+        """The metric combined over the comparisons; 0 where there are none.
 
         Parameters
         ----------
@@ -100,7 +120,8 @@ class Objective:
             score,
             batch.sides,
             metric=self.metric,
-            unbiased=self.unbiased,
+            estimate=self.estimate,
+            weights=self.weights,
             vector=self.task.vector and score.ndim == output.ndim,
             slices=self.slices,
             generator=self.generator,
@@ -114,26 +135,29 @@ def penalty(
     sides: Sequence[Sides],
     *,
     metric: MetricLike,
-    unbiased: bool,
+    estimate: Estimate,
+    weights: Sequence[float],
     vector: bool,
     slices: int,
     generator: torch.Generator,
     names: Sequence[object] = (),
     rho: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """The metric summed over comparisons; and over coordinates where scores are vectors and it takes numbers only."""
+    """The weighted sum of the metric over comparisons; where scores are vectors and it takes numbers only, over
+    coordinates too."""
     together = None
     if vector:
-        together = trained_on_vectors(metric, unbiased=unbiased, slices=slices, generator=generator)
+        together = trained_on_vectors(metric, estimate=estimate, slices=slices, generator=generator)
     one_by_one = vector and together is None
     found = between(
-        together or trained(metric, unbiased=unbiased),
+        together or trained(metric, estimate=estimate),
         score.transpose(-2, -1) if one_by_one else score,  # coordinates, as if they were so many more models
         sides,
         names=names,
+        weights=weights if rho is None else None,
         reduce="sum" if rho is None else "all",
         vector=together is not None,
     )
     if rho is not None:
-        found = rho(found).sum(-1)
+        found = (rho(found) * found.new_tensor(weights)).sum(-1)
     return found.sum(-1) if one_by_one else found
