@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,7 +23,16 @@ from metrifair.batches import Coverage
 from metrifair.batches.stratified import small_groups_named
 from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError, Diverged
-from metrifair.estimators.settings import check_settings, device_of, model_for, objective_for, schedule_for
+from metrifair.estimators.settings import (
+    LEARNING_RATE,
+    Solver,
+    check_settings,
+    device_of,
+    is_solved,
+    model_for,
+    objective_for,
+    schedule_for,
+)
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
@@ -30,8 +41,10 @@ from metrifair.problem.tables import Table, columns, group_codes, is_missing, wr
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor, train
-from metrifair.training.models import Moments
+from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
+from metrifair.training.models import Moments, Network
 from metrifair.training.online import Learner
+from metrifair.training.solver import solved
 
 Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")
@@ -75,10 +88,11 @@ class FairEstimator(BaseEstimator):
     contrast: Contrast = "pairs"
     intersectional: bool = False
     model: str | torch.nn.Module = "mlp"
+    solver: Solver = "auto"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 5e-3
+    learning_rate: float | Literal["auto"] = "auto"
     learning_rate_decay: float = 1.0
     weight_decay: float = 0.0
     standardize: bool = True
@@ -128,7 +142,8 @@ class FairEstimator(BaseEstimator):
         (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
         if fitted is None:
             raise Diverged(
-                f"training diverged at strength {self.strength}; lower learning_rate (now {self.learning_rate}), "
+                f"training diverged at strength {self.strength}; lower learning_rate "
+                f"(now {LEARNING_RATE if self.learning_rate == 'auto' else self.learning_rate}), "
                 "or check the scale of X and y"
             )
         self.__dict__.update(fitted)
@@ -271,6 +286,17 @@ def output_of(estimator: Any, X: Table) -> Floats:
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
 
 
+def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
+    """Weights (outputs, features) and intercepts (outputs,) of a fitted linear model, in the units of X."""
+    check_is_fitted(estimator, "predictor_")
+    predictor: Predictor = estimator.predictor_
+    if not isinstance(predictor.model, Network) or predictor.model.hidden:
+        raise AttributeError(f"only linear models have {name}; fit with model='linear'")
+    weight = predictor.parameters["weight0"][0, 0] / predictor.scaling.scale
+    intercept = predictor.parameters["bias0"][0, 0, :, 0] - weight @ predictor.scaling.mean[0]
+    return weight.numpy(), intercept.numpy()
+
+
 def _check_no_text(y: NDArray[Any]) -> None:
     """Raise a DataError where a regression is given labels."""
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
@@ -314,29 +340,53 @@ def trained_stack(
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
     scheme, samples = data.problem.scheme, data.samples()
-    schedule = schedule_for(estimator, len(samples))
+    model = model_for(estimator, data.x.shape[1], data.outputs)
+    objective, schedule = objective_for(estimator, scheme, data.task), schedule_for(estimator, len(samples))
+    iterations = [schedule.epochs] * len(strengths)
     with small_groups_named(scheme.comparisons, lambda: samples.cell):
-        trained = train(
-            samples,
-            model_for(estimator, data.x.shape[1], data.outputs),
-            objective_for(estimator, scheme, data.task),
-            strengths=strengths,
-            seeds=seeds,
-            schedule=schedule,
-            standardize=estimator.standardize,
-            device=device_of(estimator.device),
-            verbose=estimator.verbose,
-        )
-    shared = {
-        "scheme_": scheme,
-        "n_iter_": schedule.epochs,
-        "moments_": Moments.of_samples(samples) if estimator.standardize else None,
-    }
+        if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
+            trained, ends = solved(
+                samples,
+                model,
+                objective,
+                strengths=strengths,
+                weight_decay=estimator.weight_decay,
+                standardize=estimator.standardize,
+            )
+            places, iterations = [0] * len(seeds), [max(1, end.iterations) for end in ends]  # the same for all seeds
+            _warn_of_unfinished(strengths, ends)
+        else:
+            trained = train(
+                samples,
+                model,
+                objective,
+                strengths=strengths,
+                seeds=seeds,
+                schedule=schedule,
+                standardize=estimator.standardize,
+                device=device_of(estimator.device),
+                verbose=estimator.verbose,
+            )
+            places = list(range(len(seeds)))
+    shared = {"scheme_": scheme, "moments_": Moments.of_samples(samples) if estimator.standardize else None}
     return [
-        None if bool(trained.failed[s, k]) else shared | {"predictor_": trained.predictor(s, k)}
-        for s in range(len(seeds))
+        None
+        if bool(trained.failed[place, k])
+        else shared | {"predictor_": trained.predictor(place, k), "n_iter_": iterations[k]}
+        for place in places
         for k in range(len(strengths))
     ]
+
+
+def _warn_of_unfinished(strengths: Sequence[float], ends: Sequence[Minimum]) -> None:
+    unfinished = [f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged]
+    if unfinished:
+        warnings.warn(
+            f"the solver had not converged after {MOST_ITERATIONS} iterations at strength {', '.join(unfinished)}; "
+            "scale X (standardize=True), or add some weight_decay",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def _check_first(estimator: Any, sensitive_features: Table | None, groups: Declared | None) -> None:
@@ -369,7 +419,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
         rule,
         strength=estimator.strength,
         seed=seed,
-        learning_rate=estimator.learning_rate,
+        learning_rate=schedule_for(estimator, 1).learning_rate,
         weight_decay=estimator.weight_decay,
         standardize=estimator.standardize,
         start=None if fitted is None else fitted.parameters,

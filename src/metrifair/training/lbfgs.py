@@ -32,7 +32,7 @@ class Minimum(NamedTuple):
 
 
 def minimum(value: Value, start: Floats, preconditioner: Preconditioner, *, tolerance: float) -> Minimum:
-    """A local minimum near ``start``, no higher than there; it is found when ten iterations gain less than ``tolerance``.
+    """A local minimum near ``start``, no higher than there; found when ten iterations gain less than ``tolerance``.
 
     The line search asks for the weak Wolfe conditions by doubling and halving, which ends at the kinks of a piecewise
     smooth function too, and where L-BFGS keeps what a kink looks like in its memory (Lewis and Overton 2013).

@@ -24,8 +24,8 @@ from metrifair.training.loop import Trained
 from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
 
-_TIGHT, _ENOUGH = 1e-14, 1e-8  # gained by ten iterations: ends the search for the start, and that of a strength
-_HALVINGS = 10  # on the way from the unpenalised optimum to the constant model
+_TIGHT, _ENOUGH, _ROUGH = 1e-14, 1e-8, 1e-5  # gained by ten iterations: at the start, at a strength, on the way there
+_STAGES = (0.01, 0.1)  # of a strength, on the way to it
 _SLICES = 32  # projections of vector scores, the same at every evaluation
 _MOST_FEATURES = 500  # of which all correlations are looked at
 _NO_SPREAD = 1e-12  # a share of the largest variance that is none
@@ -71,25 +71,22 @@ def solved(
 def _minimum_at(
     strength: float, problem: _Problem, start: Minimum, constant: Minimum, along: Preconditioner
 ) -> Minimum:
-    """The minimum at a strength: no higher than the unpenalised optimum, nor than the constant model.
+    """The minimum at a strength, no higher than the constant model, by way of a hundredth and a tenth of a large one.
 
-    The search begins where the objective is lowest on the way from the one to the other: at the optimum itself for
-    small strengths, with scores that have shrunk for large ones. The constant is no place to begin: all scores tie.
+    From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. The constant
+    model itself is no place to begin: all scores tie there.
     """
+    at, iterations, converged = start.at, start.iterations, start.converged
+    for part in (share * strength for share in _STAGES if share * strength >= 1):
+        found = minimum(problem.of_strength(part), at, along, tolerance=_ROUGH)
+        at, iterations = found.at, iterations + found.iterations
     value = problem.of_strength(strength)
-    begin, height = start.at, value(start.at)[0]
-    for _ in range(_HALVINGS):
-        nearer = (begin + constant.at) / 2
-        if not (lower := value(nearer)[0]) < height:
-            break
-        begin, height = nearer, lower
-    found = minimum(value, begin, along, tolerance=_ENOUGH)
-    flat, _ = value(constant.at)
-    return found._replace(
-        at=constant.at if flat <= found.value else found.at,
-        value=min(flat, found.value),
-        iterations=start.iterations + found.iterations,
-        converged=start.converged and found.converged,
+    found, flat = minimum(value, at, along, tolerance=_ENOUGH), value(constant.at)[0]
+    return Minimum(
+        constant.at if flat <= found.value else found.at,
+        min(flat, found.value),
+        iterations + found.iterations,
+        converged and found.converged,
     )
 
 
@@ -194,7 +191,7 @@ def _problem(
         Batch(samples, sides_of(objective.comparisons, samples.cell, None if even else weight)),
         scaling,
         model,
-        replace(objective, unbiased=False, slices=_SLICES, generator=torch.Generator()),
+        replace(objective, estimate="batch", slices=_SLICES, generator=torch.Generator()),
         weight_decay,
     )
 
