@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,51 @@ def test_parts_that_do_not_fit_together_are_refused() -> None:
         TableModel(model.encoder, FairClassifier())
 
 
+@pytest.mark.parametrize("pos_label", ["no", "yes"])
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7, 1.0])
+def test_the_threshold_decides_and_is_kept_in_the_file(tmp_path: Path, pos_label: str, threshold: float) -> None:
+    plain = fitted(pos_label=pos_label)
+    assert plain.classes is not None
+    probability = plain.predict_proba(TABLE)[:, plain.positive]
+    assert plain.classes[plain.positive] == pos_label
+    assert ((plain.predict(TABLE) == pos_label) == (probability >= 0.5)).all()
+    model = replace(plain, threshold=threshold)
+    assert ((model.predict(TABLE) == pos_label) == (probability >= threshold)).all()
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.threshold == threshold
+    np.testing.assert_array_equal(again.predict(TABLE), model.predict(TABLE))
+
+
+def test_a_threshold_is_chosen_on_rows_and_leaves_the_model_as_it_is() -> None:
+    model, y = fitted(), LABELS["two classes"]
+    best = model.choose_threshold(TABLE, y)
+    assert model.threshold is None
+    assert (best.predict(TABLE) == y).mean() >= (model.predict(TABLE) == y).mean()
+    dear = model.choose_threshold(TABLE, y, rule="cost", costs=[[0, 100], [1, 0]])  # a wrong yes costs most
+    assert ((dear.predict(TABLE) == "yes") & (y == "no")).sum() == 0
+    fair = model.choose_threshold(TABLE, y, rule="parity", sensitive_features=TABLE["sex"])
+    assert 0 < fair.threshold < 1
+    weight = np.where(y == "yes", 1.0, 0.0)  # rows of weight 0 are as if they were not there
+    assert model.choose_threshold(TABLE, y, sample_weight=weight).threshold <= model.predict_proba(TABLE)[:, 1].min()
+    with pytest.raises(DataError, match="sensitive_features is missing"):
+        model.choose_threshold(TABLE, y, rule="parity")
+
+
+@pytest.mark.parametrize(
+    ("kind", "threshold", "message"),
+    [
+        ("two classes", 1.5, "threshold must be a probability, from 0 to 1, got 1.5"),
+        ("two classes", float("nan"), "threshold must be a probability"),
+        ("three classes", 0.5, "threshold=0.5 decides between two classes, which are not predicted here"),
+        ("a number", 0.5, "threshold=0.5 decides between two classes, which are not predicted here"),
+    ],
+)
+def test_a_threshold_that_means_nothing_is_refused(kind: str, threshold: float, message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        replace(fitted(kind), threshold=threshold)
+
+
 def test_a_path_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot write"):
         fitted().save(tmp_path / "no" / "folder" / "model")
@@ -117,6 +164,8 @@ def loaded(path: Path, meta: Any, arrays: Any) -> Any:
         (("estimator", "kind"), "oracle", "Invalid enum value 'oracle' - at `$.estimator.kind`"),
         (("estimator", "kind"), "frontier", "Invalid enum value 'frontier' - at `$.estimator.kind`"),
         (("target",), 7, "Expected `str`, got `int` - at `$.target`"),
+        (("threshold",), 1.5, "Expected `float` <= 1.0 - at `$.threshold`"),
+        (("threshold",), "half", "Expected `float | null`, got `str` - at `$.threshold`"),
         (("ids",), "number", "Expected `array`, got `str` - at `$.ids`"),
     ],
 )

@@ -27,11 +27,11 @@ from .metrics.distances import (
     kolmogorov_distance,
     lp_distance,
     mmd_squared,
-    sliced_energy_distance,
     total_variation,
     wasserstein_distance,
 )
 from .metrics.kernels import median_distance
+from .metrics.sliced import sliced_energy_distance, sliced_wasserstein_distance
 from .metrics.witness import Witness, witness
 from .problem import criteria
 from .problem.criteria import Criterion
@@ -82,6 +82,7 @@ __all__ = [
     "mmd_squared",
     "nn",
     "sliced_energy_distance",
+    "sliced_wasserstein_distance",
     "total_variation",
     "unfairness",
     "wasserstein_distance",

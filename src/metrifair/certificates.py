@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from math import log, sqrt
+from typing import NamedTuple
 
+import torch
+
+from metrifair.checks import check_number
 from metrifair.errors import DataError
+from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import facts
 
 
@@ -40,6 +45,83 @@ def vc_radius(samples: int, *, confidence: float = 0.95, dimension: int = 1) -> 
         return None
     third = (1 - confidence) / 3
     return sqrt(4 / samples * (dimension * (log(2 * samples / dimension) + 1) - log(third / 4))) / 2
+
+
+class GeneralisationBounds(NamedTuple):
+    """What holds of the population, at once and for every model of the class.
+
+    Parameters
+    ----------
+    accuracy : float
+        The share of right decisions is at least this.
+    unfairness : float
+        The distance between the two groups' decisions is at most this.
+
+    Examples
+    --------
+    >>> GeneralisationBounds(accuracy=0.7, unfairness=0.3).accuracy
+    0.7
+    """
+
+    accuracy: float
+    unfairness: float
+
+
+def generalisation_bounds(
+    accuracy: float,
+    unfairness: float,
+    *,
+    samples: tuple[int, int],
+    dimension: int,
+    metric: str = "kolmogorov",
+    confidence: float = 0.95,
+) -> GeneralisationBounds | None:
+    """What decisions on the training rows themselves prove about the population: the paper's theorem.
+
+    It holds for all models of a class at once, so also for the one that these rows trained; that is what it is for.
+    Of rows that trained nothing, ``dkw_radius`` proves far more.
+
+    Parameters
+    ----------
+    accuracy, unfairness : float
+        Found on the rows: the share of right decisions, and the distance between the decisions (0 and 1) of the groups.
+    samples : tuple of int
+        How many rows of either group.
+    dimension : int
+        The VC dimension of the class: d + 1 for linear models of d features with an intercept.
+    metric : str, default="kolmogorov"
+        The distance that ``unfairness`` is.
+    confidence : float, default=0.95
+        The probability, over training sets, that both bounds hold for all models of the class.
+
+    Returns
+    -------
+    GeneralisationBounds or None
+        None where a group has no more rows than the dimension: then nothing is proven.
+
+    Raises
+    ------
+    DataError
+        If a number is out of its range, or the metric is not known.
+
+    Examples
+    --------
+    >>> generalisation_bounds(0.8, 0.1, samples=(50_000, 60_000), dimension=8)
+    GeneralisationBounds(accuracy=0.77..., unfairness=0.18...)
+    """
+    for name, value in (("accuracy", accuracy), ("unfairness", unfairness)):
+        check_number(name, value)
+    row = facts(metric)
+    everyone = vc_radius(sum(samples), confidence=confidence, dimension=dimension)
+    radii = [vc_radius(count, confidence=confidence, dimension=dimension) for count in samples]
+    if everyone is None or None in radii:
+        return None
+    power = 2 if row.squared else 1
+    # The paper's alpha, by how much a utility may differ between the decisions: their distance, and no two samples of
+    # decisions are further apart.
+    furthest = float(row.plug_in(Pair(torch.tensor([0.0, 1.0], dtype=torch.float64), (1,), (1,)))) ** (1 / power)
+    root = max(0.0, unfairness) ** (1 / power) + furthest * sum(radius for radius in radii if radius is not None)
+    return GeneralisationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
 
 
 def check_confidence(confidence: float) -> None:

@@ -183,7 +183,7 @@ class Distribution:
     curves: Curves
 
 
-NoteKind = Literal["constant", "labels", "small", "parity", "missing", "exactness", "weights"]
+NoteKind = Literal["constant", "labels", "small", "parity", "missing", "exactness", "weights", "training"]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from metrifair.checks import is_number
 from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
 from metrifair.saving.models import content_of
 from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecord, TableModelRecord, record_of
+from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 
 TABLE_MODEL = "table model"  # the kind of the file
 
@@ -38,11 +41,15 @@ class TableModel:
         Names of the columns with the groups.
     ids : tuple of str, optional
         Names of the columns that tell rows apart.
+    threshold : float, default=None
+        Of two classes, the probability of the positive one from which on ``predict`` decides for it; None: the
+        estimator's own rule.
 
     Raises
     ------
     DataError
-        Where the estimator is not fitted, or takes another number of columns than the encoder makes.
+        Where the estimator is not fitted, or takes another number of columns than the encoder makes, or the threshold
+        is not a probability, or there are not two classes to decide between.
 
     Examples
     --------
@@ -60,6 +67,7 @@ class TableModel:
     target: str = "y"
     sensitive: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         check_is_fitted(self.encoder, "coders_")
@@ -68,14 +76,26 @@ class TableModel:
         encoded, taken = len(self.encoder.get_feature_names_out()), self.estimator.n_features_in_
         if encoded != taken:
             raise DataError(f"the encoder makes {encoded} columns, and the estimator takes {taken}; fit them together")
+        if self.threshold is None:
+            return
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
+            raise DataError(f"threshold must be a probability, from 0 to 1, got {self.threshold!r}")
+        if self.classes is None or len(self.classes) != 2:
+            raise DataError(f"threshold={self.threshold!r} decides between two classes, which are not predicted here")
 
     @property
     def classes(self) -> NDArray[Any] | None:
         """The classes, or None where a number is predicted."""
         return getattr(self.estimator, "classes_", None)
 
+    @property
+    def positive(self) -> int:
+        """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
+        chosen, classes = getattr(self.estimator, "pos_label", None), [] if self.classes is None else list(self.classes)
+        return len(classes) - 1 if chosen is None else classes.index(chosen)
+
     def predict(self, table: Table) -> NDArray[Any]:
-        """The most probable class of each row, or its number.
+        """The most probable class of each row, or its number; with a threshold, the class that it decides for.
 
         Parameters
         ----------
@@ -87,8 +107,12 @@ class TableModel:
         ndarray of shape (n_samples,)
             Classes, or numbers.
         """
-        predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table))
-        return predicted
+        if self.threshold is None or self.classes is None:
+            predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table))
+            return predicted
+        chosen = self.predict_proba(table)[:, self.positive] >= self.threshold
+        decided: NDArray[Any] = self.classes[np.where(chosen, self.positive, 1 - self.positive)]
+        return decided
 
     def predict_proba(self, table: Table) -> NDArray[np.float64]:
         """Probabilities of the classes.
@@ -113,6 +137,70 @@ class TableModel:
         probability: NDArray[np.float64] = self.estimator.predict_proba(self.encoder.transform(table))
         return probability
 
+    def choose_threshold(
+        self,
+        table: Table,
+        y: Table,
+        *,
+        rule: ThresholdRule = "accuracy",
+        costs: Costs | None = None,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: Table | None = None,
+    ) -> TableModel:
+        """The same model with the threshold that is best on these rows, which it should not have been trained on.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Rows with the columns that the encoder was fitted with.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        rule : {"accuracy", "cost", "parity"}, default="accuracy"
+            "accuracy": most right decisions. "cost": least mean cost. "parity": the least gap between the groups'
+            decision rates (those that the estimator's criterion compares), among the thresholds whose balanced
+            accuracy is within noise of the best one's.
+        costs : array-like of shape (2, 2), default=None
+            For "cost": ``costs[label][decision]``, by the classes in ascending order.
+        sensitive_features, control_features, sample_weight : array-like, default=None
+            Groups (for "parity"), strata and weights, as in ``fit``.
+
+        Returns
+        -------
+        TableModel
+            With another ``threshold``; this one stays as it is.
+
+        Raises
+        ------
+        DataError
+            Where there are not two classes, or the rule lacks its costs or groups.
+
+        Examples
+        --------
+        >>> from metrifair import FairClassifier, TableEncoder
+        >>> table, y = {"size": [1.0, 2.0, 3.0, 4.0]}, ["no", "no", "no", "yes"]
+        >>> encoder = TableEncoder().fit(table)
+        >>> line = FairClassifier(0.0, model="linear", random_state=0).fit(encoder.transform(table), y)
+        >>> model = TableModel(encoder, line)
+        >>> eager = model.choose_threshold(table, y, rule="cost", costs=[[0, 0.1], [1, 0]])
+        >>> eager.threshold <= 0.5, eager.predict(table).tolist()[-1]
+        (True, 'yes')
+        """
+        if self.classes is None:
+            raise DataError(f"the model predicts the number {self.target!r}, which needs no threshold; use predict")
+        problem = problem_of(
+            Given(y, sensitive_features, control_features, sample_weight, rows={"table": table}),
+            criterion=self.estimator.criterion if sensitive_features is not None else "statistical_parity",
+            contrast=getattr(self.estimator, "contrast", "pairs"),
+            intersectional=getattr(self.estimator, "intersectional", False),
+            pos_label=self.classes.tolist()[self.positive],
+            target="labels",
+            classes=self.classes.tolist(),
+            compared=rule == "parity",
+        )
+        score = problem.of_kept(self.predict_proba(table)[:, self.positive])
+        return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
+
     def save(self, path: PathLike) -> None:
         """Write both to one file, which ``metrifair.load`` reads without running any code.
 
@@ -128,6 +216,7 @@ class TableModel:
             target=self.target,
             sensitive=list(self.sensitive),
             ids=list(self.ids),
+            threshold=None if self.threshold is None else float(self.threshold),
         )
         write(path, Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays)))
 
@@ -141,7 +230,8 @@ def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> Tabl
     estimator = model_of(Content(record.estimator.kind, record.estimator.meta, arrays))
     try:
         encoder = encoder_of(record.encoder)
-        return TableModel(encoder, estimator, record.target, tuple(record.sensitive), tuple(record.ids))
+        columns = tuple(record.sensitive), tuple(record.ids)
+        return TableModel(encoder, estimator, record.target, *columns, threshold=record.threshold)
     except ModelFileError:
         raise
     except DataError as error:

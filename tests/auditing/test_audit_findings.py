@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 from scipy import special, stats
 
-from metrifair import Audit, audit, unfairness, witness
+from metrifair import Audit, DataError, audit, unfairness, witness
+from metrifair.certificates import generalisation_bounds
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
 from metrifair.results import Finding
@@ -245,3 +246,30 @@ def test_distributions_are_those_of_the_groups() -> None:
     below = [(own <= score + 1e-9).mean() for score in curves.grid]
     np.testing.assert_allclose(curves.cumulative["True"], below, atol=1e-5)
     assert np.trapezoid(curves.density["True"], curves.grid) == pytest.approx(1.0, abs=0.2)
+
+
+def test_rows_that_trained_the_model_prove_only_what_holds_for_its_whole_class() -> None:
+    rng = np.random.default_rng(0)
+    group, label = np.repeat(["a", "b"], 5000), rng.random(10_000) < 0.5
+    score = np.clip(0.3 * rng.random(10_000) + 0.3 * label + 0.2 * (group == "b"), 0, 1)
+    options = {"sensitive_features": group, "y_true": label, "resamples": 0, "permutations": 0, "random_state": 0}
+    held_out, trained = audit(score, **options), audit(score, vc_dimension=6, **options)
+    for before, after in zip(held_out.findings, trained.findings, strict=True):
+        assert before.certified is not None
+        assert after.certified is None
+        assert after.certified_jointly is None
+        assert after.value == before.value
+        assert after.paper_bound is not None
+        assert before.paper_bound is not None
+        assert after.paper_bound > before.paper_bound  # thresholds alone have dimension 1
+    [note] = [note.text for note in trained.notes if note.kind == "training"]
+    decided = held_out.decisions[0]
+    right = np.mean([rate.accuracy for rate in decided.rates])
+    bounds = generalisation_bounds(right, decided.selection_difference, samples=(5000, 5000), dimension=6)
+    assert bounds is not None
+    assert f"right for at least {100 * bounds.accuracy:.1f}%" in note
+    assert f"by at most {100 * bounds.unfairness:.1f} points" in note
+    assert "never saw" in note
+    assert not [note for note in held_out.notes if note.kind == "training"]
+    with pytest.raises(DataError, match="vc_dimension must be an integer"):
+        audit(score, vc_dimension=0, **options)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from decimal import Decimal, localcontext
 from functools import cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import TypeAlias
 
 import numpy as np
@@ -15,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from metrifair.batches import Coverage, covering, resampled, whole
+from metrifair.batches import Coverage, covering, covering_bias, covering_law, resampled, whole
 from metrifair.batches import cut as cut_one
 from metrifair.batches.covering import overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import METRICS
+from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, Sides, compiled, joined
 from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 
@@ -169,14 +170,6 @@ def delta(total: int, n: int, size: int) -> float:
     return (n == 2) * total / (2 * (total - 1)) + (n == total - 2) * total / (total - 1)
 
 
-def beta(p: float, size: int) -> float:
-    """The paper's relative bias of a group's share without the correction."""
-    q = 1 - p
-    own = math.log(p) + sum(q**n / n for n in range(1, size + 1))
-    other = math.log(q) + sum(p**n / n for n in range(1, size + 1))
-    return q ** (size - 1) - q * p ** (size - 2) + 2 * p / q**2 * own - 2 * q**2 / p**3 * other
-
-
 LAWS = [(p, size, least) for p in (0.5, 0.2, 0.1) for size in (1, 2, 3, 4, 8) for least in (1, 2)]
 
 
@@ -211,10 +204,10 @@ def test_the_cross_check_needs_no_weights(p: float, size: int, least: int) -> No
 def test_without_weights_the_share_has_the_bias_of_the_paper(p: float, size: int, value: float) -> None:
     law = counts_law(p, size, least=2)
     share = math.fsum(chance * n / (n + m) for n, m, chance in law)
-    assert beta(p, size) == pytest.approx(value, abs=5e-7)
-    assert share == pytest.approx(p * (1 + beta(p, size)), abs=1e-10)
+    assert covering_bias(p, size) == pytest.approx(value, abs=5e-7)
+    assert share == pytest.approx(p * (1 + covering_bias(p, size)), abs=1e-10)
     smaller = math.fsum(chance * n / (n + m) for n, m, chance in counts_law(p, 2, least=2))
-    assert smaller == pytest.approx(p * (1 + beta(p, 4)), abs=1e-10)  # below 4 the size makes no difference
+    assert smaller == pytest.approx(p * (1 + covering_bias(p, 4)), abs=1e-10)  # below 4 the size makes no difference
 
 
 @pytest.mark.parametrize("size", range(1, 10))
@@ -319,7 +312,7 @@ def estimates(batch: Batch) -> Tensor:
     theta = torch.tensor(THETA, dtype=torch.float64, requires_grad=True)
     output = theta * batch.samples.x[:, 0]
     risk = (batch.samples.weight * BINARY.loss(output, batch.samples.y)).mean()
-    energy = METRICS["energy"].unbiased
+    energy = trained("energy", estimate="population")
     return with_gradient(risk, between(energy, torch.sigmoid(output), batch.sides, reduce="all"), theta)
 
 
@@ -481,3 +474,46 @@ def test_sizes_below_one_are_refused(size: int, least: int) -> None:
     with pytest.raises(DataError) as caught:
         Coverage(PAIR, size, least)
     assert str(caught.value) == f"size and least must be at least 1, got size={size} and least={least}"
+
+
+@pytest.mark.parametrize("share", [1e-3, 0.03, 0.3, 0.5, 0.8, 0.99])
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 40])
+def test_the_bias_is_that_of_the_law(share: float, size: int) -> None:
+    length, count, probability = covering_law(share, size)
+    assert probability.sum() == pytest.approx(1, abs=1e-10)
+    assert probability @ (count / length) == pytest.approx(share * (1 + covering_bias(share, size)), abs=1e-10)
+    rest = probability @ ((length - count) / length)
+    assert rest == pytest.approx((1 - share) * (1 + covering_bias(1 - share, size)), abs=1e-10)
+
+
+def test_the_law_is_that_of_every_way_a_stream_can_begin() -> None:
+    share, size, longest = 0.3, 5, 9
+    expected: dict[tuple[int, int], float] = {}
+    for stream in product((0, 1), repeat=longest):
+        rule = Coverage((Comparison((0,), (1,)),), size=size)
+        cell = torch.tensor(stream)
+        found = cut_one(Samples(torch.zeros(longest, 1), torch.zeros(longest), cell, torch.ones(longest)), rule)
+        if found is not None:
+            taken = found[0].samples.cell
+            key = len(taken), int(taken.sum())
+            likely = share ** sum(stream) * (1 - share) ** (longest - sum(stream))
+            expected[key] = expected.get(key, 0.0) + likely
+    law = {(int(n), int(k)): p for n, k, p in zip(*covering_law(share, size), strict=True) if n <= longest}
+    assert law == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("share", "size"), [(0.02, 6), (1e-4, 4), (1e-3, 5000), (0.98, 6), (0.9, 200)])
+def test_the_bias_of_a_rare_group_keeps_its_digits(share: float, size: int) -> None:
+    """Against the series in fifty digits."""
+    with localcontext(prec=50):
+        p, q = Decimal(share), 1 - Decimal(share)
+        own, other = (-(1 - x).ln() - sum(x**n / n for n in range(1, size + 1)) for x in (q, p))
+        exact = q ** (size - 1) - q * p ** (size - 2) - 2 * p / q**2 * own + 2 * q**2 / p**3 * other
+    assert covering_bias(share, size) == pytest.approx(float(exact), rel=1e-10)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan"), "half"])
+def test_a_share_that_is_not_one_is_refused(share: float) -> None:
+    for function in (covering_bias, covering_law):
+        with pytest.raises(DataError, match="share"):
+            function(share, 4)

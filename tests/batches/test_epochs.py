@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from metrifair.batches import shuffled, whole
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.pair import between
-from metrifair.metrics.registry import METRICS
+from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Comparison, Samples, joined, sides_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
@@ -76,7 +76,7 @@ TOO_FEW = [
         [0, 1, 1],
         (
             "an unbiased distance needs 2 scores of each kind on each side, got 1 and 2; use a larger batch size, or "
-            "unbiased=False"
+            "the plug-in"
         ),
     ),
     (
@@ -97,8 +97,7 @@ def test_a_batch_that_lacks_a_group_is_refused_with_a_note_that_names_the_compar
     metric: str, cells: list[int], message: str
 ) -> None:
     (batch,) = shuffled(data(cells), [SEXES], size=len(cells), generator=torch.Generator())
-    row = METRICS[metric]
     with pytest.raises(TooFewSamples) as caught:
-        between(row.unbiased or row.plug_in, batch.samples.x[:, 0], batch.sides, names=[SEXES])
+        between(trained(metric, estimate="population"), batch.samples.x[:, 0], batch.sides, names=[SEXES])
     assert str(caught.value) == message
     assert caught.value.__notes__ == ["comparing sex 'f' against 'm', y = 1"]

@@ -110,7 +110,7 @@ def test_a_compared_group_that_is_too_small_is_named() -> None:
             layout(sizes, PAIR, size=4)
         assert str(caught.value) == (
             f"comparing sex 'f' against 'm', y = 1: group {who!r} has {count} sample(s) there, and 2 of each kind are "
-            "needed; merge small groups, mark them as missing, or use unbiased=False"
+            "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
         )
     with pytest.raises(TooFewSamples, match=r"group 'right' has 5 \+ 1 sample\(s\) there"):
         layout((5, 5, 1), REST, size=4)
@@ -153,7 +153,7 @@ def every_batch(cells: list[int], plan: Layout, *, replacement: bool) -> Tensor:
     return torch.tensor([[row for part in parts for row in part] for parts in product(*draws)])
 
 
-def terms_of_every_batch(name: str, *, replacement: bool) -> tuple[Samples, Terms]:
+def terms_of_every_batch(name: str, *, replacement: bool, estimate: str) -> tuple[Samples, Terms]:
     cells, comparisons, size = CASES[name]
     samples = data(cells)
     sizes = torch.bincount(samples.cell)
@@ -162,9 +162,10 @@ def terms_of_every_batch(name: str, *, replacement: bool) -> tuple[Samples, Term
     every = every_batch(cells, plan, replacement=replacement)
     batch = Batch(
         Samples(samples.x[every[0]], torch.zeros(plan.size).double(), samples.cell[every[0]], plan.weights(shares)),
-        tuple(plan.sides(one, shares) for one in comparisons),
+        tuple(plan.sides(one, shares, None if replacement else sizes) for one in comparisons),
     )
-    return samples, Objective(regression(), comparisons)(samples.x[every, 0], batch)  # batches as if many models
+    objective = Objective(regression(), comparisons, estimate=estimate, combine="sum")
+    return samples, objective(samples.x[every, 0], batch)  # batches as if many models
 
 
 def energy(samples: Samples, comparison: Comparison, *, plug_in: bool) -> float:
@@ -184,18 +185,27 @@ def energy(samples: Samples, comparison: Comparison, *, plug_in: bool) -> float:
     return 2 * mean(left, right) - mean(left, left) - mean(right, right)
 
 
+@pytest.mark.parametrize("estimate", ["rows", "population"])
 @pytest.mark.parametrize("replacement", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_over_all_batches_risk_and_penalty_have_the_values_of_the_data_set_as_means(
-    name: str, replacement: bool
+    name: str, replacement: bool, estimate: str
 ) -> None:
-    samples, terms = terms_of_every_batch(name, replacement=replacement)
-    risk = samples.x.square().mean().item()
-    target = sum(energy(samples, one, plug_in=replacement) for one in CASES[name][1])
+    """The plug-in of the rows; only as an estimate of the population, without replacement, their U-statistic."""
+    samples, terms = terms_of_every_batch(name, replacement=replacement, estimate=estimate)
+    risk, plug_in = samples.x.square().mean().item(), replacement or estimate == "rows"
+    target = sum(energy(samples, one, plug_in=plug_in) for one in CASES[name][1])
     assert terms.risk.mean().item() == pytest.approx(risk, abs=1e-12)
     assert terms.unfairness.mean().item() == pytest.approx(target, abs=1e-12)
-    other = sum(energy(samples, one, plug_in=not replacement) for one in CASES[name][1])
+    other = sum(energy(samples, one, plug_in=not plug_in) for one in CASES[name][1])
     assert abs(other - target) > 0.01  # so that the two targets are told apart
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_over_all_batches_their_own_distance_is_too_large(name: str) -> None:
+    """The control: what ``estimate="batch"`` says of itself."""
+    samples, terms = terms_of_every_batch(name, replacement=False, estimate="batch")
+    assert terms.unfairness.mean() > sum(energy(samples, one, plug_in=True) for one in CASES[name][1]) + 0.01
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -213,7 +223,7 @@ def test_batches_of_a_pass_have_the_same_means(replacement: bool) -> None:
     name = "each against the rest"
     cells, comparisons, size = CASES[name]
     samples = data(cells)
-    objective = Objective(regression(), comparisons)
+    objective = Objective(regression(), comparisons, estimate="population", combine="sum")
     generator = torch.Generator().manual_seed(4)
     found = []
     for _ in range(1500):
@@ -282,7 +292,7 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
     weight = [1.0, 3.0, 0.0, 2.0, 2.0, 4.0, 1.0, 1.0, 2.0]
     samples = data([0, 0, 0, 1, 1, 1, 2, 2, 2], weight)
     generator = torch.Generator().manual_seed(6)
-    objective = Objective(regression(), REST)
+    objective = Objective(regression(), REST, combine="sum")
     found, seen = [], []
     for _ in range(1200):
         (batch,) = stratified(samples, REST, size=7, generator=generator, replacement=True)

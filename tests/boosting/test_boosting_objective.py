@@ -39,7 +39,8 @@ def settings_of(**changes: Any) -> Any:
         "strength": 2.0,
         "criterion": "statistical_parity",
         "metric": "energy",
-        "unbiased": True,
+        "estimate": "rows",
+        "combine": "mean",
         "compare": "prediction",
         "contrast": "pairs",
         "intersectional": False,
@@ -72,7 +73,7 @@ def outputs(seed: int, n: int, *, regression: bool, ties: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("regression", [False, True], ids=["classification", "regression"])
 @pytest.mark.parametrize("name", CRITERIA)
-@pytest.mark.parametrize("case", ["plain", "ties", "weights", "three groups", "rest", "output", "plug-in"])
+@pytest.mark.parametrize("case", ["plain", "ties", "weights", "three groups", "rest", "output", "population", "summed"])
 def test_slopes_are_those_of_the_objective(name: str, case: str, regression: bool) -> None:
     criterion = criterion_named(CRITERIA[name])
     if regression and name in OF_LABELS:
@@ -84,8 +85,12 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
         if name in ("risk_parity", "log_prediction", "own score"):
             pytest.skip("compares no prediction")
         changes["compare"] = "output"
-    changes |= {"rest": {"contrast": "rest"}, "plug-in": {"unbiased": False}}.get(case, {})
-    groups = 3 if case in ("three groups", "rest") else 2
+    changes |= {
+        "rest": {"contrast": "rest"},
+        "population": {"estimate": "population"},
+        "summed": {"combine": "sum"},
+    }.get(case, {})
+    groups = 3 if case in ("three groups", "rest", "summed") else 2
     rows = rows_given(3, regression=regression, groups=groups, weights=case == "weights")
     if name != "conditional_statistical_parity":
         rows = replace(rows, control_features=None)
@@ -114,8 +119,9 @@ def test_without_a_penalty_slope_and_curvature_are_the_plain_boosters(regression
     assert found.risk_curvature == pytest.approx(weight if regression else weight * prediction * (1 - prediction))
 
 
-def test_the_slope_is_the_closed_form() -> None:
-    """Strength n c p (1 - p) with ranks R and B, as the method writes it."""
+@pytest.mark.parametrize(("estimate", "within"), [("rows", 30 * 30), ("batch", 30 * 30), ("population", 30 * 29)])
+def test_the_slope_is_the_closed_form(estimate: str, within: int) -> None:
+    """Strength n c p (1 - p) with ranks R and B, as the method writes it; all rows are there: the plug-in's c."""
     rows = replace(rows_given(1, regression=False), control_features=None, sensitive_features=np.arange(60) % 2)
     output = outputs(1, 60, regression=False, ties=False)
     p, a = 1 / (1 + np.exp(-output)), np.arange(60) % 2
@@ -123,8 +129,9 @@ def test_the_slope_is_the_closed_form() -> None:
     for i in range(60):
         own, other = p[a == a[i]], p[a != a[i]]
         rank, below = (own <= p[i]).sum(), (other < p[i]).sum()
-        c[i] = 2 * (2 * below - 30) / 900 - 2 * (2 * rank - 31) / (30 * 29)
-    assert penalised(rows, regression=False).at(output).unfairness_slope == pytest.approx(60 * c * p * (1 - p))
+        c[i] = 2 * (2 * below - 30) / 900 - 2 * (2 * rank - 31) / within
+    found = penalised(rows, regression=False, estimate=estimate).at(output)
+    assert found.unfairness_slope == pytest.approx(60 * c * p * (1 - p))
 
 
 def test_rows_without_weight_and_of_unknown_group_feel_no_penalty() -> None:
@@ -208,7 +215,8 @@ def test_the_report_falls_while_the_strength_rises_and_is_the_penalised_risk_the
         ({"strength": True}, "strength must be"),
         ({"compare": "scores"}, "compare must be one of 'prediction', 'output'"),
         ({"contrast": "all"}, "contrast must be one of"),
-        ({"unbiased": "no"}, "unbiased must be True or False"),
+        ({"estimate": "no"}, "estimate must be one of 'rows', 'population', 'batch'"),
+        ({"combine": "max"}, "combine must be one of 'mean', 'sum'"),
         ({"intersectional": 3}, "intersectional must be True or False"),
     ],
 )
@@ -219,7 +227,7 @@ def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], message: str
 
 def test_a_group_of_one_is_too_few_for_an_unbiased_penalty() -> None:
     rows = Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"])
-    risk = penalised(rows, regression=False)
+    risk = penalised(rows, regression=False, estimate="population")
     with pytest.raises(TooFewSamples) as caught:
         risk.at(np.arange(5.0))
     assert any("'a' against 'b'" in note for note in caught.value.__notes__)
@@ -236,14 +244,14 @@ def test_on_a_grid_value_and_slopes_are_those_of_the_moved_scores(
     scores = shift + spread * generator.normal(size=300).round(generator.integers(1, 4))
     rows = generator.permutation(300)
     left, right = rows[:120], rows[120:280]
-    value, *slopes = gridded_energy(scores, left, right, unbiased=unbiased)
+    value, *slopes = gridded_energy(scores, left, right, fraction=0.0 if unbiased else 1.0)
     step = np.ptp(scores) / (PLACES - 1)
     moved = scores.min() + step * np.round((scores - scores.min()) / step)
     assert np.abs(moved - scores).max() <= 0.51 * step
     exact = energy_distance(scores[left], scores[right], unbiased=unbiased)
     assert value == pytest.approx(exact, abs=4 * step)
     pooled = np.concatenate([moved[left], moved[right]])
-    coefficients, _ = energy_coefficients(np.round(pooled / step), 120, unbiased=unbiased)
+    coefficients, _ = energy_coefficients(np.round(pooled / step), 120, fractions=(0, 0) if unbiased else (1, 1))
     assert np.concatenate(slopes) == pytest.approx(coefficients, abs=1e-9)
 
 

@@ -494,3 +494,16 @@ def test_the_help_names_every_criterion_and_metric() -> None:
     assert set(CRITERION_NAMES) == set(CRITERIA)
     assert set(OTHER_CRITERION_NAMES) == set(OTHER_NAMES)
     assert set(METRIC_NAMES) == set(METRICS)
+
+
+@pytest.mark.parametrize("model", ["linear", "lightgbm"])
+def test_what_the_penalty_is_can_be_said(csv: Path, tmp_path: Path, call: Any, model: str) -> None:
+    output = tmp_path / "m.metrifair"
+    words = ("--estimate", "population", "--combine", "sum", "--contrast", "rest")
+    done = call("train", csv, *TRAIN[:-1], model, *words, "--output", output)
+    assert done.exit_code == 0, done.output
+    found = load(output).estimator
+    assert (found.estimate, found.combine, found.contrast) == ("population", "sum", "rest")
+    refused = call("frontier", csv, *TRAIN[:-1], model, "--estimate", "unbiased")
+    assert refused.exit_code == 2
+    assert "'rows', 'population', 'batch'" in refused.output

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 from montecarlo import check_distances, z_score
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import ndtri
 
-from metrifair.datasets.synthetic import BiasedClassification, BiasedRegression, FiniteSpace, fair_by_sorting
+from metrifair.datasets.synthetic import (
+    BiasedClassification,
+    BiasedRegression,
+    FiniteSpace,
+    ShiftedTarget,
+    fair_by_sorting,
+)
 
 SHARES = (0.2, 0.5, 0.8)
 DELTAS = (0.1, 0.25, 0.4, 0.6, 0.9, 1.5)
@@ -203,3 +210,90 @@ def test_atoms_shared_by_both_groups_need_no_partner() -> None:
     assert uneven.best_fair().partition == ((0, 1), (2,))
     assert uneven.best_fair().prediction == pytest.approx((0.5, 0.5, 2.0))
     assert uneven.best_fair().excess_risk == pytest.approx(0.6 * 0.25)
+
+
+@pytest.mark.parametrize("p1", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("bias", [0.0, 0.05, 0.7])
+def test_the_squared_error_of_a_shifted_target_is_that_of_the_biased_regression(bias: float, p1: float) -> None:
+    own, known = ShiftedTarget(bias=bias, p1=p1), BiasedRegression("shift", delta=bias, p1=p1, sigma=0.0)
+    assert own.optimal_true_risk == pytest.approx(known.optimal_true_risk, abs=1e-12)
+    assert own.fair_true_risk == pytest.approx(known.fair_true_risk, abs=1e-12)
+    np.testing.assert_allclose(own.fair_table, known.fair_table, atol=1e-12)
+
+
+@pytest.mark.parametrize("tikhonov", [0.5, 1.0, 9.0])
+def test_a_tikhonov_term_divides_the_gain_of_parity_by_one_plus_its_weight(tikhonov: float) -> None:
+    plain, held = (ShiftedTarget(bias=0.3, p1=0.4, tikhonov=weight) for weight in (0.0, tikhonov))
+    gains = [one.optimal_true_risk - one.fair_true_risk for one in (plain, held)]
+    assert gains[0] == pytest.approx(0.6 * 0.4 * 0.3**2, abs=1e-12)
+    assert gains[1] == pytest.approx(gains[0] / (1 + tikhonov), abs=1e-12)
+
+
+@pytest.mark.parametrize(("p1", "fair"), [(0.3, 0.0), (0.7, 0.2)])
+def test_absolute_errors_without_noise_follow_the_larger_group(p1: float, fair: float) -> None:
+    """Not strongly convex: the theorem does not hold, however small the bias."""
+    one = ShiftedTarget("absolute_error", bias=0.2, p1=p1)
+    assert one.optimal_true_risk == pytest.approx(p1 * 0.2, abs=1e-12)
+    assert one.fair_true_risk == pytest.approx(fair, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", "huber"])
+@pytest.mark.parametrize("p1", [0.3, 0.5, 0.7])
+def test_noise_makes_small_biases_safe_for_other_losses(loss: str, p1: float) -> None:
+    """Where the expected loss bends, it does so strongly at its least: parity helps at small biases."""
+    for bias in (0.01, 0.1):
+        one = ShiftedTarget(loss, bias=bias, p1=p1, sigma=0.3)
+        assert one.fair_true_risk < 0.95 * one.optimal_true_risk
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber"])
+@pytest.mark.parametrize("sigma", [0.0, 0.4])
+def test_risks_of_a_shifted_target_are_those_of_a_sample(loss: str, sigma: float) -> None:
+    """The mean loss over quantiles of the noise, minimised on a fine grid."""
+    one = ShiftedTarget(loss, bias=0.4, p1=0.65, sigma=sigma, m=2, tikhonov=0.2)
+    nodes = ndtri((np.arange(1000) + 0.5) / 1000)
+    grid = np.linspace(-1.5, 1.5, 1501)
+
+    def risk(value: np.ndarray, target: float) -> np.ndarray:
+        error = value[:, None] - target - sigma * nodes
+        far = np.abs(error)
+        huber = np.where(far <= 0.25, error**2 / 2, 0.25 * (far - 0.125))
+        losses = {"squared_error": error**2, "absolute_error": far, "huber": huber}[loss]
+        return losses.mean(-1) + 0.2 * value**2
+
+    expected = []
+    for f in (0.0, 1.0):
+        true, low = risk(grid, f), risk(grid, f - 0.4)
+        fair, own = grid[np.argmin(0.35 * true + 0.65 * low)], (grid[np.argmin(true)], grid[np.argmin(low)])
+        values = [np.interp(at, grid, true) - true.min() for at in (fair, *own)]
+        expected.append((values[0], 0.35 * values[1] + 0.65 * values[2]))
+    found = one.fair_true_risk, one.optimal_true_risk
+    assert found == pytest.approx(np.mean(expected, axis=0), abs=2e-3)
+
+
+def test_only_constants_are_fair_for_every_attribute() -> None:
+    """All hypotheses of at most three values on four atoms of any mass."""
+    space = FiniteSpace([(0.1, 0.2), (0.25, 0.05), (0.1, 0.1), (0.15, 0.05)], [0.0, 1.0, 2.0, 3.0])
+    for values in product((0.0, 0.4, 1.0), repeat=4):
+        prediction = np.array(values)
+        atoms, gap = space.worst_attribute(prediction)
+        assert gap == pytest.approx(0.0 if len(set(values)) == 1 else 1.0, abs=1e-12)
+        inside = np.isin(np.arange(4), atoms)
+        if len(set(values)) > 1:  # those inside are all predicted lower, or all higher, than those outside
+            ends = (
+                prediction[inside].max() < prediction[~inside].min(),
+                prediction[~inside].max() < prediction[inside].min(),
+            )
+            assert any(ends)
+
+
+@pytest.mark.parametrize("p1", [0.2, 0.5])
+def test_a_target_that_is_the_group(p1: float) -> None:
+    """As a feature, its optimum is as unfair as can be; told by nothing, its optimum is constant and fair."""
+    told = FiniteSpace([(1 - p1, 0.0), (0.0, p1)], [0.0, 1.0])
+    assert not told.is_fair(np.array(told.optimum))
+    assert told.worst_attribute(np.array(told.optimum))[1] == 1.0
+    assert told.best_fair().excess_risk == pytest.approx(p1 * (1 - p1))
+    untold = FiniteSpace([(0.3 * (1 - p1), 0.3 * p1), (0.7 * (1 - p1), 0.7 * p1)], [p1, p1])
+    assert untold.is_fair(np.array(untold.optimum))
+    assert untold.best_fair().excess_risk == pytest.approx(0.0, abs=1e-15)

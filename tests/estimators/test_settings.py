@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 
 from metrifair.checks import seed_of
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, model_for, schedule_for
 from metrifair.problem.cells import Attribute
@@ -57,7 +57,7 @@ def test_a_setting_out_of_its_range_is_refused(name: str, wanted: str, value: ob
     assert message == f"{name} must be {wanted}, got {value!r}"
 
 
-SWITCHES = ("unbiased", "intersectional", "standardize", "verbose")
+SWITCHES = ("intersectional", "standardize", "verbose")
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -195,15 +195,43 @@ def test_groups_that_cannot_be_compared_are_refused(groups: Any, message: str, m
 def test_a_cell_of_one_is_too_few_and_is_named(size: Any) -> None:
     sex = np.array(["f", "m"])[A]
     labels = np.where((A == 1) & (np.arange(N) != 1), 0, 1)  # one man with label 1
-    model = FairClassifier(criterion="equal_opportunity", batch_size=size, epochs=1)
+    model = FairClassifier(criterion="equal_opportunity", estimate="population", batch_size=size, epochs=1)
     with pytest.raises(TooFewSamples) as caught:
         model.fit(X, labels, sensitive_features={"sex": sex})
     named = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
     assert "comparing sex 'f' against 'm', y = 1" in named
-    assert "unbiased=False" in named
-    FairClassifier(criterion="equal_opportunity", batch_size=size, epochs=1, unbiased=False).fit(
-        X, labels, sensitive_features={"sex": sex}
+    assert "estimate='rows' or 'batch'" in named
+    for estimate in ("rows", "batch"):
+        model.set_params(estimate=estimate).fit(X, labels, sensitive_features={"sex": sex})
+
+
+@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
+def test_the_former_name_of_estimate_is_told(kind: Any) -> None:
+    with pytest.raises(DataError) as caught:
+        kind(1.0, unbiased=True)
+    assert str(caught.value) == "unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'"
+
+
+WORDS = {"estimate": "'rows', 'population', 'batch'", "combine": "'mean', 'sum'", "contrast": "'pairs', 'rest'"}
+
+
+@pytest.mark.parametrize(("name", "known"), WORDS.items())
+def test_a_word_that_is_not_known_is_told(name: str, known: str) -> None:
+    model = FairClassifier(epochs=1, **{name: "other"})
+    message = refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A))
+    assert message == f"{name} must be one of {known}, got 'other'"
+
+
+def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
+    model = FairClassifier(metric="wasserstein", estimate="population", epochs=1)
+    with pytest.warns(MetrifairWarning) as caught:
+        model.fit(X, Y, sensitive_features=A)
+    (told,) = caught
+    assert str(told.message) == (
+        "estimate='population' has no effect: wasserstein can only be measured within each batch (estimate='batch'), "
+        "which is biased; energy, mmd have estimates without bias"
     )
+    model.set_params(estimate="rows").fit(X, Y, sensitive_features=A)  # nothing was asked for
 
 
 def test_conditional_parity_needs_strata() -> None:

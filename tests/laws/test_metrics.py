@@ -21,7 +21,7 @@ from metrifair.metrics.registry import METRICS, trained
 
 PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}
-TRAINED = {name: trained(name, unbiased=False) for name in METRICS}
+TRAINED = {name: trained(name, estimate="batch") for name in METRICS}
 ESTIMATES = {**PLUG_IN, **{f"unbiased {name}": metric for name, metric in UNBIASED.items()}}
 EVERY = {**ESTIMATES, **{f"trained {name}": metric for name, metric in TRAINED.items() if METRICS[name].trained}}
 SMOOTHED = [name for name, row in METRICS.items() if row.gradient == "smoothed"]
@@ -430,7 +430,7 @@ def test_one_score_is_too_few_for_an_unbiased_estimate(metric: Metric, n: int, m
         value(metric, np.zeros(n), np.ones(m))
     assert str(caught.value) == (
         f"an unbiased distance needs 2 scores of each kind on each side, got {n} and {m}; "
-        "use a larger batch size, or unbiased=False"
+        "use a larger batch size, or the plug-in"
     )
 
 

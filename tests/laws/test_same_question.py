@@ -266,7 +266,7 @@ def test_penalty(case: Case, metric: str) -> None:
     if y is not None and np.asarray(y).dtype.kind == "U":
         options = {"pos_label": 0} if "pos_label" in case.given else {}
         y = as_codes(y).numpy()
-    penalty = UnfairnessPenalty(case.criterion, metric, unbiased=False, **options)
+    penalty = UnfairnessPenalty(case.criterion, metric, estimate="batch", combine="sum", **options)
     weights = None if case.weight is None else torch.as_tensor(case.weight)
     found = penalty(torch.as_tensor(case.y_pred), torch.as_tensor(np.stack(numbers, 1)), y, weights)
     assert found.item() == pytest.approx(sum(case.compared(metric)), abs=1e-9)

@@ -145,5 +145,5 @@ def test_vectors_are_taken_one_coordinate_at_a_time() -> None:
     each = [unfairness(None, column, sensitive_features=GROUP, metric="cubic") for column in probabilities.T]
     summed = UnfairnessPenalty(metric="cubic")(torch.tensor(probabilities), groups).item()
     assert summed == pytest.approx(sum(each))
-    assert trained_on_vectors("cubic", unbiased=True, slices=2, generator=torch.Generator()) is None
+    assert trained_on_vectors("cubic", estimate="rows", slices=2, generator=torch.Generator()) is None
     assert ROW.plug_in(Pair(torch.tensor([0.0, 2.0]), (1,), (1,))).item() == pytest.approx(2 ** (1 / 3))

@@ -49,10 +49,10 @@ def test_rows_of_vectors_are_taken_along_the_last_axis_but_one() -> None:
 def test_all_strata_reach_the_metric() -> None:
     sides = Sides(slice(0, 5), (1, 2), (2,))
     with pytest.raises(TooFewSamples) as caught:
-        between(trained("energy", unbiased=True), SCORES, [COMPARISONS[0], sides], names=["first", "second"])
+        between(trained("energy", estimate="population"), SCORES, [COMPARISONS[0], sides], names=["first", "second"])
     assert str(caught.value) == (
         "an unbiased distance needs 2 scores of each kind on each side, got 1 + 2 and 2; "
-        "use a larger batch size, or unbiased=False"
+        "use a larger batch size, or the plug-in"
     )
     assert caught.value.__notes__ == ["comparing second"]
 

@@ -172,7 +172,7 @@ def test_counting_in_pieces_gives_the_coefficients_of_the_weighted_form(
     monkeypatch.setattr(order, "_LARGE", 1)
     draws = np.random.default_rng(1)
     z = (draws.integers(-9, 10, (*lead, 50)) / 4 if ties else draws.normal(size=(*lead, 50))).astype(dtype)
-    found, middle = energy_coefficients(z, 18, unbiased=unbiased)
+    found, middle = energy_coefficients(z, 18, fractions=(0, 0) if unbiased else (1, 1))
     values = torch.from_numpy(z).requires_grad_()
     weighted = Pair(values, (18,), (32,), torch.ones(50).double())
     (expected,) = torch.autograd.grad(energy_between(weighted, unbiased=unbiased).sum(), values)

@@ -103,8 +103,8 @@ def test_arguments_are_left_as_they_were() -> None:
 # --- what is refused --------------------------------------------------------------------------------------------
 
 TOO_DEEP = (
-    "u must have 1 dimension(s), got an array of shape (2, 2); vector scores: energy_distance or mmd_squared with "
-    "vector=True; many models at once: torch tensors"
+    "u must have 1 dimension(s), got an array of shape (2, 2); vectors: vector=True, where the metric has "
+    "it; many models at once: torch tensors"
 )
 BAD_SAMPLES = {
     "empty": ([], [1.0], "u holds no scores; pass at least one"),
@@ -163,7 +163,7 @@ def test_one_score_is_too_few_for_an_unbiased_estimate(function: Callable, u: li
             function(u, v, unbiased=True, **options)
         assert str(caught.value) == (
             f"an unbiased distance needs 2 scores of each kind on each side, got {len(u)} and {len(v)}; "
-            "use a larger batch size, or unbiased=False"
+            "use a larger batch size, or the plug-in"
         )
 
 

@@ -8,9 +8,10 @@ from oracles import pair_of
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.distances import distances, energy_distance, mmd_squared, sliced_energy_distance
+from metrifair.metrics.distances import distances, energy_distance, mmd_squared
 from metrifair.metrics.pair import Pair
-from metrifair.metrics.registry import METRICS, acts_on_vectors, facts, measured, trained, trained_on_vectors
+from metrifair.metrics.registry import ESTIMATES, METRICS, acts_on_vectors, facts, measured, trained, trained_on_vectors
+from metrifair.metrics.sliced import sliced_energy_distance
 from metrifair.metrics.witness import witness
 
 NAMES = f"one of {', '.join(map(repr, METRICS))} or a function"
@@ -23,7 +24,7 @@ VECTORS = torch.tensor([[0.0, 1.0], [2.0, 2.0], [1.0, 0.0], [3.0, 1.0], [0.0, 0.
 
 @pytest.mark.parametrize(("name", "message"), UNKNOWN)
 def test_an_unknown_metric_is_refused_with_the_nearest_name(name: str, message: str) -> None:
-    for use in (facts, measured, lambda n: trained(n, unbiased=True), acts_on_vectors):
+    for use in (facts, measured, lambda n: trained(n, estimate="rows"), acts_on_vectors):
         with pytest.raises(DataError) as caught:
             use(name)
         assert str(caught.value) == message
@@ -38,8 +39,8 @@ def test_the_plug_in_is_reported_and_the_best_estimate_trained_on(name: str) -> 
     row = METRICS[name]
     assert measured(name) is row.plug_in
     assert measured(name, vector=True) is (row.of_vectors or row.plug_in)
-    assert trained(name, unbiased=True) is (row.unbiased or row.trained or row.plug_in)
-    assert trained(name, unbiased=False) is (row.trained or row.plug_in)
+    assert trained(name, estimate="rows") is (row.unbiased or row.trained or row.plug_in)
+    assert trained(name, estimate="batch") is (row.trained or row.plug_in)
     assert acts_on_vectors(name) == (row.of_vectors is not None)
 
 
@@ -48,10 +49,10 @@ def test_a_function_stands_for_itself() -> None:
         return (u.mean(-1) - v.mean(-1)).abs()
 
     pair = pair_of([0.0, 1.0, 5.0], [1.0, 3.0])
-    for metric in (measured(gap_of_means), measured(gap_of_means, vector=True), trained(gap_of_means, unbiased=True)):
+    for metric in (measured(gap_of_means), measured(gap_of_means, vector=True), trained(gap_of_means, estimate="rows")):
         assert metric(pair).item() == 0.0
     assert not acts_on_vectors(gap_of_means)
-    assert trained_on_vectors(gap_of_means, unbiased=True, slices=2, generator=torch.Generator()) is None
+    assert trained_on_vectors(gap_of_means, estimate="rows", slices=2, generator=torch.Generator()) is None
 
 
 def test_a_function_is_given_the_weights_where_there_are_any() -> None:
@@ -66,16 +67,16 @@ def test_a_function_is_given_the_weights_where_there_are_any() -> None:
     assert [len(seen[name]) for name in ("u", "v", "u_weights", "v_weights")] == [3, 2, 3, 2]
 
 
-@pytest.mark.parametrize("unbiased", [False, True])
-def test_energy_of_vectors_is_trained_on_slices_drawn_anew_and_mmd_on_pairs(unbiased: bool) -> None:
+@pytest.mark.parametrize("estimate", ESTIMATES)
+def test_energy_of_vectors_is_trained_on_slices_drawn_anew_and_mmd_on_pairs(estimate: str) -> None:
     pair, generator = Pair(VECTORS, (3,), (2,)), torch.Generator().manual_seed(0)
-    sliced = trained_on_vectors("energy", unbiased=unbiased, slices=4, generator=generator)
+    sliced = trained_on_vectors("energy", estimate=estimate, slices=4, generator=generator)
     first, second = sliced(pair), sliced(pair)
-    expected = sliced_energy_distance(VECTORS[:3], VECTORS[3:], slices=4, unbiased=unbiased, random_state=0)
+    expected = sliced_energy_distance(VECTORS[:3], VECTORS[3:], slices=4, unbiased=estimate != "batch", random_state=0)
     assert first == expected != second
-    by_pairs = trained_on_vectors("mmd", unbiased=unbiased, slices=4, generator=generator)
-    assert by_pairs(pair) == mmd_squared(VECTORS[:3], VECTORS[3:], unbiased=unbiased, vector=True)
-    assert trained_on_vectors("lp", unbiased=unbiased, slices=4, generator=generator) is None
+    by_pairs = trained_on_vectors("mmd", estimate=estimate, slices=4, generator=generator)
+    assert by_pairs(pair) == mmd_squared(VECTORS[:3], VECTORS[3:], unbiased=estimate != "batch", vector=True)
+    assert trained_on_vectors("lp", estimate=estimate, slices=4, generator=generator) is None
 
 
 def test_distances_of_tensors_are_tensors_by_name_in_the_order_asked_for() -> None:

@@ -6,6 +6,7 @@ All batches go through the metric at once, along a leading axis; nothing is draw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import permutations, product
 
@@ -14,8 +15,15 @@ import torch
 from oracles import pair_of
 from torch import Tensor
 
+from metrifair.errors import TooFewSamples
 from metrifair.metrics.pair import Pair
-from metrifair.metrics.quadratic import energy_between, mmd_between
+from metrifair.metrics.quadratic import (
+    energy_between,
+    mmd_between,
+    random_directions,
+    sliced_energy_between,
+    vector_energy_between,
+)
 
 Estimate = Callable[..., Tensor]
 
@@ -88,6 +96,58 @@ def test_batches_without_replacement_have_the_mean_of_the_populations_unbiased_v
     assert (biased - population).abs().max() > 1e-3
 
 
+@each_estimate
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 2), (2, 4), (5, 3), (5, 4)])
+def test_batches_of_a_fraction_of_the_rows_have_the_mean_of_the_rows(estimate: Estimate, n: int, m: int) -> None:
+    """Of 5 and 4 rows: the plug-in of all of them, whatever the size of the batch; diagonal of the kernel included."""
+    u, v = crossed(without_replacement(P, n), without_replacement(Q, m))
+    rows = sample(P, Q, estimate, unbiased=False)
+    fraction = tensor([n / len(P), m / len(Q)])
+
+    def batches(theta: Tensor, fraction: Tensor) -> Tensor:
+        return estimate(replace(pair_of(score(theta, u), score(theta, v)), fraction=fraction), unbiased=True)
+
+    found = value_and_gradient(lambda theta: batches(theta, fraction))
+    torch.testing.assert_close(found, rows, rtol=0, atol=1e-12)
+    # The control: one row more than there are.
+    wrong = value_and_gradient(lambda theta: batches(theta, tensor([n / (len(P) + 1), m / (len(Q) + 1)])))
+    assert (wrong - rows).abs().max() > 1e-3
+
+
+@each_estimate
+def test_fractions_may_differ_from_model_to_model(estimate: Estimate) -> None:
+    """As the rows of two seeds do: each as if it were alone."""
+    z, sizes = torch.stack([torch.cat([P, Q]), torch.cat([P, Q]) ** 2]), ((5,), (4,))
+    fractions = tensor([[0.5, 0.25], [1.0, 0.8]])
+    together = estimate(Pair(z.unsqueeze(1), *sizes, fraction=fractions.unsqueeze(1)), unbiased=True)
+    alone = [estimate(Pair(one, *sizes, fraction=own), unbiased=True) for one, own in zip(z, fractions, strict=True)]
+    torch.testing.assert_close(together, torch.stack(alone).unsqueeze(1), rtol=0, atol=1e-13)
+    assert (together[0] - together[1]).abs() > 1e-3
+
+
+@each_estimate
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_rows_at_once_are_the_plug_in(estimate: Estimate, weighted: bool) -> None:
+    weights = torch.arange(1, 10).double() if weighted else None
+    pair = Pair(torch.cat([P, Q]), (5,), (4,), weights)
+    found = estimate(replace(pair, fraction=torch.ones(2).double()), unbiased=True)
+    torch.testing.assert_close(found, estimate(pair), rtol=0, atol=1e-14)
+
+
+@each_estimate
+def test_one_row_that_is_all_there_is_can_be_compared_and_one_of_many_cannot(estimate: Estimate) -> None:
+    pair = Pair(torch.cat([P, Q[:1]]), (5,), (1,), fraction=tensor([0.5, 1.0]))
+    (alone,) = without_replacement(Q[:1], 1)
+    batches = torch.stack([torch.cat([own, alone]) for own in without_replacement(P, 3)])
+    found = estimate(Pair(batches, (3,), (1,), fraction=tensor([0.6, 1.0])), unbiased=True).mean()
+    torch.testing.assert_close(found, estimate(pair), rtol=0, atol=1e-12)
+    for fraction in (tensor([0.5, 0.5]), None):
+        with pytest.raises(
+            TooFewSamples, match=r"^an unbiased distance needs 2 scores of each kind on each side, got 5"
+        ):
+            estimate(replace(pair, fraction=fraction), unbiased=True)
+
+
 # --- sides of several cells, drawn with fixed counts ------------------------------------------------------------
 
 LEFT = [(0.3, tensor([0.0, 0.4, 1.5]), 2), (0.7, tensor([0.4, 2.0]), 3)]  # share, population, draws
@@ -147,3 +207,41 @@ def test_batches_of_cells_without_replacement_have_the_mean_of_the_mixtures_unbi
     everyone = [[(p, x) for p, x, _ in side] for side in small]
     population = value_and_gradient(lambda theta: estimate(cells(theta, everyone), unbiased=True))
     torch.testing.assert_close(found, population, rtol=0, atol=1e-12)
+
+
+SMALL = (
+    [(0.3, tensor([0.0, 0.4, 1.5]), 2), (0.5, tensor([0.4, 2.0, 1.0, 1.0]), 3), (0.2, tensor([5.0]), 1)],
+    [(1.0, Q, 2)],
+)
+
+
+@each_estimate
+def test_batches_of_a_fraction_of_each_cell_have_the_mean_of_the_rows_mixtures(estimate: Estimate) -> None:
+    """One of the cells has one row, which every batch holds."""
+    flat = [cell for side in SMALL for cell in side]
+    batches = crossed(*(without_replacement(population, n) for _, population, n in flat))
+    drawn = [(p, x) for (p, _, _), x in zip(flat, batches, strict=True)]
+    fraction = tensor([n / len(population) for _, population, n in flat])
+
+    def estimated(theta: Tensor) -> Tensor:
+        return estimate(replace(cells(theta, [drawn[:3], drawn[3:]]), fraction=fraction), unbiased=True)
+
+    everyone = [[(p, x) for p, x, _ in side] for side in SMALL]
+    rows = value_and_gradient(lambda theta: estimate(cells(theta, everyone)))
+    torch.testing.assert_close(value_and_gradient(estimated), rows, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimate", [vector_energy_between, partial(mmd_between, vector=True)], ids=["energy", "mmd"])
+def test_batches_of_vectors_have_the_mean_of_the_rows(estimate: Estimate) -> None:
+    u, v = (torch.stack([population, population**2], -1) for population in (P, Q))
+    draws = crossed(*(torch.tensor(list(permutations(range(len(own)), 2))) for own in (u, v)))
+    values = torch.cat([u[draws[0]], v[draws[1]]], 1)
+    fraction = tensor([2 / 5, 2 / 4])
+    rows = estimate(Pair(torch.cat([u, v]), (5,), (4,)))
+    found = estimate(Pair(values, (2,), (2,), fraction=fraction), unbiased=True).mean()
+    torch.testing.assert_close(found, rows, rtol=0, atol=1e-12)
+    if estimate is vector_energy_between:
+        directions = random_directions(3, 2, torch.Generator().manual_seed(1))
+        found = sliced_energy_between(Pair(values, (2,), (2,), fraction=fraction), directions, unbiased=True).mean()
+        sliced = sliced_energy_between(Pair(torch.cat([u, v]), (5,), (4,)), directions)
+        torch.testing.assert_close(found, sliced, rtol=0, atol=1e-12)

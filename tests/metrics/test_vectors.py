@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import oracles
+import ot
 import pytest
 import torch
 from hypothesis import given
@@ -15,9 +16,17 @@ from oracles import KERNELS, Floats, eighths, proven
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.distances import energy_distance, mmd_squared, sliced_energy_distance
+from metrifair.metrics.distances import (
+    energy_distance,
+    mmd_squared,
+    total_variation,
+    wasserstein_distance,
+)
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import random_directions, sliced_energy_between
+from metrifair.metrics.registry import METRICS
+from metrifair.metrics.sliced import sliced_energy_distance, sliced_wasserstein_distance
+from metrifair.metrics.witness import witness
 
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
 KERNELS_IN_SPACE = ["gaussian", "laplace", "inverse_multiquadric", "distance"]
@@ -169,8 +178,8 @@ BAD_VECTORS = [
         [[0.0]],
         np.zeros((2, 2, 1)),
         (
-            "v must have 2 dimension(s), got an array of shape (2, 2, 1); vector scores: energy_distance or "
-            "mmd_squared with vector=True; many models at once: torch tensors"
+            "v must have 2 dimension(s), got an array of shape (2, 2, 1); vectors: vector=True, where the metric "
+            "has it; many models at once: torch tensors"
         ),
     ),
     (np.zeros((0, 2)), [[0.0, 0.0]], "u holds no scores; pass at least one"),
@@ -183,3 +192,104 @@ def test_bad_vectors_are_refused(u: object, v: object, message: str) -> None:
         with pytest.raises(DataError) as caught:
             function(u, v)
         assert str(caught.value) == message
+
+
+@proven
+@given(clouds(least=1))
+def test_wasserstein_of_vectors_is_the_cheapest_transport(cloud: tuple[Floats, Floats, Floats]) -> None:
+    u, v, a = cloud
+    for weights in (None, a):
+        own = np.full(len(u), 1 / len(u)) if weights is None else weights / weights.sum()
+        expected = ot.emd2(own, np.full(len(v), 1 / len(v)), np.linalg.norm(u[:, None] - v, axis=-1))
+        assert wasserstein_distance(u, v, u_weights=weights, vector=True) == pytest.approx(expected, abs=1e-9)
+
+
+@proven
+@given(clouds(least=1))
+def test_total_variation_of_vectors_is_that_of_their_names(cloud: tuple[Floats, Floats, Floats]) -> None:
+    u, v, a = cloud
+    _, names = np.unique(np.concatenate([u, v]), axis=0, return_inverse=True)
+    for weights in (None, a):
+        found = total_variation(u, v, u_weights=weights, vector=True)
+        names_only = total_variation(names.ravel()[: len(u)], names.ravel()[len(u) :], u_weights=weights)
+        assert found == pytest.approx(names_only, abs=1e-12)
+
+
+def test_vectors_of_one_number_are_numbers() -> None:
+    rng = np.random.default_rng(3)
+    u, v, a = rng.normal(size=9), rng.normal(size=12), rng.random(9)
+    for function in (wasserstein_distance, total_variation):
+        on_the_line = function(u, v, u_weights=a)
+        assert function(u[:, None], v[:, None], u_weights=a, vector=True) == pytest.approx(on_the_line, abs=1e-9)
+    sliced = sliced_wasserstein_distance(u[:, None], v[:, None], slices=3, u_weights=a)
+    assert sliced == pytest.approx(wasserstein_distance(u, v, u_weights=a), abs=1e-9)
+
+
+def test_the_gradient_of_the_transport_is_right_and_finite_where_vectors_coincide() -> None:
+    torch.manual_seed(0)
+    u, v = (torch.randn(n, 2, dtype=torch.float64, requires_grad=True) for n in (4, 3))
+    assert torch.autograd.gradcheck(lambda u, v: wasserstein_distance(u, v, vector=True), (u, v))
+    same = torch.ones(3, 2, dtype=torch.float64, requires_grad=True)
+    wasserstein_distance(same, same.detach(), vector=True).backward()
+    assert same.grad is not None
+    assert not same.grad.any()
+
+
+def test_many_models_of_vectors_at_once() -> None:
+    u, v = torch.randn(2, 3, 5, 2), torch.randn(4, 2)
+    for function in (
+        lambda u, v: wasserstein_distance(u, v, vector=True),
+        lambda u, v: total_variation(u, v, vector=True),
+        lambda u, v: sliced_wasserstein_distance(u, v, slices=4),
+    ):
+        together = function(u, v)
+        assert together.shape == (2, 3)
+        one_by_one = torch.stack([function(one, v) for one in u.reshape(6, 5, 2)])
+        torch.testing.assert_close(together.reshape(6), one_by_one)
+
+
+def test_slices_are_another_metric_and_never_above_the_exact_one() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        u, v = rng.normal(size=(6, 3)), rng.normal(size=(5, 3)) + rng.normal(size=3)
+        exact = wasserstein_distance(u, v, vector=True)
+        assert sliced_wasserstein_distance(u, v, slices=1) <= exact + 1e-12
+    moved = sliced_wasserstein_distance(u, u + np.array([2.0, 0.0, 0.0]), slices=20_000)
+    assert moved == pytest.approx(2 * 0.5, rel=0.02)  # the mean of |cos| on the sphere in R^3 is 1/2
+
+
+@pytest.mark.parametrize("metric", ["energy", "mmd", "wasserstein", "total_variation"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_witness_of_vectors_attains_the_metric(metric: str, weighted: bool) -> None:
+    rng = np.random.default_rng(1)
+    u, v = rng.integers(0, 3, size=(7, 2)) * 1.0, rng.integers(0, 3, size=(5, 2)) + 0.0
+    a = rng.random(7) if weighted else None
+    distance = {
+        "energy": energy_distance,
+        "mmd": mmd_squared,
+        "wasserstein": wasserstein_distance,
+        "total_variation": total_variation,
+    }[metric](u, v, u_weights=a, vector=True)
+    utility = witness(u, v, metric=metric, u_weights=a, vector=True)
+    root = math.sqrt(distance) if METRICS[metric].squared else distance
+    assert utility.gap == pytest.approx(root, abs=1e-9)
+    assert utility.expected[0] >= utility.expected[1] - 1e-12
+    left, right = np.average(utility(u), weights=a), np.average(utility(v))
+    assert (left, right) == pytest.approx(utility.expected, abs=1e-12)
+    assert isinstance(utility(u[0]), float)
+    if metric == "wasserstein":  # of Lipschitz constant 1, everywhere
+        x, y = rng.normal(size=(2, 500, 2)) * 3
+        assert (np.abs(utility(x) - utility(y)) <= np.linalg.norm(x - y, axis=-1) + 1e-12).all()
+
+
+def test_what_vectors_do_not_have_is_said() -> None:
+    with pytest.raises(DataError, match="no witness of vectors"):
+        witness([[0.0, 1.0]], [[1.0, 1.0]], metric="kolmogorov", vector=True)
+    with pytest.raises(DataError, match="bins are cut on the line"):
+        total_variation([[0.0, 1.0]], [[1.0, 1.0]], bins=3, vector=True)
+    with pytest.raises(DataError, match=r"here 600 x 500.*sliced_wasserstein_distance"):
+        wasserstein_distance(np.zeros((600, 2)), np.zeros((500, 2)), vector=True)
+
+
+def test_far_vectors_do_not_overflow() -> None:
+    assert wasserstein_distance([[0.0, 0.0]], [[3e307, 4e307]], vector=True) == pytest.approx(5e307)

@@ -169,7 +169,7 @@ def test_the_witness_of_tensors_is_that_of_their_numbers() -> None:
 REFUSED = [
     pytest.param(
         {"u": torch.zeros(2, 2), "v": [1.0]},
-        "a witness belongs to two samples of numbers; pass one-dimensional u and v",
+        "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with vector=True",
         id="many models",
     ),
     *(

@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from metrifair import energy_distance, mmd_squared, nn, sliced_energy_distance, unfairness, wasserstein_distance
 from metrifair.batches import Coverage, covering, whole
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
 from metrifair.problem.cells import Attribute, Samples, compiled
@@ -46,11 +46,13 @@ def by_hand(distance: Any, groups: Tensor, among: Tensor | None = None, **option
 # --- the penalty ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
-def test_the_penalty_is_the_sum_over_pairs_of_groups(unbiased: bool) -> None:
-    found = UnfairnessPenalty(unbiased=unbiased)(SCORES, GROUPS)
-    torch.testing.assert_close(found, by_hand(energy_distance, GROUPS, unbiased=unbiased))
-    assert found.ndim == 0
+@pytest.mark.parametrize("estimate", ["population", "batch"])
+def test_the_penalty_is_the_mean_over_pairs_of_groups_or_their_sum(estimate: Any) -> None:
+    expected = by_hand(energy_distance, GROUPS, unbiased=estimate == "population")
+    for combine, pairs in (("sum", 1), ("mean", 3)):
+        found = UnfairnessPenalty(estimate=estimate, combine=combine)(SCORES, GROUPS)
+        torch.testing.assert_close(found, expected / pairs)
+        assert found.ndim == 0
 
 
 def largest_gap(u: Tensor, v: Tensor) -> Tensor:
@@ -64,7 +66,7 @@ def largest_gap(u: Tensor, v: Tensor) -> Tensor:
     ids=["mmd", "wasserstein", "callable"],
 )
 def test_other_metrics(metric: Any, distance: Any) -> None:
-    found = UnfairnessPenalty(metric=metric, unbiased=False)(SCORES, GROUPS)
+    found = UnfairnessPenalty(metric=metric, estimate="batch", combine="sum")(SCORES, GROUPS)
     torch.testing.assert_close(found, by_hand(distance, GROUPS))
 
 
@@ -91,9 +93,10 @@ def test_the_penalty_is_that_of_the_objective_and_of_the_audit(name: str, contra
     cells = compiled(criterion, [Attribute("group", (0, 1, 2))], classes=(0, 1), contrast=contrast)
     cell = torch.as_tensor(cells.of(GROUPS[:, None].numpy(), labels=LABELS.numpy()))
     data = Samples(torch.zeros(N, 0), SCORES, cell, torch.ones(N))
-    for unbiased in (True, False):
-        objective = Objective(regression(), cells.comparisons, criterion, unbiased=unbiased)
-        found = UnfairnessPenalty(name, unbiased=unbiased, contrast=contrast)(SCORES, GROUPS, LABELS)
+    for estimate, combine in product(("population", "batch"), ("mean", "sum")):
+        objective = Objective(regression(), cells.comparisons, criterion, estimate=estimate, combine=combine)
+        penalty = UnfairnessPenalty(name, estimate=estimate, contrast=contrast, combine=combine)
+        found = penalty(SCORES, GROUPS, LABELS)
         torch.testing.assert_close(found, objective.unfairness(SCORES, whole(data, cells.comparisons)))
     audited = unfairness(
         LABELS.numpy(),
@@ -148,7 +151,7 @@ def test_vector_scores_are_sliced_anew_at_every_call_and_reproducibly() -> None:
     assert values[0] != values[1]
     mean = np.mean([first(vectors, SEX).item() for _ in range(300)])
     assert mean == pytest.approx(energy_distance(u, v, unbiased=True, vector=True).item(), rel=0.02)
-    many = UnfairnessPenalty(slices=5000, random_state=0, unbiased=False)(vectors, SEX).item()
+    many = UnfairnessPenalty(slices=5000, random_state=0, estimate="batch")(vectors, SEX).item()
     assert many == pytest.approx(sliced_energy_distance(u, v, slices=5000).item(), rel=0.05)
 
 
@@ -238,7 +241,16 @@ def test_what_cannot_be_compared_is_refused(options: dict[str, Any], rows: dict[
         ({"metric": None}, "metric must be one of"),
         ({"criterion": "parity"}, "criterion"),
         ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest'"),
-        ({"unbiased": "no"}, "unbiased must be True or False"),
+        ({"unbiased": False}, "unbiased is now estimate: 'rows', 'population' .as unbiased=True was. or 'batch'"),
+        ({"estimate": "no"}, "estimate must be one of 'rows', 'population', 'batch', got 'no'"),
+        ({"combine": "max"}, "combine must be one of 'mean', 'sum', got 'max'"),
+        (
+            {"estimate": "rows"},
+            (
+                "estimate='rows' needs to know how many rows of each group there are; pass sampler=, the "
+                "StratifiedBatchSampler that the batches come from, or use estimate='population'"
+            ),
+        ),
     ],
 )
 def test_a_wrong_choice_is_told_before_the_first_batch(options: dict[str, Any], message: str) -> None:
@@ -369,9 +381,21 @@ def test_a_group_too_small_for_batches_is_refused() -> None:
         StratifiedBatchSampler([0, 0, 0, 1], batch_size=4)
     assert str(caught.value) == (
         "comparing group '0' against '1', everyone: group '1' has 1 sample(s) there, and 2 of each kind are needed; "
-        "merge small groups, mark them as missing, or use unbiased=False"
+        "merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
     )
-    assert len(StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, unbiased=False)) == 1
+    for estimate in ("rows", "batch"):
+        assert len(StratifiedBatchSampler([0, 0, 0, 1], batch_size=4, estimate=estimate)) == 1
+    with pytest.raises(DataError, match=r"^unbiased is now estimate: "):
+        StratifiedBatchSampler([0, 0, 1, 1], batch_size=4, unbiased=True)  # type: ignore[call-arg]
+
+
+def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
+    sampler = StratifiedBatchSampler(SEX, batch_size=10)
+    with pytest.warns(
+        MetrifairWarning, match=r"^estimate='rows' has no effect: kolmogorov can only be measured within"
+    ):
+        UnfairnessPenalty(metric="kolmogorov", estimate="rows", sampler=sampler)
+    UnfairnessPenalty(metric="kolmogorov")  # nothing was asked for
 
 
 # --- batches of a stream ----------------------------------------------------------------------------------------
@@ -436,7 +460,7 @@ def test_a_loop_of_one_s_own_becomes_fair() -> None:
             optimizer.zero_grad()
             (loss + strength * penalty(output.sigmoid(), group[rows])).backward()
             optimizer.step()
-        return UnfairnessPenalty(unbiased=False)(model(x).squeeze(1).sigmoid(), group).item()
+        return UnfairnessPenalty(estimate="batch")(model(x).squeeze(1).sigmoid(), group).item()
 
     assert trained(5.0) < 0.1 * trained(0.0)
 
@@ -494,5 +518,6 @@ def test_the_sampler_refuses_groups_that_it_cannot_read(groups: list[int]) -> No
 
 
 def test_a_penalty_says_what_it_is() -> None:
-    told = "UnfairnessPenalty('equal_opportunity', metric='energy', unbiased=True, contrast='rest')"
+    words = "metric='energy', estimate='population', contrast='rest', combine='mean'"
+    told = f"UnfairnessPenalty('equal_opportunity', {words})"
     assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest")) == told

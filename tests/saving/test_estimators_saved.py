@@ -114,7 +114,7 @@ FITTED = {
     "labels that are a category": lambda: classifier(pd.Series(TERNARY).astype("category")),
     "no groups": lambda: FairClassifier(0.0, **QUICK).fit(X, BINARY),
     "a strength of NumPy's": lambda: classifier(strength=np.float64(0.1), random_state=np.int64(3)),
-    "outputs compared": lambda: classifier(compare="output", unbiased=False, metric="kolmogorov"),
+    "outputs compared": lambda: classifier(compare="output", estimate="batch", combine="sum", metric="kolmogorov"),
     "a regression": regressor,
     "an absolute error": lambda: regressor(loss="absolute_error", standardize=False),
     "labels that are bins": lambda: regressor(criterion=BINNED),
@@ -210,7 +210,20 @@ def test_metadata_is_asked_for_after_loading_as_before(model, tmp_path):
     assert repr(again.get_metadata_routing()) != repr(model().get_metadata_routing())
 
 
-@pytest.mark.parametrize("switch", ["unbiased", "intersectional", "standardize"])
+@pytest.mark.parametrize(
+    ("unbiased", "estimate"), [(True, "population"), (False, "batch"), (1, "population"), (0, "batch")]
+)
+def test_an_older_file_says_unbiased_and_means_an_estimate_and_the_sum(unbiased, estimate):
+    model = classifier(estimate=estimate, combine="sum")
+    meta, arrays = to_parts(model)
+    older = {name: value for name, value in meta["parameters"].items() if name not in ("estimate", "combine")}
+    assert_same(model, from_parts({**meta, "parameters": {**older, "unbiased": unbiased}}, arrays))
+    for both in ({**older, "unbiased": 2}, {**meta["parameters"], "unbiased": unbiased}):
+        with pytest.raises(ModelFileError, match=r"^unbiased cannot be "):
+            from_parts({**meta, "parameters": both}, arrays)
+
+
+@pytest.mark.parametrize("switch", ["intersectional", "standardize"])
 def test_a_switch_may_be_a_number_in_an_older_file(switch):
     model = classifier()
     meta, arrays = to_parts(model)

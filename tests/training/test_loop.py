@@ -46,15 +46,15 @@ SHORT = Schedule(batch_size=60, epochs=30, learning_rate=0.03, learning_rate_dec
 # --- the whole data set in every step ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize("comparisons", [PAIR, TRIPLE, REST], ids=["pair", "triple", "rest"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 def test_full_batches_follow_a_plain_pytorch_loop(
-    comparisons: tuple[Comparison, ...], weighted: bool, unbiased: bool
+    comparisons: tuple[Comparison, ...], weighted: bool, estimate: str
 ) -> None:
     """Standardised by NumPy, penalised by the two-sample function, moved by PyTorch's Adam: the same to 1e-9."""
     data = population(groups=3, weighted=weighted)
-    objective = Objective(BINARY, comparisons, unbiased=unbiased)
+    objective = Objective(BINARY, comparisons, estimate=estimate, combine="sum")
     found = train(data, Network(3), objective, strengths=[0.7], seeds=[4], schedule=SHORT)
 
     x, w = data.x.numpy(), data.weight.numpy()
@@ -71,7 +71,7 @@ def test_full_batches_follow_a_plain_pytorch_loop(
             left, right = (torch.isin(data.cell, torch.tensor(side)) for side in (one.left, one.right))
             score = output.sigmoid()
             own = {"u_weights": data.weight[left], "v_weights": data.weight[right]} if weighted else {}
-            penalty = penalty + energy_distance(score[left], score[right], unbiased=unbiased, **own)
+            penalty = penalty + energy_distance(score[left], score[right], unbiased=estimate == "population", **own)
         optimizer.zero_grad()
         (risk + 0.7 * penalty).backward()
         optimizer.step()
@@ -80,12 +80,13 @@ def test_full_batches_follow_a_plain_pytorch_loop(
     torch.testing.assert_close(found.parameters["bias0"][0, 0], coefficients[1].detach(), rtol=1e-9, atol=1e-9)
 
 
-def test_whole_integer_weights_are_repetitions_for_the_plug_in_penalty() -> None:
+@pytest.mark.parametrize("estimate", ["rows", "batch"])
+def test_whole_integer_weights_are_repetitions_for_the_plug_in_penalty(estimate: str) -> None:
     data = population(weighted=True)
     repeated = data.take(torch.arange(len(data)).repeat_interleave(data.weight.long()))
     repeated = repeated.with_weight(torch.ones(len(repeated)).double())
     schedule = replace(SHORT, batch_size=len(repeated))
-    objective = Objective(BINARY, PAIR, unbiased=False)
+    objective = Objective(BINARY, PAIR, estimate=estimate)
     by_weight, by_repetition = (
         train(some, Network(3, (4,)), objective, strengths=[1.0], seeds=[0], schedule=schedule)
         for some in (data, repeated)
@@ -193,8 +194,12 @@ class Recorded:
         return self.inner.comparisons
 
     @property
-    def unbiased(self) -> bool:
-        return self.inner.unbiased
+    def least(self) -> int:
+        return self.inner.least
+
+    @property
+    def fewest(self) -> int:
+        return self.inner.fewest
 
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         terms = self.inner(output, batch)
@@ -210,10 +215,11 @@ def first_terms(data: Samples, objective: Objective, *, seeds: int, size: int) -
     return Terms(*(term.flatten().double() for term in recorded.first))
 
 
-def whole_terms(data: Samples, comparisons: Sequence[Comparison]) -> Terms:
+def whole_terms(data: Samples, comparisons: Sequence[Comparison], estimate: str) -> Terms:
     """The weighted risk, and what the mean penalty should be, from the definitions.
 
-    Rows of equal weight are dealt without replacement: the U-statistic. Others are drawn with replacement: plug-in.
+    The plug-in of the rows. Rows of equal weight are dealt without replacement, and as an estimate of the population
+    batches then have the U-statistic as mean.
     """
     w = data.weight.numpy()
     mean = np.average(data.x, axis=0, weights=w)
@@ -227,7 +233,7 @@ def whole_terms(data: Samples, comparisons: Sequence[Comparison]) -> Terms:
         (u, a), (v, b) = (
             (score[inside], w[inside]) for inside in (np.isin(data.cell, s) for s in (one.left, one.right))
         )
-        penalty += energy(u, v, a, b, unbiased=even)
+        penalty += energy(u, v, a, b, unbiased=even and estimate == "population")
     return Terms(torch.tensor(risk), torch.tensor(penalty))
 
 
@@ -237,11 +243,15 @@ def z_score(values: Tensor, expected: Tensor) -> float:
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
 @pytest.mark.parametrize("comparisons", [PAIR, TRIPLE], ids=["pair", "triple"])
-def test_batches_estimate_risk_and_unfairness_without_bias(comparisons: tuple[Comparison, ...], weighted: bool) -> None:
+@pytest.mark.parametrize("estimate", ["rows", "population"])
+def test_batches_estimate_risk_and_unfairness_without_bias(
+    estimate: str, comparisons: tuple[Comparison, ...], weighted: bool
+) -> None:
     """3,000 independent batches of 9 out of 60 rows; chance alone exceeds 4.5 once in 10^5."""
     data = population(groups=3, weighted=weighted)
-    found = first_terms(data, Objective(BINARY, comparisons), seeds=3000, size=9)
-    expected = whole_terms(data, comparisons)
+    objective = Objective(BINARY, comparisons, estimate=estimate, combine="sum")
+    found = first_terms(data, objective, seeds=3000, size=9)
+    expected = whole_terms(data, comparisons, estimate)
     assert abs(z_score(found.risk, expected.risk)) < 4.5
     assert abs(z_score(found.unfairness, expected.unfairness)) < 4.5
 
@@ -249,20 +259,31 @@ def test_batches_estimate_risk_and_unfairness_without_bias(comparisons: tuple[Co
 def test_the_plug_in_penalty_of_batches_is_biased() -> None:
     """The control: what the test above would say of an estimate that is wrong."""
     data = population(groups=3)
-    found = first_terms(data, Objective(BINARY, PAIR, unbiased=False), seeds=3000, size=9)
-    assert z_score(found.unfairness, whole_terms(data, PAIR).unfairness) > 20
+    found = first_terms(data, Objective(BINARY, PAIR, estimate="batch"), seeds=3000, size=9)
+    assert z_score(found.unfairness, whole_terms(data, PAIR, "population").unfairness) > 20
+    assert z_score(found.unfairness, whole_terms(data, PAIR, "rows").unfairness) > 20
+
+
+def test_the_estimate_of_the_population_is_not_that_of_the_rows() -> None:
+    """The other control."""
+    data = population(groups=3)
+    found = first_terms(data, Objective(BINARY, PAIR, estimate="population"), seeds=3000, size=9)
+    assert z_score(found.unfairness, whole_terms(data, PAIR, "rows").unfairness) < -8
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["even", "weighted"])
-def test_each_against_the_rest_is_estimated_on_the_true_mixture(weighted: bool) -> None:
-    """A side that mixes cells has strata: the mean is that of the true mixture of cells, drawn with replacement.
+@pytest.mark.parametrize("estimate", ["rows", "population"])
+def test_each_against_the_rest_is_estimated_on_the_true_mixture(estimate: str, weighted: bool) -> None:
+    """A side that mixes cells has strata: the mean is the plug-in of the true mixture of cells.
 
-    Even rows are dealt without replacement within each cell, and the estimate leaves out i = j within each: its mean
-    takes all pairs of different rows in a cell, as the stratified oracle does.
+    Even rows are dealt without replacement within each cell, and the estimate of the population leaves out i = j within
+    each: its mean takes all pairs of different rows in a cell, as the stratified oracle does.
     """
     data = population(groups=3, weighted=weighted)
-    found = first_terms(data, Objective(BINARY, REST), seeds=3000, size=7)  # 2, 2, 2 and 1: far from the shares
-    expected = whole_terms(data, REST).unfairness if weighted else stratified_rest(data)
+    objective = Objective(BINARY, REST, estimate=estimate, combine="sum")
+    found = first_terms(data, objective, seeds=3000, size=7)  # 2, 2, 2 and 1: far from the shares
+    pairs = not weighted and estimate == "population"
+    expected = stratified_rest(data) if pairs else whole_terms(data, REST, estimate).unfairness
     assert abs(z_score(found.unfairness, expected)) < 4.5
 
 
@@ -355,9 +376,9 @@ def test_seeds_must_all_hold_every_group() -> None:
 
 TOO_FEW = {
     60: "an unbiased distance needs 2 scores of each kind on each side, got 30 and 1; use a larger batch size, or "
-    "unbiased=False",
+    "the plug-in",
     20: "comparing sex 'f' against 'm', everyone: group 'm' has 1 sample(s) there, and 2 of each kind are needed; "
-    "merge small groups, mark them as missing, or use unbiased=False",
+    "merge small groups, mark them as missing, or use estimate='rows' or 'batch'",
 }
 
 
@@ -367,12 +388,15 @@ def test_a_group_of_one_is_too_few_for_an_unbiased_penalty(size: int, message: s
     named = (replace(PAIR[0], attribute="sex", groups=("f", "m")),)
     data = replace(data, cell=torch.where(torch.arange(60) < 30, 0, torch.where(torch.arange(60) == 30, 1, 2)))
     schedule = replace(SHORT, batch_size=size)
+    objective = Objective(BINARY, named, estimate="population")
     with pytest.raises(TooFewSamples) as caught:
-        train(data, Network(3), Objective(BINARY, named), strengths=[1.0], seeds=[0], schedule=schedule)
+        train(data, Network(3), objective, strengths=[1.0], seeds=[0], schedule=schedule)
     assert str(caught.value) == message
     if size == 60:
         assert caught.value.__notes__ == ["comparing sex 'f' against 'm', everyone"]
-    train(data, Network(3), Objective(BINARY, named, unbiased=False), strengths=[1.0], seeds=[0], schedule=schedule)
+    for estimate in ("rows", "batch"):
+        objective = Objective(BINARY, named, estimate=estimate)
+        train(data, Network(3), objective, strengths=[1.0], seeds=[0], schedule=schedule)
 
 
 def test_batches_that_must_grow_say_so() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from metrifair.batches import stratified, whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Batch, Comparison, Samples
+from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, compiled, separate_strata
 from metrifair.problem.criteria import (
     BINARY,
     EQUALIZED_ODDS,
@@ -119,14 +119,17 @@ SCALAR_SCORES = [
 ]
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize(("name", "score"), SCALAR_SCORES)
-def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, unbiased: bool) -> None:
+def test_unfairness_is_the_sum_of_energies_of_the_scores(name: str, score: str, estimate: str) -> None:
+    """A batch of all rows: their plug-in value, but for the estimate of the population."""
     task, (options, formula) = TASKS[name], SCORES[score]
     output = OUTPUT[task.name][0]
-    found = Objective(task, COMPARISONS, unbiased=unbiased, **options)(output, batch_for(task)).unfairness
+    objective = Objective(task, COMPARISONS, estimate=estimate, combine="sum", **options)
+    found = objective(output, batch_for(task)).unfairness
     expected = formula(name, output.numpy(), Y[task.name].numpy())
-    assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=unbiased)), rel=1e-10)
+    of_population = estimate == "population"
+    assert found.item() == pytest.approx(summed(expected, lambda u, v: energy(u, v, unbiased=of_population)), rel=1e-10)
 
 
 DISTANCES = {
@@ -140,14 +143,14 @@ DISTANCES = {
 @pytest.mark.parametrize("metric", DISTANCES)
 def test_other_metrics_are_those_of_scipy(metric: str) -> None:
     output = OUTPUT["binary"][0]
-    found = Objective(BINARY, COMPARISONS, metric=metric)(output, batch_for(BINARY)).unfairness
+    found = Objective(BINARY, COMPARISONS, metric=metric, combine="sum")(output, batch_for(BINARY)).unfairness
     assert found.item() == pytest.approx(summed(special.expit(output.numpy()), DISTANCES[metric]), rel=1e-10)
 
 
 @pytest.mark.parametrize("metric", DISTANCES)
 def test_metrics_of_numbers_go_class_by_class(metric: str) -> None:
     output = OUTPUT["multiclass"][0]
-    found = Objective(MULTICLASS, COMPARISONS, metric=metric)(output, batch_for(MULTICLASS)).unfairness
+    found = Objective(MULTICLASS, COMPARISONS, metric=metric, combine="sum")(output, batch_for(MULTICLASS)).unfairness
     shares = special.softmax(output.numpy(), -1)
     expected = sum(summed(shares[:, k], DISTANCES[metric]) for k in range(CLASSES))
     assert found.item() == pytest.approx(expected, rel=1e-10)
@@ -155,7 +158,7 @@ def test_metrics_of_numbers_go_class_by_class(metric: str) -> None:
 
 def test_a_function_of_two_samples_is_a_metric() -> None:
     output = OUTPUT["binary"]
-    objective = Objective(BINARY, COMPARISONS, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs())
+    objective = Objective(BINARY, COMPARISONS, metric=lambda u, v: (u.mean(-1) - v.mean(-1)).abs(), combine="sum")
     expected = [summed(one, lambda u, v: abs(u.mean() - v.mean())) for one in special.expit(output.numpy())]
     np.testing.assert_allclose(objective(output, batch_for(BINARY)).unfairness, expected)
 
@@ -169,7 +172,8 @@ def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors
     objective = Objective(
         MULTICLASS,
         COMPARISONS,
-        unbiased=unbiased,
+        estimate="population" if unbiased else "rows",
+        combine="sum",
         compare=compare,
         slices=slices,
         generator=torch.Generator().manual_seed(8),
@@ -185,7 +189,9 @@ def test_sliced_energies_of_class_probabilities_average_to_the_energy_of_vectors
 
 def test_many_slices_are_close_to_the_energy_of_vectors() -> None:
     output = OUTPUT["multiclass"][0]
-    found = Objective(MULTICLASS, COMPARISONS, slices=20_000)(output, batch_for(MULTICLASS)).unfairness
+    found = Objective(MULTICLASS, COMPARISONS, estimate="population", combine="sum", slices=20_000)(
+        output, batch_for(MULTICLASS)
+    ).unfairness
     expected = summed(special.softmax(output.numpy(), -1), lambda u, v: energy(u, v, unbiased=True))
     assert found.item() == pytest.approx(expected, rel=0.03)
 
@@ -198,7 +204,7 @@ RHO = [lambda z: z.square(), lambda z: torch.sqrt(z.clamp_min(0) + 0.1), lambda 
 def test_rho_acts_on_each_comparison_before_the_sum(rho: Callable[[Tensor], Tensor], metric: str) -> None:
     output = OUTPUT["binary"]
     batch = batch_for(BINARY)
-    whole_sum = Objective(BINARY, COMPARISONS, metric=metric, rho=rho)(output, batch).unfairness
+    whole_sum = Objective(BINARY, COMPARISONS, metric=metric, combine="sum", rho=rho)(output, batch).unfairness
     one_by_one = [
         rho(Objective(BINARY, (one,), metric=metric)(output, whole(batch.samples, [one])).unfairness)
         for one in COMPARISONS
@@ -208,10 +214,59 @@ def test_rho_acts_on_each_comparison_before_the_sum(rho: Callable[[Tensor], Tens
 
 def test_rho_acts_on_each_class_too() -> None:
     output = OUTPUT["multiclass"][0]
-    objective = Objective(MULTICLASS, COMPARISONS, metric="wasserstein", rho=torch.square)
+    objective = Objective(MULTICLASS, COMPARISONS, metric="wasserstein", combine="sum", rho=torch.square)
     shares = special.softmax(output.numpy(), -1)
     expected = sum(summed(shares[:, k], lambda u, v: stats.wasserstein_distance(u, v) ** 2) for k in range(CLASSES))
     assert objective(output, batch_for(MULTICLASS)).unfairness.item() == pytest.approx(expected, rel=1e-10)
+
+
+def apart(groups: int, criterion: Criterion, *, attributes: int = 1, strata: int = 1, combine: str = "mean") -> float:
+    """The penalty of groups that are equally far from each other, MMD 2, in every set: score 100 x group."""
+    named = [Attribute(f"attribute {a}", tuple(range(groups))) for a in range(attributes)]
+    within = separate_strata([f"stratum {k}" for k in range(strata)]) if strata > 1 else None
+    cells = compiled(criterion, named, classes=(0, 1), strata=within)
+    group, y, stratum = (part.ravel() for part in np.meshgrid(np.arange(groups), [0, 1], np.arange(strata)))
+    cell = cells.of(np.stack([group] * attributes, 1), labels=y, strata=stratum if strata > 1 else None)
+    samples = Samples(torch.zeros(len(y), 0), torch.zeros(len(y)), torch.as_tensor(cell), torch.ones(len(y)))
+    objective = Objective(regression(), cells.comparisons, criterion, metric="mmd", combine=combine)
+    return objective.unfairness(torch.as_tensor(100.0 * group), whole(samples, cells.comparisons)).item()
+
+
+@pytest.mark.parametrize("groups", [2, 3, 8])
+@pytest.mark.parametrize("strata", [1, 4])
+def test_the_mean_of_equal_comparisons_is_one_of_them(groups: int, strata: int) -> None:
+    """So that a strength means the same for two groups and for eight, in one stratum and in four."""
+    comparisons = strata * math.comb(groups, 2)
+    assert apart(groups, STATISTICAL_PARITY, strata=strata) == pytest.approx(2.0, abs=1e-12)
+    summed_up = apart(groups, STATISTICAL_PARITY, strata=strata, combine="sum")
+    assert summed_up == pytest.approx(2.0 * comparisons, abs=1e-9)
+
+
+@pytest.mark.parametrize("groups", [2, 8])
+def test_labels_and_attributes_are_summed_even_so(groups: int) -> None:
+    assert apart(groups, EQUALIZED_ODDS) == pytest.approx(4.0, abs=1e-12)
+    assert apart(groups, EQUALIZED_ODDS, strata=3) == pytest.approx(4.0, abs=1e-12)
+    assert apart(groups, STATISTICAL_PARITY, attributes=2) == pytest.approx(4.0, abs=1e-12)
+
+
+def test_two_groups_are_the_same_either_way() -> None:
+    output = OUTPUT["binary"]
+    mean, total = (
+        Objective(BINARY, COMPARISONS[:1], combine=combine)(output, whole(batch_for(BINARY).samples, COMPARISONS[:1]))
+        for combine in ("mean", "sum")
+    )
+    assert torch.equal(mean.unfairness, total.unfairness)
+
+
+def test_rho_acts_before_the_mean() -> None:
+    output, batch = OUTPUT["binary"], batch_for(BINARY)
+    mean, total = (
+        Objective(BINARY, COMPARISONS[:2], combine=combine, rho=torch.square).unfairness(
+            output, whole(batch.samples, COMPARISONS[:2])
+        )
+        for combine in ("mean", "sum")
+    )
+    torch.testing.assert_close(2 * mean, total)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -266,7 +321,7 @@ def test_stratified_sides_bring_their_shares() -> None:
     data = Samples(x[:, None], torch.zeros(24).double(), cell, torch.ones(24).double())
     comparisons = (Comparison((0, 1), (2,)),)
     (batch,) = stratified(data, comparisons, size=24, generator=torch.Generator())
-    found = Objective(regression(), comparisons, unbiased=False)(batch.samples.x[:, 0], batch)
+    found = Objective(regression(), comparisons, estimate="batch")(batch.samples.x[:, 0], batch)
     expected = energy(x[cell < 2].numpy(), x[cell == 2].numpy(), unbiased=False)
     assert found.unfairness.item() == pytest.approx(expected, rel=1e-10)
     assert found.risk.item() == pytest.approx(x.square().mean().item())
@@ -293,7 +348,9 @@ def test_the_comparison_that_has_too_few_samples_is_named() -> None:
     rows = (CELL != 1) | (torch.arange(N) == 1)  # one sample of cell 1 is left
     samples = batch_for(BINARY).samples.take(rows.nonzero()[:, 0])
     with pytest.raises(TooFewSamples) as caught:
-        Objective(BINARY, COMPARISONS[2:])(OUTPUT["binary"][:, rows], whole(samples, COMPARISONS[2:]))
+        Objective(BINARY, COMPARISONS[2:], estimate="population")(
+            OUTPUT["binary"][:, rows], whole(samples, COMPARISONS[2:])
+        )
     assert caught.value.__notes__ == ["comparing race 'a' against 'b', y = 1"]
 
 
@@ -308,5 +365,5 @@ def test_an_unknown_metric_is_answered_with_the_known_ones() -> None:
 
 def test_statistical_parity_and_energy_are_the_defaults() -> None:
     objective = Objective(BINARY, COMPARISONS)
-    assert (objective.criterion, objective.metric, objective.unbiased) == (STATISTICAL_PARITY, "energy", True)
-    assert (objective.compare, objective.rho) == ("prediction", None)
+    assert (objective.criterion, objective.metric, objective.estimate) == (STATISTICAL_PARITY, "energy", "rows")
+    assert (objective.combine, objective.compare, objective.rho) == ("mean", "prediction", None)

@@ -69,7 +69,7 @@ def online_objective(*, unbiased: bool, replication: int, samples: int) -> float
         hidden=(20,),
         batch_size=4,
         learning_rate=1e-2,
-        unbiased=unbiased,
+        estimate="population" if unbiased else "batch",
         standardize=False,
         random_state=replication,
     )
@@ -123,7 +123,13 @@ def gradients(name: str, *, unbiased: bool, batches: int) -> tuple[Tensor, Tenso
     everyone = Samples(
         torch.as_tensor(x), torch.as_tensor(y * 1.0), torch.as_tensor(cell), torch.ones(POPULATION).double()
     )
-    objective = Objective(BINARY, cells.comparisons, cells.criterion, unbiased=unbiased)
+    objective = Objective(
+        BINARY,
+        cells.comparisons,
+        cells.criterion,
+        estimate="population" if unbiased else "batch",
+        combine="sum",
+    )
     least = 2 if unbiased else 1
     learner = Learner(
         Network(2), objective, Coverage(cells.comparisons, size=4, least=least), strength=3.0, seed=1, standardize=False
@@ -169,7 +175,7 @@ LENGTH = 70
 ESTIMATORS = {
     "classifier": (FairClassifier, {"hidden": (4,)}, 2),
     "three classes": (FairClassifier, {"model": "linear", "criterion": "equalized_odds"}, 3),
-    "regressor": (FairRegressor, {"model": "linear", "unbiased": False}, 2),
+    "regressor": (FairRegressor, {"model": "linear", "estimate": "batch"}, 2),
 }
 
 

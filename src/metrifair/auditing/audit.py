@@ -284,6 +284,7 @@ def audit(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    vc_dimension: int | None = None,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -335,6 +336,9 @@ def audit(
     most_groups : int, default=None
         Groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are more than
         30 with fewer than two samples each on average: such a column holds ids or measurements.
+    vc_dimension : int, default=None
+        Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
+        of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.
 
     Returns
     -------

@@ -53,6 +53,7 @@ def audit_file(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    vc_dimension: int | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -105,6 +106,8 @@ def audit_file(
         How many, for p-values; 0: none.
     most_groups : int, default=None
         Groups that a column may have, as in ``audit``.
+    vc_dimension : int, default=None
+        Where these rows trained the model, as in ``audit``.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None

@@ -68,6 +68,7 @@ class Plan:
     witnesses: bool  # whether the utilities that show the gaps are drawn
     cdfs: int  # distribution functions of the whole audit
     width: float | None  # of the interval that holds all predictions, seen or not; None: not known
+    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
 
 
 class Proven(NamedTuple):
@@ -112,6 +113,7 @@ def record_of(
         len(compared) <= _MOST_CURVES,
         len(functions),
         None if ends is None else ends[1] - ends[0],
+        request.vc_dimension,
     )
     findings = [
         finding
@@ -138,6 +140,8 @@ def record_of(
         assumed=request.pos_label is None,
         complete=complete,
     )
+    if plan.vc_dimension is not None:
+        notes.append(words.training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
     return AuditRecord(
@@ -270,13 +274,21 @@ def _sampled(
     return intervals, p_values
 
 
-def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float, float, float | None]:
-    """How far both distribution functions together may be off: alone, jointly with all others, by the paper."""
+def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | None, float | None]:
+    """How far both distribution functions together may be off: alone, jointly with all others, by the paper.
+
+    Rows that trained the model prove only what holds for all models of its class at once. A linear one stays in its
+    class whatever the threshold: so the radius around decisions is one around distribution functions.
+    """
+    dimension = plan.vc_dimension or 1
+    by_dimension = [vc_radius(size, confidence=plan.confidence, dimension=dimension) for size in sizes]
+    paper = [radius for radius in by_dimension if radius is not None]
+    bound = sum(paper) if len(paper) == len(sizes) else None
+    if plan.vc_dimension is not None:
+        return None, None, bound
     alone = sum(dkw_radius(size, confidence=plan.confidence) for size in sizes)
     jointly = sum(dkw_radius(size, confidence=plan.confidence, cdfs=max(2, plan.cdfs)) for size in sizes)
-    by_dimension = [vc_radius(size, confidence=plan.confidence) for size in sizes]
-    paper = [radius for radius in by_dimension if radius is not None]
-    return alone, jointly, sum(paper) if len(paper) == len(sizes) else None
+    return alone, jointly, bound
 
 
 def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:

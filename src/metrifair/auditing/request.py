@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair.certificates import check_confidence
-from metrifair.checks import check_known, check_switches, is_integer, is_number
+from metrifair.checks import check_integer, check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.cells import Attribute, Contrast
@@ -45,6 +45,7 @@ class Request:
     resamples: int = 500  # 0: no intervals
     permutations: int = 999  # 0: no p-values
     most_groups: int | None = None
+    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
 
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Request:
@@ -63,6 +64,8 @@ class Request:
         if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
             raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
         groups_allowed(self.most_groups)
+        if self.vc_dimension is not None:
+            check_integer("vc_dimension", self.vc_dimension, least=1)
         return replace(self, metrics=self.named_metrics())
 
     def completed(self, problem: Problem, low: float, high: float, *, probabilities: bool) -> Request:

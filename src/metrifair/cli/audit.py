@@ -102,6 +102,11 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     type=click.IntRange(2, 10_000),
     help="Groups that a column may have.  [default: 1000, with two rows each on average if there are more than 30]",
 )
+@click.option(
+    "--vc-dimension",
+    type=click.IntRange(1),
+    help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
+)
 @file_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
 @click.pass_context
@@ -127,6 +132,7 @@ def command(
     json_to: Path | None,
     output: Path | None,
     most_groups: int | None,
+    vc_dimension: int | None,
     seed: int,
     separator: str | None,
     format: str | None,  # noqa: A002
@@ -163,6 +169,7 @@ def command(
             random_state=seed,
             tolerance=tolerance,
             most_groups=most_groups,
+            vc_dimension=vc_dimension,
             separator=separator,
             format=format,
         )

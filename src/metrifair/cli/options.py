@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import click
 
@@ -100,12 +100,14 @@ def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.C
 
 
 class Number(click.FloatRange):
-    """A finite number from ``least`` on, at most ``most``; ``between`` leaves both ends out."""
+    """A finite number from ``least`` to ``most``; ``between`` leaves both ends out, ``below`` the upper one."""
 
     name = "number"
 
-    def __init__(self, least: float | None = None, most: float | None = None, *, between: bool = False) -> None:
-        super().__init__(least, most, min_open=between, max_open=between)
+    def __init__(
+        self, least: float | None = None, most: float | None = None, *, between: bool = False, below: bool = False
+    ) -> None:
+        super().__init__(least, most, min_open=between, max_open=between or below)
 
     def _describe_range(self) -> str:
         return "any number" if self.min is None and self.max is None else super()._describe_range()
@@ -193,6 +195,29 @@ class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic befor
         return numbers
 
 
+class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
+
+    name = "costs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The rows, or a usage error."""
+        if not isinstance(value, str):
+            return value
+        try:
+            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
+        except ValueError:
+            rows = []
+        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
+            self.fail(
+                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
+                "and in it what each decision costs, both in ascending order of the classes",
+                param,
+                ctx,
+            )
+        return rows
+
+
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
@@ -239,6 +264,27 @@ _TRAINING_OPTIONS = (
         help=f"How it is compared: {METRICS_HELP}.",
     ),
     click.option(
+        "--contrast",
+        type=click.Choice(["pairs", "rest"]),
+        default="pairs",
+        show_default=True,
+        help="Compare all pairs of groups, or each group with the rest.",
+    ),
+    click.option(
+        "--combine",
+        type=click.Choice(["mean", "sum"]),
+        default="mean",
+        show_default=True,
+        help="The penalty is the mean over pairs of groups and values of --control, or their sum.",
+    ),
+    click.option(
+        "--estimate",
+        type=click.Choice(["rows", "population", "batch"]),
+        default="rows",
+        show_default=True,
+        help="What batches estimate: the distance of the training rows, of the population, or their own.",
+    ),
+    click.option(
         "--model",
         type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
         default="mlp",
@@ -246,6 +292,12 @@ _TRAINING_OPTIONS = (
         help="What is trained; mlp is a network.",
     ),
     click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
+    click.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="A feature even though it is the label in other words. Repeatable.",
+    ),
     click.option(
         "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
     ),
@@ -290,8 +342,12 @@ class TrainingOptions:
     weight: str | None
     criterion: str
     metric: str
+    contrast: Literal["pairs", "rest"]
+    combine: str
+    estimate: str
     model: str
     ignore: tuple[str, ...]
+    keep: tuple[str, ...]
     ids: tuple[str, ...]
     use_group: bool
     classification: bool | None
@@ -307,6 +363,9 @@ class TrainingOptions:
         for option, names in (("--group", self.group), ("--weight", (self.weight,))):
             if self.label in names:
                 raise DataError(f"--label and {option} both name {self.label!r}; they must be two columns")
+        for name in self.keep:
+            if name in (self.label, *self.ignore):
+                raise DataError(f"--keep names {name!r}, which --label or --ignore names too; leave one of them out")
         weight = () if self.weight is None else (self.weight,)
         return read(
             self.file,
@@ -319,6 +378,7 @@ class TrainingOptions:
                 "control": self.control,
                 "weight": weight,
                 "ignore": self.ignore,
+                "keep": self.keep,
                 "id": self.ids,
             },
         )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import metrifair
 from metrifair.checks import check_known
 from metrifair.cli.console import working
+from metrifair.cli.leakage import check_leakage
 from metrifair.cli.options import TrainingOptions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
@@ -144,15 +145,19 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         given.get("control_features"),
         regression=regression,
         criterion=options.criterion,
-        contrast="pairs",
+        contrast=options.contrast,
         pos_label=positive,
         sample_weight=given.get("sample_weight"),
     )
+    told = check_leakage(features, known.get_column(options.label), keep=options.keep, number=regression)
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive)
-    notes = tuple(
-        f"{strays.note(column.name)}, or leave it out with --ignore."
-        for column in features.select(pl.selectors.string())
-        if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
+    notes = (
+        *told,
+        *(
+            f"{strays.note(column.name)}, or leave it out with --ignore."
+            for column in features.select(pl.selectors.string())
+            if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
+        ),
     )
     return TrainingFile(options, features, data, given, estimator, len(table) - len(known), notes)
 
@@ -228,7 +233,8 @@ def _weights(series: pl.Series) -> NDArray[np.float64]:
 
 
 def _estimator(options: TrainingOptions, *, regression: bool, strength: float, positive: object) -> Any:
-    asked: dict[str, Any] = {"criterion": options.criterion, "metric": options.metric, "random_state": options.seed}
+    words = ("criterion", "metric", "contrast", "combine", "estimate")
+    asked: dict[str, Any] = {name: getattr(options, name) for name in words} | {"random_state": options.seed}
     if not regression:
         asked["pos_label"] = positive
     family, more = _BOOSTERS.get(options.model, ("", {"model": options.model, "verbose": True}))

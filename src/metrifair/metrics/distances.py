@@ -7,8 +7,6 @@ from functools import partial
 from math import nan
 from typing import Any
 
-import torch
-
 from metrifair.checks import is_integer
 from metrifair.errors import DataError
 from metrifair.metrics import line
@@ -17,11 +15,10 @@ from metrifair.metrics.pair import Metric, Values, distance_of, paired
 from metrifair.metrics.quadratic import (
     energy_between,
     mmd_between,
-    random_directions,
-    sliced_energy_between,
     vector_energy_between,
 )
 from metrifair.metrics.registry import METRICS, USUAL, facts
+from metrifair.metrics.vectors import vector_variation_between, vector_wasserstein_between
 
 
 def kolmogorov_distance(
@@ -59,7 +56,12 @@ def kolmogorov_distance(
 
 
 def wasserstein_distance(
-    u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
+    u: Values,
+    v: Values,
+    *,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+    vector: bool = False,
 ) -> Any:
     """Area between the two distribution functions, the least mean way to move one sample onto the other.
 
@@ -69,6 +71,9 @@ def wasserstein_distance(
         The two samples. Leading axes of tensors are many models at once.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         How much each score counts; only the ratios within a sample matter. None: all alike.
+    vector : bool, default=False
+        Take points of R^d along one more, last axis, with Euclidean distances, by a linear program over all pairs: for
+        some hundreds of rows. ``sliced_wasserstein_distance`` is another metric, and fast.
 
     Returns
     -------
@@ -78,15 +83,19 @@ def wasserstein_distance(
     Raises
     ------
     DataError
-        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float.
+        If a sample is empty or holds something else than finite numbers, or if the distance exceeds the largest float;
+        with ``vector``, if the vectors have different lengths, or there are more than 250,000 pairs.
 
     Examples
     --------
     >>> wasserstein_distance([0.0, 1.0], [1.0, 3.0])     # 0 -> 1 and 1 -> 3
     1.5
+    >>> wasserstein_distance([[0.0, 0.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]], vector=True)      # half moves by 5
+    2.5
     """
-    pair = paired(u, v, u_weights, v_weights)
-    return distance_of(METRICS["wasserstein"].plug_in, pair, 1.0, u, v)
+    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    between = vector_wasserstein_between if vector else METRICS["wasserstein"].plug_in
+    return distance_of(between, pair, 1.0, u, v)
 
 
 def lp_distance(
@@ -156,7 +165,13 @@ def cramer_distance(u: Values, v: Values, *, u_weights: Values | None = None, v_
 
 
 def total_variation(
-    u: Values, v: Values, *, bins: int | None = None, u_weights: Values | None = None, v_weights: Values | None = None
+    u: Values,
+    v: Values,
+    *,
+    bins: int | None = None,
+    u_weights: Values | None = None,
+    v_weights: Values | None = None,
+    vector: bool = False,
 ) -> Any:
     """Half the sum of |p0 - p1| over the values that occur; between 0 and 1.
 
@@ -172,6 +187,8 @@ def total_variation(
         the shares of every value.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         How much each score counts; only the ratios within a sample matter. None: all alike.
+    vector : bool, default=False
+        Take points of R^d along one more, last axis: the shares of every vector that occurs. No gradient.
 
     Returns
     -------
@@ -181,7 +198,8 @@ def total_variation(
     Raises
     ------
     DataError
-        If bins is not an integer from 2 upwards, or if a sample is empty or holds something else than finite numbers.
+        If bins is not an integer from 2 upwards or is given with ``vector``, or if a sample is empty or holds something
+        else than finite numbers.
 
     Examples
     --------
@@ -189,11 +207,16 @@ def total_variation(
     0.25
     >>> total_variation([0.1, 0.2, 0.3, 0.4], [0.15, 0.25, 0.35, 0.45], bins=2)
     0.0
+    >>> total_variation([[0, 1], [0, 1]], [[0, 1], [1, 0]], vector=True)
+    0.5
     """
     if bins is not None and not is_integer(bins, least=2):
         raise DataError(f"bins must be an integer from 2 upwards or None, got {bins!r}")
-    pair = paired(u, v, u_weights, v_weights)
-    return distance_of(partial(line.total_variation_between, bins=bins), pair, 0.0, u, v)
+    if vector and bins is not None:
+        raise DataError("bins are cut on the line; leave them out, or compare the vectors one coordinate at a time")
+    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    between = vector_variation_between if vector else partial(line.total_variation_between, bins=bins)
+    return distance_of(between, pair, 0.0, u, v)
 
 
 def energy_distance(
@@ -300,60 +323,6 @@ def mmd_squared(
     pair = paired(u, v, u_weights, v_weights, vector=vector)
     metric: Metric = partial(mmd_between, kernel=kernel, bandwidth=bandwidth, unbiased=unbiased, vector=vector)
     return distance_of(metric, pair, 1.0 if kernel == "distance" else nan, u, v)
-
-
-def sliced_energy_distance(
-    u: Values,
-    v: Values,
-    *,
-    slices: int = 64,
-    unbiased: bool = False,
-    u_weights: Values | None = None,
-    v_weights: Values | None = None,
-    random_state: int = 0,
-) -> Any:
-    """Energy distance of vector scores, (n, d), estimated from random projections in O(slices x n log n).
-
-    Its mean over the random directions is ``energy_distance(u, v, vector=True)``.
-
-    Parameters
-    ----------
-    u, v : array-like of shape (n, d) and (m, d), or tensors of shape (..., n, d) and (..., m, d)
-        The two samples. Leading axes of tensors are many models at once.
-    slices : int, default=64
-        How many projections, 1 or more; the more, the closer.
-    unbiased : bool, default=False
-        Leave i = j out of the means within a sample: the value can then be negative, and its mean over random samples
-        is the distance of the populations.
-    u_weights, v_weights : array-like of shape (n,) and (m,), default=None
-        How much each score counts; only the ratios within a sample matter. None: all alike.
-    random_state : int, default=0
-        Seed of the directions.
-
-    Returns
-    -------
-    float or Tensor
-        A float; where u or v is a tensor, a differentiable tensor of the leading axes.
-
-    Raises
-    ------
-    TooFewSamples
-        If ``unbiased`` and a sample has less than two scores of positive weight.
-    DataError
-        If slices is not a positive integer, the vectors have different lengths, a sample is empty or holds something
-        else than finite numbers, or the distance exceeds the largest float.
-
-    Examples
-    --------
-    >>> sliced_energy_distance([[0.0, 0.0]], [[3.0, 4.0]], slices=5000)      # 2 x 5
-    10.0...
-    """
-    if not is_integer(slices):
-        raise DataError(f"slices must be an integer from 1 upwards, got {slices!r}")
-    pair = paired(u, v, u_weights, v_weights, vector=True)
-    generator = torch.Generator(device=pair.values.device).manual_seed(random_state)
-    directions = random_directions(slices, pair.values.shape[-1], generator, dtype=pair.values.dtype)
-    return distance_of(partial(sliced_energy_between, directions=directions, unbiased=unbiased), pair, 1.0, u, v)
 
 
 def distances(

@@ -137,7 +137,7 @@ def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
         if array.ndim > least_dimensions:
             raise DataError(
                 f"{name} must have {least_dimensions} dimension(s), got an array of shape {array.shape}; "
-                "vector scores: energy_distance or mmd_squared with vector=True; many models at once: torch tensors"
+                "vectors: vector=True, where the metric has it; many models at once: torch tensors"
             )
         tensor = torch.as_tensor(np.require(array, np.float64, ["C", "W"]))
     if tensor.ndim < least_dimensions:

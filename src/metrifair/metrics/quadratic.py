@@ -299,7 +299,7 @@ def _laplace_between(pair: Pair, length: float, *, unbiased: bool) -> Tensor:
         slope = (above - below + one_sided) / length
         gradient = (2 * weights * (form.matrix @ slope)).sum(-2).to(z.dtype)
         gradient = torch.empty_like(gradient).scatter_(-1, order, gradient)
-    return _with_gradient(value.to(z.dtype), gradient, z)
+    return with_gradient(value.to(z.dtype), gradient, z)
 
 
 def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vector: bool) -> Tensor:
@@ -327,11 +327,11 @@ def _pairwise_between(pair: Pair, kernel: KernelFunction, *, unbiased: bool, vec
     diagonal = ((form.kept * weights.square()).sum(-2).to(z.dtype) * kernel(z, z)).sum(-1)
     value = torch.stack(values).sum(0)
     if moves:
-        value = _with_gradient(value, torch.cat(gradients, axis), z, vector=vector)
+        value = with_gradient(value, torch.cat(gradients, axis), z, vector=vector)
     return value - diagonal
 
 
-def _with_gradient(value: Tensor, gradient: Tensor, z: Tensor, *, vector: bool = False) -> Tensor:
+def with_gradient(value: Tensor, gradient: Tensor, z: Tensor, *, vector: bool = False) -> Tensor:
     """``value``, known as a constant, with ``gradient`` as its derivative by ``z``."""
     return value + (gradient * (z - z.detach())).sum((-2, -1) if vector else -1)
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from metrifair.checks import check_known
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
+from metrifair.metrics.kernels import euclidean
 from metrifair.metrics.pair import Bound, Floats, Metric, Pair, Utility
 from metrifair.metrics.quadratic import (
     energy_between,
@@ -31,6 +32,7 @@ from metrifair.metrics.quadratic import (
     sliced_energy_between,
     vector_energy_between,
 )
+from metrifair.metrics.vectors import potential_utility, vector_atoms_utility, vector_kernel_utility
 
 TRAINING_BINS = 10
 USUAL = ("kolmogorov", "wasserstein", "energy")
@@ -107,6 +109,8 @@ class MetricFacts:
     # --- how it is shown and told
     # The best utility, from line.Merged and the options below. None: no curve, and no bootstrap interval.
     witness: Callable[..., Utility] | None = None
+    # The best utility of vectors, from a Pair and the same options. None: none is known.
+    vector_witness: Callable[..., Utility] | None = None
     # Those parameters of metrifair.witness that are its own.
     witness_options: tuple[str, ...] = ()
     # A share of people, told in percentage points.
@@ -143,6 +147,7 @@ METRICS: dict[str, MetricFacts] = {
         bracket=Integral(np.square, factor=2.0),
         certificate=line.norm_bound(2, factor=2.0, power=2),
         witness=partial(line.slope_utility, scale=sqrt(2.0)),
+        vector_witness=partial(vector_kernel_utility, kernel=lambda a, b: -euclidean(a, b)),
         meaning=_APART.format("half"),
     ),
     "kolmogorov": MetricFacts(
@@ -171,6 +176,7 @@ METRICS: dict[str, MetricFacts] = {
         bracket=Integral(np.abs),
         certificate=line.norm_bound(1),
         witness=partial(line.slope_utility, p=1.0),
+        vector_witness=potential_utility,
         compares_means=True,
         meaning="To give {first} and {second} the same distribution, scores would have to move by {value} on average.",
     ),
@@ -212,6 +218,7 @@ METRICS: dict[str, MetricFacts] = {
         most=2.0,
         spread=kernel_spread,
         witness=kernel_utility,
+        vector_witness=vector_kernel_utility,
         witness_options=("kernel", "bandwidth"),
         meaning="The mean of some smooth utility of the score differs by {root} between {first} and {second}, of no "
         "smooth utility of norm 1 by more.",
@@ -229,6 +236,7 @@ METRICS: dict[str, MetricFacts] = {
         survives_bins=False,
         bracket="atoms",
         witness=line.atoms_utility,
+        vector_witness=vector_atoms_utility,
         is_share=True,
         meaning="However a set of scores is chosen, the shares of {first} and {second} in it differ by at most "
         "{points}.",

@@ -33,6 +33,8 @@ class Witness:
         The mean utility of the first sample and of the second.
     utility : callable
         From an array of scores to their utilities.
+    vector : bool, default=False
+        Whether a score is a row of numbers.
 
     Attributes
     ----------
@@ -49,6 +51,7 @@ class Witness:
     metric: str
     expected: tuple[float, float]
     utility: Utility = field(repr=False)
+    vector: bool = False
 
     @property
     def gap(self) -> float:
@@ -58,6 +61,9 @@ class Witness:
     def __call__(self, score: ArrayLike) -> Any:
         """The utility of a score, or of an array of scores."""
         scores = np.asarray(score, dtype=np.float64)
+        if self.vector:
+            values = self.utility(np.atleast_2d(scores))
+            return values if scores.ndim > 1 else float(values[0])
         values = self.utility(np.atleast_1d(scores))
         return values.reshape(scores.shape) if scores.ndim else float(values[0])
 
@@ -72,12 +78,13 @@ def witness(
     bandwidth: Bandwidth = 1.0,
     u_weights: Values | None = None,
     v_weights: Values | None = None,
+    vector: bool = False,
 ) -> Witness:
     """The utility that tells the two samples apart best, within the family of the metric.
 
     Parameters
     ----------
-    u, v : array-like of shape (n,) and (m,)
+    u, v : array-like of shape (n,) and (m,), or (n, d) and (m, d) with ``vector``
         The two samples.
     metric : str, default="energy"
         One of ``"energy"``, ``"kolmogorov"``, ``"wasserstein"``, ``"cramer"``, ``"lp"``, ``"mmd"``,
@@ -90,6 +97,8 @@ def witness(
         Of the kernel.
     u_weights, v_weights : array-like of shape (n,) and (m,), default=None
         How much each score counts; only the ratios within a sample matter. None: all alike.
+    vector : bool, default=False
+        Take points of R^d, along the last axis: for energy, mmd, wasserstein and total_variation.
 
     Returns
     -------
@@ -109,20 +118,24 @@ def witness(
     (0.75, array([1., 1., 0.]))
     """
     row = facts(metric)
-    if row.witness is None:
-        raise DataError(f"the metric {metric!r} has no witness: no utility is known that attains it")
+    best = row.vector_witness if vector else row.witness
+    if best is None:
+        of_what = " of vectors" if vector else ""
+        raise DataError(f"the metric {metric!r} has no witness{of_what}: no utility is known that attains it")
     line.check_exponent(p)
-    pair = paired(u, v, u_weights, v_weights)
-    if pair.values.ndim != 1:
-        raise DataError("a witness belongs to two samples of numbers; pass one-dimensional u and v")
+    pair = paired(u, v, u_weights, v_weights, vector=vector)
+    if pair.values.ndim != (2 if vector else 1):
+        raise DataError(
+            "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with vector=True"
+        )
     weights = None if pair.weights is None else pair.weights.cpu()
     pair = Pair(pair.values.detach().cpu().double(), pair.left, pair.right, weights)
     options = {"p": p, "kernel": kernel, "bandwidth": bandwidth}
     with np.errstate(over="ignore", invalid="ignore"):
-        utility = row.witness(line.merged(pair), **{name: options[name] for name in row.witness_options})
+        utility = best(pair if vector else line.merged(pair), **{name: options[name] for name in row.witness_options})
         values, cut = utility(pair.values.numpy()), pair.samples[0]
         own = np.ones(len(values)) if pair.weights is None else pair.weights.numpy()
         left, right = (np.average(values[part], weights=own[part]) for part in (slice(cut), slice(cut, None)))
     if not np.isfinite([left, right]).all():
         raise DataError("the witness exceeds the largest floating-point number; divide all scores by a constant")
-    return Witness(metric, (float(left), float(right)), utility)
+    return Witness(metric, (float(left), float(right)), utility, vector)

@@ -242,6 +242,7 @@ class TableModelRecord(Record):
     target: str
     sensitive: list[str]
     ids: list[str]
+    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None  # files before it have none
 
 
 class CriterionRecord(Record):

@@ -12,6 +12,7 @@ BiasedRegression          theorem "SP improves accuracy", least squares: where i
 BiasedClassification      the same theorem, cross entropy
 OffsetRegression          normal scores with the whole trade-off curve
 FiniteSpace               all SP-fair hypotheses on a small finite space, by enumeration
+ShiftedTarget             the theorem under other losses and with a Tikhonov term: what strong convexity is for
 ========================  =============================================================================================
 """
 
@@ -29,6 +30,7 @@ from metrifair.datasets.synthetic.hidden_experience import HiddenExperience
 from metrifair.datasets.synthetic.independent_labels import IndependentLabels
 from metrifair.datasets.synthetic.offset import OffsetRegression
 from metrifair.datasets.synthetic.online import Chunk, OnlineRegression, RegimeEstimate, reference_slopes
+from metrifair.datasets.synthetic.other_losses import ShiftedTarget
 from metrifair.datasets.synthetic.population import Sample, TradeOffPoint
 from metrifair.datasets.synthetic.unrestricted import unrestricted_tradeoff
 
@@ -46,6 +48,7 @@ __all__ = [
     "OnlineRegression",
     "RegimeEstimate",
     "Sample",
+    "ShiftedTarget",
     "TradeOffPoint",
     "atomic_distances",
     "fair_by_sorting",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metrifair.datasets.synthetic.population import Floats
 from metrifair.errors import DataError
@@ -86,11 +87,7 @@ class FiniteSpace:
     def fair_partitions(self) -> Iterator[Partition]:
         """All partitions of the atoms into blocks of equal conditional mass in both groups; at most 12 atoms."""
         atoms = len(self.optimum)
-        if atoms > _MOST_ATOMS:
-            raise DataError(
-                f"enumeration serves at most {_MOST_ATOMS} atoms, got {atoms}; merge atoms or use the sorting rule"
-            )
-        subsets = (np.arange(2**atoms)[:, None] >> np.arange(atoms)) & 1
+        subsets = _subsets(atoms)
         masses = np.asarray(self.masses)
         conditional = masses / masses.sum(axis=0)
         balance = subsets @ (conditional[:, 0] - conditional[:, 1])
@@ -104,6 +101,27 @@ class FiniteSpace:
         _, level = np.unique(np.round(prediction, 12), return_inverse=True)
         by_level = np.array([np.bincount(level, masses[:, a]) / masses[:, a].sum() for a in (0, 1)])
         return bool(np.allclose(by_level[0], by_level[1], rtol=0, atol=_TOLERANCE))
+
+    def worst_attribute(self, prediction: Floats) -> tuple[tuple[int, ...], float]:
+        """The attribute, among all that the features can form, whose groups' predictions are furthest apart.
+
+        An attribute is a set of atoms; the distance is Kolmogorov's, between those inside and those outside. For a
+        hypothesis that is not constant it is 1 (take those predicted low): only constants are fair to everyone.
+
+        >>> space = FiniteSpace(masses=[(0.25, 0), (0.25, 0), (0, 0.25), (0, 0.25)], optimum=[0.0, 1.0, 0.8, 0.2])
+        >>> space.is_fair(np.array([0.0, 1.0, 0.0, 1.0])), space.worst_attribute(np.array([0.0, 1.0, 0.0, 1.0]))
+        (True, ((0, 2), 1.0))
+        """
+        mass = np.asarray(self.masses).sum(axis=1)
+        subsets = _subsets(len(mass))
+        subsets = subsets[(subsets @ mass > 0) & (subsets @ mass < mass.sum())]
+        inside, outside = subsets * mass, (1 - subsets) * mass
+        below = prediction <= np.unique(prediction)[:, None]  # (levels, atoms)
+        gaps = np.abs(
+            below @ (inside / inside.sum(1, keepdims=True)).T - below @ (outside / outside.sum(1, keepdims=True)).T
+        ).max(0)
+        worst = int(gaps.argmax())
+        return tuple(np.flatnonzero(subsets[worst]).tolist()), float(gaps[worst])
 
     def best_fair(self) -> FairFit:
         """The SP-fair hypothesis of least squared loss: block means of the optimum on the best of all partitions."""
@@ -123,6 +141,15 @@ class FiniteSpace:
         prediction = {atom: mean(block) for block in best for atom in block}
         values = tuple(prediction[atom] for atom in range(len(optimum)))
         return FairFit(best, values, sum(cost(block) for block in best))
+
+
+def _subsets(atoms: int) -> NDArray[np.int64]:
+    """All sets of atoms, (sets, atoms) of 0 and 1, in the order of the numbers they spell."""
+    if atoms > _MOST_ATOMS:
+        raise DataError(
+            f"enumeration serves at most {_MOST_ATOMS} atoms, got {atoms}; merge atoms or use the sorting rule"
+        )
+    return (np.arange(2**atoms)[:, None] >> np.arange(atoms)) & 1
 
 
 def _partitions(remaining: int, blocks: dict[int, list[int]]) -> Iterator[Partition]:

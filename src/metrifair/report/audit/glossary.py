@@ -26,6 +26,7 @@ NOTE_HEADINGS: dict[NoteKind, str] = {
     "missing": "Rows left out",
     "exactness": "How exact",
     "weights": "Weights",
+    "training": "Training rows",
 }
 
 

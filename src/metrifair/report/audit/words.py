@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 
-from metrifair.certificates import dkw_radius
+from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
 from metrifair.results import FEW, Decisions, Finding, Interval, Note, few_text, listed
@@ -212,6 +212,30 @@ def weight_note(*, held: bool) -> Note:
     """What weights rule out, of rows that are held in memory, or were counted."""
     what = "Samples have weights: certified bounds and p-values hold for equal weights only"
     return Note("weights", f"{what}, {'and' if held else 'intervals need all rows at hand; they'} are left out.")
+
+
+def training_note(decisions: Sequence[Decisions], dimension: int, confidence: float, *, weighted: bool) -> Note:
+    """What rows that trained the model prove, and what they do not."""
+    text = (
+        "These rows trained the model, or chose it: intervals and p-values describe them alone, and others may fare "
+        f"worse. The paper's bound holds all the same, for every model of its class (VC dimension {dimension})"
+    )
+    first = next((one for one in decisions if len(one.rates) == 2 and one.accuracy_difference is not None), None)
+    sizes = [] if first is None or weighted else [rate.size for rate in first.rates]
+    if first is None or not sizes:
+        return Note("training", f"{text}; audit rows that the model never saw to prove more.")
+    right = sum(rate.size * (rate.accuracy or 0.0) for rate in first.rates) / sum(sizes)
+    bounds = generalisation_bounds(
+        right, first.selection_difference, samples=(sizes[0], sizes[1]), dimension=dimension, confidence=confidence
+    )
+    if bounds is None:
+        return Note("training", f"{text}, but needs more than {dimension} rows of each group.")
+    return Note(
+        "training",
+        f"{text}: with {confidence_text(confidence)} confidence decisions at {score_text(first.threshold)} are right "
+        f"for at least {percent_text(bounds.accuracy)} and differ between the groups of {first.attribute} by at most "
+        f"{points_text(bounds.unfairness)}; audit rows that the model never saw to prove more.",
+    )
 
 
 def parity_note(attribute: str, blind: Mapping[str, float], told: Mapping[str, float]) -> Note:

@@ -1,0 +1,144 @@
+"""Samples of vectors: the Wasserstein distance by a linear program and by slices, total variation on atoms.
+
+Energy distance and MMD of vectors are in ``quadratic``. For each of these metrics, the utility that shows it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+import torch
+from scipy.spatial.distance import cdist
+from torch import Tensor
+
+from metrifair.errors import DataError
+from metrifair.metrics import line
+from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
+from metrifair.metrics.pair import Floats, Pair, Utility
+from metrifair.metrics.quadratic import with_gradient
+
+MOST_PAIRS = 250_000
+"""A linear program over so many pairs takes some seconds, over four times as many, a minute."""
+
+
+class Transport(NamedTuple):
+    """The cheapest way to move one sample of vectors onto another."""
+
+    cost: float
+    plan: scipy.sparse.coo_array  # (n, m): how much goes from where to where
+    prices: Floats  # (m,) of the right sample: no x gets there cheaper than distance - price allows
+
+
+def transport(u: Floats, v: Floats, u_weights: Floats, v_weights: Floats) -> Transport:
+    """Solve the transport problem between weighted points, (n, d) and (m, d), each with weights that sum to 1."""
+    n, m = len(u), len(v)
+    if n * m > MOST_PAIRS:
+        raise DataError(
+            f"the Wasserstein distance of vectors is a linear program over all pairs, here {n} x {m}, and at most "
+            f"{MOST_PAIRS} are taken; use sliced_wasserstein_distance, or fewer rows"
+        )
+    lengths = cdist(u, v)
+    longest = float(lengths.max())
+    if longest == 0 or not np.isfinite(longest):  # beyond the largest float the caller scales down, and asks again
+        return Transport(longest, scipy.sparse.coo_array((n, m)), np.zeros(m))
+    pairs = np.arange(n * m)
+    marginals = scipy.sparse.csr_array(
+        (np.ones(2 * n * m), (np.concatenate([pairs // m, n + pairs % m]), np.concatenate([pairs, pairs]))),
+    )
+    # The last column's sum follows from the others; without it rounding could leave no solution at all.
+    found = scipy.optimize.linprog(  # type: ignore[call-overload]  # scipy's stubs forget sparse matrices
+        lengths.ravel() / longest,
+        A_eq=marginals[:-1],
+        b_eq=np.concatenate([u_weights, v_weights])[:-1],
+        method="highs-ds",
+    )
+    if found.status != 0:
+        raise DataError(f"the linear program of the Wasserstein distance found no solution: {found.message}")
+    plan = scipy.sparse.coo_array(np.maximum(found.x, 0.0).reshape(n, m))
+    prices = longest * np.append(found.eqlin.marginals[n:], 0.0)
+    return Transport(float(plan.data @ lengths[plan.coords]), plan, prices)
+
+
+def vector_wasserstein_between(pair: Pair) -> Tensor:
+    """Wasserstein distance of vectors, exactly; its gradient is that of the cheapest plan, kept as it is."""
+    z = pair.values
+    *lead, rows, d = z.shape
+    points = z.detach().cpu().double().reshape(-1, rows, d).numpy()
+    weights = torch.cat([torch.full((size,), 1 / size, dtype=torch.float64) for size in pair.samples])
+    weights = (weights if pair.weights is None else pair.weights.cpu()).expand(*lead, rows).reshape(-1, rows)
+    cut, costs, gradients = pair.samples[0], [], []
+    for model, weight in zip(points, weights.numpy(), strict=True):
+        found = transport(model[:cut], model[cut:], weight[:cut], weight[cut:])
+        costs.append(found.cost)
+        apart = model[:cut][found.plan.row] - model[cut:][found.plan.col]
+        length = np.linalg.norm(apart, axis=-1, keepdims=True)
+        pull = np.divide(apart, length, out=np.zeros_like(apart), where=length > 0) * found.plan.data[:, None]
+        gradient = np.zeros((rows, d))
+        np.add.at(gradient, found.plan.row, pull)
+        np.add.at(gradient, cut + found.plan.col, -pull)
+        gradients.append(gradient)
+    value = torch.tensor(costs, dtype=torch.float64).reshape(lead).to(z)
+    return with_gradient(value, torch.from_numpy(np.stack(gradients)).reshape(z.shape).to(z), z, vector=True)
+
+
+def sliced_wasserstein_between(pair: Pair, directions: Tensor) -> Tensor:
+    """Mean Wasserstein distance of the projections on ``directions`` (slices, d): another metric, at most the exact."""
+    weights = pair.weights if pair.weights is None or pair.weights.ndim == 1 else pair.weights.unsqueeze(-2)
+    projections = directions @ pair.values.transpose(-2, -1)  # (..., slices, n)
+    return line.wasserstein(line.merged(Pair(projections, pair.left, pair.right, weights))).mean(-1)
+
+
+def vector_variation_between(pair: Pair) -> Tensor:
+    """Half the sum of the differences of the shares at all vectors that occur."""
+    z = pair.values
+    *lead, rows, d = z.shape
+    models = z.detach().cpu().reshape(-1, rows, d).numpy()
+    signed = _signed(pair).expand(*lead, rows).reshape(-1, rows).numpy()
+    found = []
+    for points, weight in zip(models, signed, strict=True):
+        _, atom = np.unique(points, axis=0, return_inverse=True)
+        found.append(np.abs(np.bincount(atom.ravel(), weight)).sum() / 2)
+    return torch.tensor(found, dtype=torch.float64).reshape(lead).to(z)
+
+
+def _signed(pair: Pair) -> Tensor:
+    """The left sample's shares and, below zero, the right one's, (..., n) on the CPU."""
+    left, right = pair.samples
+    signs = torch.cat([torch.ones(left, dtype=torch.float64), -torch.ones(right, dtype=torch.float64)])
+    sizes = torch.cat([torch.full((size,), 1 / size, dtype=torch.float64) for size in (left, right)])
+    return signs * (sizes if pair.weights is None else pair.weights.cpu())
+
+
+def potential_utility(pair: Pair) -> Utility:
+    """The least distance less price: it grows by at most 1 per unit of distance, and attains the transport's cost."""
+    signed, cut = _signed(pair).numpy(), pair.samples[0]
+    points = pair.values.numpy()
+    right = points[cut:]
+    prices = transport(points[:cut], right, signed[:cut], -signed[cut:]).prices
+    return lambda scores: np.asarray((cdist(scores, right) - prices).min(-1))
+
+
+def vector_atoms_utility(pair: Pair) -> Utility:
+    """1/2 at vectors that the left sample has more of, -1/2 at those of the right one, 0 at all others."""
+    atoms, place = np.unique(pair.values.numpy(), axis=0, return_inverse=True)
+    heights = np.sign(np.bincount(place.ravel(), _signed(pair).numpy())) / 2
+    known = {tuple(atom): height for atom, height in zip(atoms.tolist(), heights.tolist(), strict=True)}
+    return lambda scores: np.array([known.get(tuple(score), 0.0) for score in scores.tolist()])
+
+
+def vector_kernel_utility(
+    pair: Pair, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
+) -> Utility:
+    """Difference of the mean kernels of two samples of vectors, over its norm."""
+    function = kernel_function(kernel, bandwidth, pair.values, vector=True)
+    points, signed = pair.values, _signed(pair)
+
+    def difference(scores: Floats) -> Floats:
+        found: Floats = (function(torch.as_tensor(scores).unsqueeze(-2), points.unsqueeze(-3)) @ signed).numpy()
+        return found
+
+    norm = np.sqrt(max(float(difference(points.numpy()) @ signed.numpy()), 0.0))
+    return lambda scores: difference(scores) / norm if norm > 0 else np.zeros(len(scores))

@@ -1,0 +1,131 @@
+"""A label in other words is refused; by a rule that few rows do not fool, in either direction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from refusals import left_behind, refusal
+
+from metrifair.cli.leakage import check_leakage
+from metrifair.errors import DataError
+
+RNG = np.random.default_rng(0)
+N = 60
+LABEL = pl.Series("hired", np.where(RNG.random(N) < 0.5, "yes", "no"))
+WAGE = pl.Series("wage", RNG.lognormal(3, 1, N))
+NOISE = {"age": RNG.normal(size=N), "town": np.array(["a", "b"])[RNG.integers(2, size=N)], "id": np.arange(N)}
+
+RENAMED = {
+    "equal": LABEL,
+    "codes": (LABEL == "yes").cast(pl.Int64),
+    "turned": (LABEL == "no").cast(pl.Float64),
+    "booleans": LABEL == "yes",
+    "one of them missing": pl.Series([None if value == "no" else "reason" for value in LABEL]),
+}
+IN_ANOTHER_UNIT = {
+    "equal": WAGE,
+    "cents": (100 * WAGE).round(2),
+    "logarithm": WAGE.log(),
+    "falling": -WAGE,
+    "rank": WAGE.rank(),
+}
+
+
+@pytest.mark.parametrize("how", RENAMED)
+def test_a_renaming_of_a_class_is_refused_by_name(how: str) -> None:
+    table = pl.DataFrame(NOISE).with_columns(RENAMED[how].alias("so called"))
+    with pytest.raises(DataError) as caught:
+        check_leakage(table, LABEL, number=False)
+    assert str(caught.value) == (
+        "column 'so called' is the label 'hired' in other words (one-to-one in all 60 rows), which no later file will "
+        "know: leave it out with --ignore 'so called', or take it all the same with --keep 'so called'"
+    )
+    assert check_leakage(table, LABEL, keep=["so called"], number=False) == []
+
+
+@pytest.mark.parametrize("how", IN_ANOTHER_UNIT)
+def test_a_number_in_another_unit_is_refused(how: str) -> None:
+    table = pl.DataFrame(NOISE).with_columns(IN_ANOTHER_UNIT[how].alias("pay"))
+    with pytest.raises(DataError, match="column 'pay' is the label 'wage' in other words"):
+        check_leakage(table, WAGE, number=True)
+
+
+def test_what_only_hints_at_the_label_is_not_refused() -> None:
+    nearly = LABEL.to_list()
+    nearly[0] = "no" if nearly[0] == "yes" else "yes"
+    table = pl.DataFrame(NOISE | {"nearly": nearly, "score": WAGE + RNG.normal(0, 1e-3, N)})
+    assert check_leakage(table, LABEL, number=False) == []
+    assert check_leakage(table.drop("score"), WAGE, number=True) == []
+
+
+def test_every_row_its_own_value_is_no_leakage() -> None:
+    """An id tells the label of every row, and so does any measurement; of numbers, each is one-to-one with another."""
+    table = pl.DataFrame({"id": [f"P{k}" for k in range(N)], "measured": RNG.normal(size=N)})
+    assert check_leakage(table, LABEL, number=False) == []
+    assert check_leakage(table, WAGE, number=True) == []
+
+
+def test_a_column_that_tells_the_label_in_every_row_is_named() -> None:
+    reason = [None if value == "yes" else "abc"[k % 3] for k, value in enumerate(LABEL)]
+    (note,) = check_leakage(pl.DataFrame(NOISE | {"reason": reason}), LABEL, number=False)
+    assert note == (
+        "Column 'reason' alone tells the label 'hired' in all 60 rows; where it is written down only after the "
+        "outcome, leave it out with --ignore reason."
+    )
+
+
+@pytest.mark.parametrize("rows", [4, 8, 12])
+def test_in_a_tiny_file_one_to_one_may_be_chance(rows: int) -> None:
+    label = pl.Series("y", [0, 1] * (rows // 2))
+    assert check_leakage(pl.DataFrame({"x": label}), label, number=False) == []
+
+
+def test_a_rare_label_is_matched_by_chance() -> None:
+    """One yes among 200 rows: any column with one odd row has it there by chance in 1 of 200."""
+    label = pl.Series("y", [1] + [0] * 199)
+    assert check_leakage(pl.DataFrame({"odd": label}), label, number=False) == []
+
+
+def test_chance_makes_no_false_alarm_and_copies_are_found() -> None:
+    """Of 2,000 files of 14 rows with a random binary column hardly any is refused; with a copy of 20 rows all are."""
+    refused = 0
+    for _ in range(2000):
+        frame = pl.DataFrame({"x": RNG.integers(2, size=14)})
+        try:
+            check_leakage(frame, pl.Series("y", RNG.permutation([0, 1] * 7)), number=False)
+        except DataError:
+            refused += 1
+    assert refused == 0
+    for _ in range(20):
+        label = pl.Series("y", RNG.permutation([0, 1] * 10))
+        with pytest.raises(DataError):
+            check_leakage(pl.DataFrame({"x": 1 - label}), label, number=False)
+
+
+@pytest.mark.parametrize("command", ["train", "frontier"])
+def test_a_copy_of_the_label_stops_the_command_line(
+    people: pl.DataFrame, tmp_path: Path, shell: Any, command: str
+) -> None:
+    people.with_columns(contract=pl.when(pl.col("hired") == "yes").then(1).otherwise(0)).write_csv(tmp_path / "p.csv")
+    asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage")
+    done = shell(command, "p.csv", *asked)
+    assert done.returncode == 2
+    assert "column 'contract' is the label 'hired' in other words" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert left_behind(tmp_path) == ["p.csv"]
+
+
+def test_a_copy_of_the_label_is_taken_where_it_is_named(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    people.with_columns(contract=pl.col("hired") == "yes").write_csv(tmp_path / "p.csv")
+    asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage", "--strength", "0")
+    assert "in other words" in refusal(call("train", tmp_path / "p.csv", *asked))
+    done = call("train", tmp_path / "p.csv", *asked, "--keep", "contract")
+    assert done.exit_code == 0, done.output
+    done = call("train", tmp_path / "p.csv", *asked, "--ignore", "contract")
+    assert done.exit_code == 0, done.output
+    said = refusal(call("train", tmp_path / "p.csv", *asked, "--keep", "contract", "--ignore", "contract"))
+    assert "--keep names 'contract', which --label or --ignore names too" in said
