@@ -87,7 +87,7 @@ def check_settings(settings: Settings) -> None:
         raise DataError("solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network")
     if settings.solver == "lbfgs" and settings.estimate == "population":
         raise DataError(
-            "solver='lbfgs' lowers the distance between the rows themselves; leave estimate='rows', or set solver='sgd'"
+            "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set solver='sgd'"
         )
 
 
@@ -158,15 +158,16 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
     """Whether a model is fitted by the solver for linear models, not by steps; docs/defaults.md says why then.
 
-    Left to us, it is where the metric's gradient is a guide, the rows' own distance is asked for, nothing is said of
-    how to take steps, and the data are not too large.
+    Left to us, it is where the loss is smooth, the metric's gradient a guide, the rows' own distance asked for, nothing
+    said of how to take steps, and the data not too large.
     """
     if settings.solver != "auto" or settings.model != "linear":
         return settings.solver == "lbfgs"
     said = [settings.epochs, settings.batch_size, settings.learning_rate]
     if any(value != "auto" for value in said) or settings.learning_rate_decay != 1 or settings.estimate == "population":
         return False
-    if callable(settings.metric) or facts(settings.metric).gradient != "exact":
+    kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
+    if kinks_everywhere or callable(settings.metric) or facts(settings.metric).gradient != "exact":
         return False
     return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not facts(settings.metric).by_pairs)
 

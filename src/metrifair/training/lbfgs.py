@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 Floats: TypeAlias = NDArray[np.float64]
 Value: TypeAlias = Callable[[Floats], tuple[float, Floats]]
@@ -19,7 +20,9 @@ MOST_ITERATIONS = 2_000
 _MEMORY = 30  # steps remembered
 _WINDOW = 10  # iterations that must have gained something together
 _DECREASE, _CURVATURE = 1e-4, 0.9  # of the line search: sufficient decrease, and slope left over
-_MOST_HALVINGS = 30
+_LONGEST, _NARROW = 1e12, 1e-3  # of the line search: when to give up doubling, and halving
+_MOST_SIDES = 20  # of a kink, that are looked at
+_HEAVY = 1e3
 
 
 class Minimum(NamedTuple):
@@ -45,44 +48,86 @@ def minimum(value: Value, start: Floats, preconditioner: Preconditioner, *, tole
     now, gradient = value(at)
     values = [now]
     for iteration in range(MOST_ITERATIONS):
+        enough = tolerance / _WINDOW * max(1.0, abs(now))
         direction = memory.direction(gradient)
         slope = float(gradient @ direction)
-        if not -slope / 2 > tolerance / _WINDOW * max(1.0, abs(now)):  # what a parabola still promises
+        if not -slope / 2 > enough:  # what a parabola still promises
             return Minimum(at, now, iteration, converged=True)
-        found = _line_search(value, at, now, slope, direction)
-        if found is None and memory.steps:  # what was remembered misleads: once more without it
-            memory.steps.clear()
-            direction = memory.direction(gradient)
-            found = _line_search(value, at, now, float(gradient @ direction), direction)
-        if found is None:  # no way down, but for rounding
+        step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
+        if not step.length:
+            direction, step = _off_the_kink(
+                value, at, [gradient, step.gradient], preconditioner, now=now, enough=enough
+            )
+        if not step.length:  # no way down, but for rounding
             return Minimum(at, now, iteration, converged=True)
-        length, now, slopes = found
-        memory.add(length * direction, slopes - gradient)
-        at, gradient = at + length * direction, slopes
+        memory.add(step.length * direction, step.gradient - gradient)
+        at, now, gradient = at + step.length * direction, step.value, step.gradient
         values.append(now)
         if len(values) > _WINDOW and values[-1 - _WINDOW] - now <= tolerance * max(1.0, abs(now)):
             return Minimum(at, now, iteration + 1, converged=True)
     return Minimum(at, now, MOST_ITERATIONS, converged=False)
 
 
-def _line_search(
-    value: Value, at: Floats, now: float, slope: float, direction: Floats
-) -> tuple[float, float, Floats] | None:
-    """How far to go, the value there and its gradient; None where nothing lower was found."""
+class _Step(NamedTuple):
+    """How far to go, and what is found there; length 0: nowhere, and the gradient is one from close by."""
+
+    length: float
+    value: float
+    gradient: Floats
+
+
+def _line_search(value: Value, at: Floats, direction: Floats, *, now: float, slope: float, enough: float) -> _Step:
+    """Doubling and halving, until nothing worth it can be gained."""
     length, low, high = 1.0, 0.0, inf
-    lower: tuple[float, float, Floats] | None = None
-    for _ in range(_MOST_HALVINGS):
+    best = nearest = _Step(0.0, now, direction)
+    while high * -slope > enough and length < _LONGEST:
         there, gradient = value(at + length * direction)
         if not isfinite(there) or there > now + _DECREASE * length * slope:
             high = length
+            nearest = _Step(0.0, now, gradient) if isfinite(there) else nearest
         else:
-            if there < now and (lower is None or there < lower[1]):
-                lower = length, there, gradient
+            if there < best.value:
+                best = _Step(length, there, gradient)
             if float(gradient @ direction) >= _CURVATURE * slope:
                 break
             low = length
         length = 2 * low if high == inf else (low + high) / 2
-    return lower
+        if low and high - low < _NARROW * high:
+            break
+    return best if best.length else nearest
+
+
+def _off_the_kink(
+    value: Value, at: Floats, sides: list[Floats], preconditioner: Preconditioner, *, now: float, enough: float
+) -> tuple[Floats, _Step]:
+    """A way down from where gradients differ from side to side: against the shortest of their mixtures.
+
+    Each direction that fails shows the gradient of one more side; when the shortest mixture is 0, there is no way down.
+    """
+    direction, step = sides[0], _Step(0.0, now, sides[0])
+    for _ in range(_MOST_SIDES):
+        mixture = _shortest_mixture(np.stack(sides), preconditioner)
+        direction = -preconditioner(mixture)
+        slope = float(mixture @ direction)
+        if not -slope / 2 > enough:
+            break
+        step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
+        if step.length:
+            break
+        sides = [*sides, step.gradient]
+    return direction, step
+
+
+def _shortest_mixture(sides: Floats, preconditioner: Preconditioner) -> Floats:
+    """Of all weighted means of these vectors the one closest to 0, in the preconditioner's metric."""
+    products = sides @ np.stack([preconditioner(side) for side in sides]).T
+    size = float(np.trace(products)) / len(products)
+    sizes, axes = np.linalg.eigh(products / size)
+    root = (axes * np.sqrt(np.clip(sizes, 0.0, None))).T
+    # Shares from 0 upwards of which the last equation, a heavy one, asks that they sum to 1.
+    shares, _ = nnls(np.vstack([root, np.full(len(sides), _HEAVY)]), np.append(np.zeros(len(sides)), _HEAVY))
+    mixture: Floats = shares @ sides / shares.sum()
+    return mixture
 
 
 class _Memory:

@@ -24,9 +24,9 @@ from metrifair.training.loop import Trained
 from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
 
-_TIGHT, _ENOUGH, _ROUGH = 1e-14, 1e-8, 1e-5  # gained by ten iterations: at the start, at a strength, on the way there
+_TIGHT, _ENOUGH, _ROUGH = 1e-13, 1e-8, 1e-5  # gained by ten iterations: at the start, at a strength, on the way there
 _STAGES = (0.01, 0.1)  # of a strength, on the way to it
-_SLICES = 32  # projections of vector scores, the same at every evaluation
+_SLICES = 16  # projections of vector scores, the same at every evaluation
 _MOST_FEATURES = 500  # of which all correlations are looked at
 _NO_SPREAD = 1e-12  # a share of the largest variance that is none
 _ROWS_AT_ONCE = 8_192
@@ -56,8 +56,10 @@ def solved(
     """
     problem = _problem(data, model, objective, weight_decay=weight_decay, standardize=standardize)
     along, risk = problem.preconditioner(), problem.of_strength(0.0)
-    constant = minimum(risk, np.zeros(sum(problem.sizes)), problem.intercepts, tolerance=_TIGHT)
-    start = minimum(risk, constant.at, along, tolerance=_TIGHT)
+    alone = replace(problem, x=problem.x[:, :0], model=replace(model, features=0))
+    intercepts = minimum(alone.of_strength(0.0), np.zeros(model.outputs), lambda gradient: gradient, tolerance=_TIGHT)
+    constant = np.append(np.zeros(problem.sizes[0]), intercepts.at)
+    start = minimum(risk, constant, along, tolerance=_TIGHT)
     ends = [_minimum_at(strength, problem, start, constant, along) if strength else start for strength in strengths]
     weight, bias = torch.from_numpy(np.stack([end.at for end in ends])).split(problem.sizes, -1)
     parameters = {
@@ -68,9 +70,7 @@ def solved(
     return Solution(Trained(model, parameters, problem.scaling, failed), ends)
 
 
-def _minimum_at(
-    strength: float, problem: _Problem, start: Minimum, constant: Minimum, along: Preconditioner
-) -> Minimum:
+def _minimum_at(strength: float, problem: _Problem, start: Minimum, constant: Floats, along: Preconditioner) -> Minimum:
     """The minimum at a strength, no higher than the constant model, by way of a hundredth and a tenth of a large one.
 
     From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. The constant
@@ -81,9 +81,9 @@ def _minimum_at(
         found = minimum(problem.of_strength(part), at, along, tolerance=_ROUGH)
         at, iterations = found.at, iterations + found.iterations
     value = problem.of_strength(strength)
-    found, flat = minimum(value, at, along, tolerance=_ENOUGH), value(constant.at)[0]
+    found, flat = minimum(value, at, along, tolerance=_ENOUGH), value(constant)[0]
     return Minimum(
-        constant.at if flat <= found.value else found.at,
+        constant if flat <= found.value else found.at,
         min(flat, found.value),
         iterations + found.iterations,
         converged and found.converged,
@@ -125,15 +125,12 @@ class _Problem:
                 terms = self.objective(output if every_row else output[self.place], rows)
                 total = terms.risk + strength * terms.unfairness
                 (slope,) = torch.autograd.grad(total, output)
-            gradient = torch.cat([(slope.T @ self.x).reshape(-1), slope.sum(0).reshape(-1)]).numpy()
+            slope = slope.view(-1, self.model.outputs)
+            gradient = torch.cat([(slope.T @ self.x).reshape(-1), slope.sum(0)]).numpy()
             decay = self.weight_decay
             return total.item() + decay / 2 * float(vector @ vector), gradient + decay * vector
 
         return value
-
-    def intercepts(self, gradient: Floats) -> Floats:
-        """A preconditioner that moves the intercepts only."""
-        return np.where(np.arange(len(gradient)) < self.sizes[0], 0.0, gradient)
 
     def preconditioner(self) -> Preconditioner:
         """The inverse of the features' second moments, for every output; of many features, of each alone.
@@ -145,7 +142,8 @@ class _Problem:
         parts = []
         for x, own in zip(self.x.split(_ROWS_AT_ONCE), root.split(_ROWS_AT_ONCE), strict=True):
             part = torch.cat([x * own, own], 1).numpy()
-            parts.append((part * part).sum(0) if many else part.T @ part)
+            with np.errstate(over="ignore", invalid="ignore"):
+                parts.append((part * part).sum(0) if many else part.T @ part)
         moments = sum(parts[1:], parts[0])
         if not np.isfinite(moments).all():
             raise DataError("X holds numbers so large that their squares are infinite; rescale it")
