@@ -21,7 +21,7 @@ from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 
 RNG = np.random.default_rng(3)
-N = 100
+N = 600
 A = RNG.choice(3, N, p=[0.5, 0.3, 0.2])
 TWO = A > 0
 X = RNG.normal(size=(N, 4)) * [1.0, 20.0, 0.1, 1.0] + np.array([0.0, 1.0, -0.5])[A][:, None] * [0.7, 10.0, 0.05, 0.0]
@@ -29,6 +29,9 @@ SIGNAL = X @ [1.0, 0.05, 5.0, -1.0] + RNG.normal(size=N)
 AMOUNT = 100 + 30 * SIGNAL
 Y = (SIGNAL > 0.3).astype(int)
 Y3 = np.digitize(SIGNAL, [-0.5, 1.0])
+MANY = A, X, Y, Y3, AMOUNT  # few rows have more local minima
+N = 100
+A, TWO, X, Y, Y3, AMOUNT = (part[:N] for part in (A, TWO, X, Y, Y3, AMOUNT))
 WEIGHT = RNG.integers(1, 5, N).astype(float)
 
 KINDS: dict[str, tuple[Any, NDArray[Any]]] = {
@@ -50,8 +53,10 @@ def outputs(model: Any, features: NDArray[Any] = X) -> NDArray[Any]:
     return np.asarray(found)
 
 
-def problem_of(model: Any, y: NDArray[Any], groups: Any = A, weight: Any = None) -> tuple[Any, Samples, Objective]:
-    data = model._training_data(X, y, groups, None, weight)
+def problem_of(
+    model: Any, y: NDArray[Any], weight: Any = None, *, x: NDArray[Any] = X, groups: NDArray[Any] = A
+) -> tuple[Any, Samples, Objective]:
+    data = model._training_data(x, y, groups, None, weight)
     objective = objective_for(model, data.problem.scheme, data.task)
     network = Network(X.shape[1], (), data.outputs)
     problem = solver._problem(
@@ -60,9 +65,9 @@ def problem_of(model: Any, y: NDArray[Any], groups: Any = A, weight: Any = None)
     return problem, data.samples(), objective
 
 
-def height(model: Any, y: NDArray[Any], groups: Any = A) -> float:
+def height(model: Any, x: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]) -> float:
     """The solver's objective at a fitted model."""
-    problem, _, _ = problem_of(type(model)(**model.get_params()), y, groups)
+    problem, _, _ = problem_of(type(model)(**model.get_params()), y, x=x, groups=groups)
     own, scaling = model.predictor_, problem.scaling
     weight = own.parameters["weight0"][0, 0] / own.scaling.scale
     bias = own.parameters["bias0"][0, 0, :, 0] - weight @ own.scaling.mean[0]
@@ -188,19 +193,20 @@ def test_many_features_are_scaled_one_by_one() -> None:
         ("binary", "odds", 3.0),
         ("binary", "risk", 3.0),
         ("binary", "wasserstein", 0.3),
-        ("squared_error", "parity", 3.0),
+        ("squared_error", "parity", 1.0),
         ("squared_error", "rest", 1.0),
         ("huber", "risk", 0.3),
         ("three classes", "parity", 0.3),
     ],
 )
 def test_it_ends_lower_than_steps_do(kind: str, asked: str, strength: float) -> None:
-    y = KINDS[kind][1]
+    a, x, *targets = MANY
+    y = targets[{"binary": 0, "three classes": 1}.get(kind, 2)]
     exact, steps = (
-        linear(kind, strength, random_state=0, solver=name, **ASKED[asked]).fit(X, y, sensitive_features=A)
+        linear(kind, strength, random_state=0, solver=name, **ASKED[asked]).fit(x, y, sensitive_features=a)
         for name in ("lbfgs", "sgd")
     )
-    assert height(exact, y) <= height(steps, y) + 1e-4
+    assert height(exact, x, y, a) <= height(steps, x, y, a) + 1e-4
 
 
 @pytest.mark.parametrize("kind", ["binary", "squared_error"])
