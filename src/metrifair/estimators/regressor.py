@@ -139,8 +139,9 @@ class FairRegressor(RegressorMixin, FairEstimator):
         if not hasattr(self, "scheme_"):
             self.target_scaling_ = (0.0, 1.0)
             if self.standardize and not stream:
-                weight = np.ones(len(y)) if problem.weight is None else problem.weight
-                mean, deviation = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
+                distinct, place = np.unique(y, return_inverse=True)  # so that a weight of two is exactly two rows
+                weight = np.bincount(place, problem.weight)
+                mean, deviation = weighted_moments(torch.as_tensor(distinct).unsqueeze(1), torch.as_tensor(weight))
                 if bool(deviation.isinf()):
                     raise DataError("y spreads so far that its square is infinite; rescale it")
                 self.target_scaling_ = (mean.item(), deviation.item())
