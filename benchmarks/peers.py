@@ -85,19 +85,11 @@ def against_steps() -> list[Claim]:
         measured = f"{heights[0]:.5f}, {heights[1]:.5f} ({times[0]:.1f} s, {times[1]:.2f} s)"
         claim = f"objective of a linear fit, strength {strength:g}: by steps, by the solver"
         claims.append(Claim(claim, measured, "no higher", heights[1] <= heights[0]))
-    times = [
-        timed(
-            lambda solver=solver: fit_stack(
-                FairClassifier(model="linear", solver=solver),
-                X,
-                y,
-                strengths=DEFAULT_STRENGTHS,
-                seeds=[0],
-                sensitive_features=a,
-            )
-        )[1]
-        for solver in ("sgd", "lbfgs")
-    ]
+    grid = {"strengths": DEFAULT_STRENGTHS, "seeds": [0], "sensitive_features": a}
+    times = []
+    for solver in ("sgd", "lbfgs"):
+        fair = FairClassifier(model="linear", solver=solver)
+        times.append(timed(lambda fair=fair: fit_stack(fair, X, y, **grid))[1])
     ratio = times[0] / times[1]
     measured = f"{ratio:.1f}x ({times[0]:.1f} s, {times[1]:.1f} s)"
     claim = f"{len(DEFAULT_STRENGTHS)} linear models of a frontier: steps against the solver"

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from experiments.comparisons import EXPERIMENTS, comparison_page, completed, runs
 from experiments.data import source, write_arrays
+from experiments.online import kept_page
 from experiments.page import Page, machine, write_page
 from experiments.results import read_csv, write_csv
 from experiments.runs import FinishedRun, all_results, finished
@@ -56,7 +57,12 @@ def run(
 
 
 def pages(points: Sequence[Path]) -> Iterator[tuple[str, Page]]:
-    """The pages, by name, of all experiments and protocols that the files of points hold."""
+    """The pages, by name, of all experiments and protocols that the files of points hold.
+
+    Those of a folder "online" hold the records of one online experiment each, and are named after it.
+    """
+    yield from (kept_page(path) for path in points if path.parent.name == "online")
+    points = [path for path in points if path.parent.name != "online"]
     results = completed(read_csv(points))
     times = sorted({path for file in points for path in file.parent.glob("times*.json")})
     machines = dict.fromkeys(str(json.loads(path.read_text())["where"]) for path in times)

@@ -56,9 +56,9 @@ class PaddedBatch(NamedTuple):
 
 
 def batches(ends: list[Integers]) -> Iterator[PaddedBatch]:
-    """The batches of all replications, as many as the shortest has."""
-    steps = min(map(len, ends))
-    stops = np.stack([own[:steps] for own in ends], 1)
+    """The batches of all replications, as many as the longest has; those of others are empty in the end."""
+    steps = max(map(len, ends))
+    stops = np.stack([np.pad(own, (0, steps - len(own)), mode="edge") for own in ends], 1)
     starts = np.vstack([np.zeros((1, len(ends)), dtype=np.int64), stops[:-1]])
     widths = (stops - starts).max(1)
     for start, stop, width in zip(torch.as_tensor(starts), torch.as_tensor(stops), widths.tolist(), strict=True):
@@ -127,13 +127,18 @@ class Learners:
         ``cell`` is the group; the weights are divided by the number of samples that count.
         """
         output = self.network(self.adam.parameters, samples.x)
-        sizes = counted.sum(1, keepdim=True)
+        sizes = counted.sum(1, keepdim=True).clamp_min(1)
         loss = self.task.loss(output, samples.y.unsqueeze(1))
         risk = ((samples.weight / sizes).unsqueeze(1) * loss).sum(-1)
         score = output if self.compare == "output" else self.task.prediction(output)
         penalty = energy(score, samples.cell, counted, unbiased=unbiased)
         (risk + self.strength * penalty).sum().backward()
+        ended = (~counted.any(1)).nonzero()[:, 0]  # their streams are over, but momentum would carry them on
+        kept = {name: value.detach()[ended].clone() for name, value in self.adam.parameters.items()}
         self.adam.step()
+        with torch.no_grad():
+            for name, value in kept.items():
+                self.adam.parameters[name][ended] = value
 
     def follow(
         self,
@@ -142,19 +147,20 @@ class Learners:
         *,
         size: int,
         unbiased: bool,
+        covering: bool,
         weighting: Literal["plain", "exact", "always"],
     ) -> Iterator[PaddedBatch]:
         """Learn from the samples in each replication's order, (replications, length), and yield each batch afterwards.
 
-        ``unbiased``: covering batches and the U-statistic; else batches of fixed size and the plug-in value.
+        ``unbiased``: the U-statistic, else the plug-in value; ``covering``: batches wait for two of each group.
         ``weighting`` of the loss of covering batches: none, exact, or also where a batch did not overshoot.
         """
         groups = samples.cell[order]
-        ends = [covering_ends(own.numpy(), size) if unbiased else fixed_ends(len(own), size) for own in groups]
+        ends = [covering_ends(own.numpy(), size) if covering else fixed_ends(len(own), size) for own in groups]
         for batch in batches(ends):
             chosen = order.gather(1, batch.place)
             group, weight = samples.cell[chosen], batch.counted.double()
-            if unbiased and weighting != "plain":
+            if covering and weighting != "plain":
                 weight = covering_weights(group, batch, size, always=weighting == "always")
             learned = Samples(samples.x[chosen], samples.y[chosen], group, weight.float())
             self.step(learned, batch.counted, unbiased=unbiased)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Literal
 
 
@@ -31,6 +32,24 @@ class Point:
     more: Mapping[str, float] = field(default_factory=dict)  # other figures by name: auc, log_loss, four_fifths ...
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # by the name of the figure
     failed: bool = False  # training diverged: the figures mean nothing
+    errors: Mapping[str, float] = field(default_factory=dict)  # standard errors by the name of the figure
+    marks: Mapping[str, str] = field(default_factory=dict)  # "decides the same for everyone" ..., by utility
+    overfit: bool = False  # on the rows that it was trained on its unfairness is smaller by more than chance
+
+    def figure(self, name: str) -> float | None:
+        """A figure by its name; None where there is none. Accuracy and R2 are one figure.
+
+        >>> Point(0, 0, 0.9, 0.4, more={"auc": 0.95}).figure("auc")
+        0.95
+        """
+        named = {
+            "accuracy": self.accuracy,
+            "r2": self.accuracy,
+            "unfairness": self.unfairness,
+            "decision_unfairness": self.decision_unfairness,
+        }
+        value = named[name] if name in named else self.more.get(name)
+        return value if value is not None and isfinite(value) else None
 
     def gap(self, on: str = "scores") -> float:
         """Unfairness of the scores, or of the decisions."""
@@ -48,10 +67,16 @@ class Curves:
     cumulative: Mapping[str, Sequence[float]]
 
 
-def pareto(points: Iterable[Point], *, on: str = "scores") -> tuple[Point, ...]:
+def _accuracy(point: Point) -> float:
+    return point.accuracy
+
+
+def pareto(
+    points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point], float] = _accuracy
+) -> tuple[Point, ...]:
     """The points that no other beats: none is at least as good in both figures and better in one.
 
-    One of equal points is kept; they come in ascending order of unfairness, and so of accuracy.
+    One of equal points is kept; they come in ascending order of unfairness, and so of accuracy (or another ``worth``).
 
     >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1), Point(2, 0, 0.7, 0.2)]
     >>> [point.strength for point in pareto(some)]
@@ -59,13 +84,13 @@ def pareto(points: Iterable[Point], *, on: str = "scores") -> tuple[Point, ...]:
     """
     best: list[Point] = []
     usable = (point for point in points if not point.failed)
-    for point in sorted(usable, key=lambda point: (point.gap(on), -point.accuracy)):
-        if not best or point.accuracy > best[-1].accuracy:
+    for point in sorted(usable, key=lambda point: (point.gap(on), -worth(point))):
+        if not best or worth(point) > worth(best[-1]):
             best.append(point)
     return tuple(best)
 
 
-def area(points: Iterable[Point], *, on: str = "scores") -> float:
+def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point], float] = _accuracy) -> float:
     """Share of the unit box that the points dominate: the integral of the best accuracy at unfairness at most t.
 
     An exact step integral, 0 where no point qualifies; a negative R2 counts as 0.
@@ -73,11 +98,11 @@ def area(points: Iterable[Point], *, on: str = "scores") -> float:
     >>> area([Point(0, 0, 0.9, 0.5), Point(1, 0, 0.5, 0.0)])      # 0.5 x 0.5 + 0.5 x 0.9
     0.7
     """
-    steps = pareto(points, on=on)
+    steps = pareto(points, on=on, worth=worth)
     ends = [*(min(point.gap(on), 1.0) for point in steps[1:]), 1.0]
     return (
         sum(
-            max(0.0, min(point.accuracy, 1.0)) * max(0.0, end - min(point.gap(on), 1.0))
+            max(0.0, min(worth(point), 1.0)) * max(0.0, end - min(point.gap(on), 1.0))
             for point, end in zip(steps, ends, strict=True)
         )
         if steps
@@ -86,6 +111,7 @@ def area(points: Iterable[Point], *, on: str = "scores") -> float:
 
 
 FEW = 30  # samples: below, no figure says much about a group
+FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
 _LISTED = 5
 
 

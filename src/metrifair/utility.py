@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from statistics import NormalDist
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.stats import binomtest
@@ -58,6 +58,19 @@ class Utility:
         if self.measure is None:
             raise DataError(f"how {self.label} is measured is not known here; pass the utility itself")
         return self.measure(found, problem, X)
+
+    @property
+    def key(self) -> str:
+        """Under which name points hold it: accuracy and R2 are the first figure of all."""
+        return "accuracy" if self.name == "r2" else self.name
+
+    def share(self, value: float | None, constant: float | None) -> float:
+        """What a frontier's area is made of, at most 1: the value; of losses, what is saved of the constant's."""
+        if value is None:
+            return 0.0
+        if self.larger_is_better:
+            return value
+        return 1 - value / constant if constant is not None and constant > 0 else 0.0
 
     def worth(self, value: float) -> float:
         """The value, or its negative where less is better: larger is better in any case."""
@@ -191,6 +204,19 @@ def constant_model(problem: Problem, utility: Utility | None = None, X: Any = No
     return max(
         zip(constants, found, strict=True), key=lambda pair: -inf if pair[1] is None else utility.worth(pair[1].value)
     )[0]
+
+
+class Rival(NamedTuple):
+    """A utility, and the constant model that is best by it: what a trained model has to beat."""
+
+    utility: Utility
+    constant: ConstantModel
+
+
+def rivals(problem: Problem, *more: Utility, X: Any = None) -> tuple[Rival, ...]:
+    """All utilities of this task, and further ones, each with its best constant on these rows."""
+    known = {own.name: own for own in (*utilities_for(problem.scheme.classes), *more)}
+    return tuple(Rival(own, constant_model(problem, own, X)) for own in known.values())
 
 
 def decides_alike(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from metrifair import energy_distance
 from metrifair.boosting.objective import FIRST_STRENGTH, PLACES, WIDEST, Descent, PenalisedRisk, gridded_energy
 from metrifair.boosting.problem import boosting_problem, is_penalised
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, criterion_named
@@ -41,6 +41,7 @@ def settings_of(**changes: Any) -> Any:
         "metric": "energy",
         "estimate": "rows",
         "combine": "mean",
+        "on_small": "leave_out",
         "compare": "prediction",
         "contrast": "pairs",
         "intersectional": False,
@@ -225,12 +226,18 @@ def test_a_parameter_out_of_range_is_named(changes: dict[str, Any], message: str
         is_penalised(settings_of(**changes))
 
 
-def test_a_group_of_one_is_too_few_for_an_unbiased_penalty() -> None:
-    rows = Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"])
-    risk = penalised(rows, regression=False, estimate="population")
-    with pytest.raises(TooFewSamples) as caught:
-        risk.at(np.arange(5.0))
-    assert any("'a' against 'b'" in note for note in caught.value.__notes__)
+def test_a_group_of_one_is_left_out_or_refused() -> None:
+    three = Given([0, 1, 0, 1, 0], ["a", "a", "b", "c", "c"])
+    problem = boosting_problem(settings_of(predict_proba=None), three)
+    with pytest.warns(
+        MetrifairWarning, match=r"^left out of the penalty, as too small to train on: .* 'b' \(1 row\); "
+    ):
+        risk = problem.objective_of(problem.training)
+    assert [one.groups for one in risk.objective.comparisons] == [("a", "c")]
+    assert np.flatnonzero(risk.at(np.arange(5.0)).unfairness_slope).tolist() == [0, 1, 3, 4]
+    for rows, more in ((three, {"on_small": "error"}), (Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
+        with pytest.raises(TooFewSamples, match=r"^too small to train on: .* 'b' \(1 row\); "):
+            penalised(rows, regression=False, **more)
 
 
 @pytest.mark.parametrize("unbiased", [True, False])

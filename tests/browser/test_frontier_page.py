@@ -2,13 +2,17 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
 from metrifair.report.frontier.page import frontier_html
+from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
+from metrifair.results import Point
+from metrifair.utility import NO_BETTER, UTILITIES
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -285,3 +289,158 @@ def test_only_the_groups_whose_distributions_are_drawn_are_in_the_key(opened):
         assert page.locator("#groups li").all_inner_texts() == list(names)
         assert page.locator("#cumulative path.group").count() == len(names)
         assert f"“{names[0].split(':')[0]}: " in page.locator("#gap").inner_text()
+
+
+# ---- the constant model, marks, training rows -------------------------------------------------------------------
+
+
+def marked_view(**changes):
+    """A frontier whose fairest models are no better than a constant, and some are fairer on training rows only."""
+    view = demo_view(seeds=1, failed=0)
+    points = [
+        replace(
+            point,
+            marks={"accuracy": NO_BETTER} if point.unfairness < 0.06 else {},
+            overfit=0.06 <= point.unfairness < 0.09,
+            errors={"accuracy": 0.006},
+        )
+        for point in view.points
+    ]
+    chosen = next(point for point in points if point.strength == view.chosen.strength)
+    given = {
+        "points": points,
+        "chosen": chosen,
+        "constant": Point(0.0, 0, 0.74, 0.0, 0.0, {"auc": 0.5, "log_loss": 0.6, "four_fifths": 1.0}),
+        "constant_text": "“yes” for everyone",
+        "training": [replace(point, unfairness=point.unfairness / 2) for point in points],
+        "validation": [replace(point, unfairness=point.unfairness * 1.1) for point in points],
+    }
+    return replace(view, **(given | changes))
+
+
+def boxes(page, selector):
+    return page.locator(selector).evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"
+    )
+
+
+def apart(one, other):
+    return one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+def test_the_constant_model_and_those_that_are_no_better_are_drawn_and_named(opened):
+    view = marked_view()
+    page = opened(view)
+    marked = [point for point in view.points if point.marks]
+    assert 3 <= len(marked) < len(view.points)
+    assert page.locator("#frontier .dot.alike").count() == len(marked)
+    assert page.locator("#frontier rect.constant").count() == 1
+    assert page.locator("#frontier .constant-label").text_content() == "constant model"
+    label = page.locator("#frontier rect.constant").get_attribute("aria-label")
+    assert label.startswith("The constant model (“yes” for everyone) has accuracy 0.740 and unfairness 0.000; ")
+    key = page.locator("#frontier-key").inner_text()
+    assert "constant model: the same for everyone" in key
+    assert "no better than that" in key
+    page.locator("#frontier").scroll_into_view_if_needed()
+    box = page.locator("#frontier rect.constant").bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    assert "“yes” for everyone" in page.locator("#frontier .tooltip").inner_text()
+    shoot(page, "marked-light", full_page=True)
+
+
+def test_a_marked_strength_says_so_at_the_slider_and_in_the_table(opened):
+    view = marked_view()
+    page = opened(view)
+    last = len(view.rows) - 1
+    page.locator("#slider").fill(str(last))
+    assert "No better than deciding the same for everyone." in page.locator("#current .warning").inner_text()
+    assert "no better than deciding the same for everyone" in page.locator("#brief").inner_text()
+    assert page.locator("#frontier .now.alike").count() == 1
+    assert page.locator("tbody tr.alike").count() == sum(bool(row.mark) for row in view.rows)
+    assert page.locator("tbody tr[aria-current] td").last.inner_text() == NO_BETTER
+    page.locator("#slider").fill("0")
+    assert page.locator("#current .warning").count() == 0
+    assert page.locator("#frontier .now.alike").count() == 0
+
+
+def test_the_least_unfair_card_is_no_constant(opened):
+    view = marked_view()
+    page = opened(view)
+    card = page.locator(".highlight", has_text="Least unfair")
+    fairest = min(point.unfairness for point in view.points if not point.marks)
+    assert f"{fairest:.3f}" in card.inner_text()
+    assert "with less unfairness are no better than deciding the same for everyone" in card.inner_text()
+
+
+def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(opened):
+    view = marked_view()
+    page = opened(view)
+    at, row = next((at, row) for at, row in enumerate(view.rows) if row.overfit)
+    page.locator("#slider").fill(str(at))
+    shown = page.locator("#current .parts").inner_text()
+    gap = row.points[0].unfairness
+    assert [f"{gap / 2:.3f}", f"{1.1 * gap:.3f}", f"{gap:.3f}"] == re.findall(r"0\.\d{3}", shown)
+    assert "fewer leaves, a smaller network, more rows or a larger strength help" in (
+        page.locator("#current .warning").inner_text()
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"viewport": PHONE}, {"color_scheme": "dark"}], ids=["wide", "phone", "dark"])
+def test_the_label_of_the_chosen_model_is_never_covered(opened, options):
+    """The slider goes round the chosen model, in steps of a few pixels."""
+    chosen = Point(0.0, 0, 0.8, 0.1)
+    around = [
+        (0.4, 0.86),
+        *((0.1 + 0.004 * across, 0.8 + 0.0015 * up) for across in range(-9, 10, 3) for up in range(-9, 10, 3)),
+    ]
+    points = [chosen, *(Point(0.1 + at, 0, accuracy, gap) for at, (gap, accuracy) in enumerate(around))]
+    page = opened(FrontierView(points, chosen=chosen, constant=Point(0, 0, 0.79, 0.06)), **options)
+    frame = page.locator("#frontier svg").first.bounding_box()
+    places = set()
+    for at in range(len(points)):
+        page.locator("#slider").fill(str(at))
+        (label,) = boxes(page, "#frontier .chosen-label")
+        for other in boxes(page, "#frontier .now") + boxes(page, "#frontier .constant-label"):
+            assert apart(label, other), points[at]
+        assert frame["x"] <= label[0]
+        assert label[2] <= frame["x"] + frame["width"]
+        places.add(tuple(page.locator("#frontier .chosen-label").get_attribute(name) for name in "xy"))
+    assert len(places) > 1  # it had to give way
+    shoot(page, f"label-{'-'.join(map(str, options)) or 'wide'}")
+
+
+def test_error_bars_and_the_constant_model_lie_within_the_axes(opened):
+    view = marked_view()
+    page = opened(view)
+    (axis,) = boxes(page, "#frontier .axis")
+    tops = [box[1] for box in boxes(page, "#frontier .grid")]
+    for at, row in enumerate(view.rows):
+        page.locator("#slider").fill(str(at))
+        lines = page.locator("#frontier .spread").evaluate_all(
+            "all => all.map(l => ['x1', 'x2', 'y1', 'y2'].map(k => +l.getAttribute(k)))"
+        )
+        (x1, x2, *_), (_, _, y1, y2) = lines
+        # As long as the interval says, so that nothing was cut off.
+        now = marker(page)
+        bounds = row.figures["accuracy"].bounds
+        up, down = now[1] - min(y1, y2), max(y1, y2) - now[1]
+        assert up / down == pytest.approx(
+            (bounds.high - row.points[0].accuracy) / (row.points[0].accuracy - bounds.low), rel=0.05
+        )
+        gap = row.figures["unfairness"].bounds
+        assert (x2 - now[0]) / (now[0] - x1) == pytest.approx(
+            (gap.high - row.points[0].unfairness) / (row.points[0].unfairness - gap.low), rel=0.05
+        )
+    (constant,) = boxes(page, "#frontier rect.constant")
+    assert min(tops) <= constant[1] <= constant[3] <= axis[3] + 7
+
+
+def test_a_loss_is_drawn_so_that_up_is_better(opened):
+    view = marked_view(utility=UTILITIES["log_loss"])
+    page = opened(view)
+    assert "Log loss (up is better)" in page.locator("#frontier .axis-title").all_text_contents()
+    dots = page.locator("#frontier .dot")
+    heights = [float(dot.get_attribute("cy")) for dot in dots.all()]
+    losses = [point.more["log_loss"] for point in sorted(view.points, key=lambda point: point.strength)]
+    best, worst = losses.index(min(losses)), losses.index(max(losses))
+    assert heights[best] < heights[worst]

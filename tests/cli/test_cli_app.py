@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -152,7 +153,14 @@ def test_the_demo_leaves_a_report_a_picture_and_a_model(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(file.name for file in folder.iterdir()) == FILES
     assert all(str(folder / name) in done.stdout for name in FILES)
-    assert "Mortgage approvals in Boston, by race" in (folder / FILES[2]).read_text()
+    page = (folder / FILES[2]).read_text()
+    assert "Mortgage approvals in Boston, by race" in page
+    content = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    (fairest,) = (card for card in content["highlights"] if "Least unfair" in card["heading"])  # was the constant
+    (shown,) = (point for point in content["frontier"]["points"] if point["row"] == fairest["row"])
+    assert shown["mark"] == ""
+    assert any(point["mark"] for point in content["frontier"]["points"])
+    assert content["frontier"]["constant"]["y"] == pytest.approx(0.8775, abs=1e-3)
     assert (folder / FILES[0]).read_bytes().startswith(b"\x89PNG")
     model, data = load(folder / FILES[1]), datasets.load("mortgage")
     assert f"Chosen: strength {strength_texts([model.strength])[0]}, " in done.stdout
@@ -168,7 +176,8 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
     assert done.exit_code == 0, done.exception
     first, *_ = done.output.splitlines()
     assert first == "1,989 mortgage applications, 59 features. Who is approved, and is it fair by race?"
-    assert "the most accurate with an unfairness of at most 0.9 on the rows for choosing." in done.output
+    assert "the most accurate, up to noise, with an unfairness of at most 0.9 on the rows for choosing." in done.output
+    assert "The model was trained again on all 1,989 applications" in done.output
     assert sorted(file.name for file in tmp_path.iterdir()) == FILES
     model = load(tmp_path / FILES[1])
     assert np.isfinite(model.predict_proba(datasets.load("mortgage").X)).all()

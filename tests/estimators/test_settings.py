@@ -191,18 +191,56 @@ def test_groups_that_cannot_be_compared_are_refused(groups: Any, message: str, m
         assert found == message
 
 
+SEX = np.array(["f", "m"])[A]
+RARE = np.where(A == 1, np.arange(N) == 1, np.arange(N) // 2 % 2)  # one man with label 1
+
+
+@pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize("size", ["auto", 30])
-def test_a_cell_of_one_is_too_few_and_is_named(size: Any) -> None:
-    sex = np.array(["f", "m"])[A]
-    labels = np.where((A == 1) & (np.arange(N) != 1), 0, 1)  # one man with label 1
-    model = FairClassifier(criterion="equal_opportunity", estimate="population", batch_size=size, epochs=1)
-    with pytest.raises(TooFewSamples) as caught:
-        model.fit(X, labels, sensitive_features={"sex": sex})
-    named = str(caught.value) + "".join(getattr(caught.value, "__notes__", []))
-    assert "comparing sex 'f' against 'm', y = 1" in named
-    assert "estimate='rows' or 'batch'" in named
-    for estimate in ("rows", "batch"):
-        model.set_params(estimate=estimate).fit(X, labels, sensitive_features={"sex": sex})
+def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate: Any) -> None:
+    """With it the odds of label 1 are equalized for nobody, those of label 0 as if it had never been there."""
+    settings: dict[str, Any] = {"estimate": estimate, "batch_size": size, "epochs": 2, "random_state": 0}
+    model = FairClassifier(criterion="equalized_odds", **settings)
+    with pytest.warns(MetrifairWarning) as caught:
+        model.fit(X, RARE, sensitive_features={"sex": SEX})
+    assert model.left_out_ == ("sex 'm', y = 1 (1 row)",)
+    (told,) = caught
+    assert str(told.message) == (
+        "left out of the penalty, as too small to train on: sex 'm', y = 1 (1 row); their rows still count for the "
+        "risk. Merge small groups, or refuse them with on_small='error'"
+    )
+    unknown = np.where(RARE == 1, None, SEX)  # the same rows, of groups that are not known where the label is 1
+    same = FairClassifier(criterion="predictive_equality", **settings).fit(X, RARE, sensitive_features={"sex": unknown})
+    assert same.left_out_ == ()
+    if size == "auto":  # else rows are dealt out in another order
+        np.testing.assert_allclose(model.decision_function(X), same.decision_function(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
+def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(criterion: str) -> None:
+    asked: dict[str, Any] = {"on_small": "error"} if criterion == "equalized_odds" else {}
+    model = FairClassifier(criterion=criterion, epochs=1, **asked)
+    told = refusal(TooFewSamples, lambda: model.fit(X, RARE, sensitive_features={"sex": SEX}))
+    more = ", or leave them out of the penalty with on_small='leave_out'" if asked else ""
+    assert told == (f"too small to train on: sex 'm', y = 1 (1 row); merge small groups, mark them as missing{more}")
+
+
+@pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
+def test_a_crossing_of_one_row_does_not_stop_the_training(estimate: Any) -> None:
+    """Of the population nothing can be said from one row, which is left out; of the rows it is one."""
+    race = np.where(np.arange(N) == 1, "b", np.where(A == 1, "a", np.array(["a", "b"])[np.arange(N) // 2 % 2]))
+    model = FairClassifier(estimate=estimate, batch_size=30, epochs=1)
+    both = {"sex": SEX, "race": race}  # one man is of race b
+    if estimate != "population":
+        assert model.fit(X, Y, sensitive_features=both).left_out_ == ()
+        return
+    with pytest.warns(MetrifairWarning, match="each alone of its kind"):
+        model.fit(X, Y, sensitive_features=both)
+    men, others = (A == 1).sum(), (race == "b").sum()
+    assert model.left_out_ == (
+        f"1 of {men} rows of sex 'm', each alone of its kind",
+        f"1 of {others} rows of race 'b', each alone of its kind",
+    )
 
 
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
@@ -212,7 +250,12 @@ def test_the_former_name_of_estimate_is_told(kind: Any) -> None:
     assert str(caught.value) == "unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'"
 
 
-WORDS = {"estimate": "'rows', 'population', 'batch'", "combine": "'mean', 'sum'", "contrast": "'pairs', 'rest'"}
+WORDS = {
+    "on_small": "'leave_out', 'error'",
+    "estimate": "'rows', 'population', 'batch'",
+    "combine": "'mean', 'sum'",
+    "contrast": "'pairs', 'rest'",
+}
 
 
 @pytest.mark.parametrize(("name", "known"), WORDS.items())

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments import convergence, online, theory
-from experiments.streams import batches, covering_ends, covering_weights, energy, fixed_ends
+from experiments.streams import Learners, batches, covering_ends, covering_weights, energy, fixed_ends
 from metrifair import energy_distance
 from metrifair.batches import Coverage, covering
 from metrifair.datasets.synthetic import Normal, normal_distances
 from metrifair.problem.cells import Comparison, Samples
+from metrifair.problem.criteria import regression
+from metrifair.training.models import Network
 
 RULE = (Comparison((0,), (1,)),)
 
@@ -48,10 +50,11 @@ def test_published_weights_apply_to_batches_that_did_not_overshoot() -> None:
 
 def test_replications_of_unequal_batches_are_padded() -> None:
     found = list(batches([np.array([2, 6]), np.array([3, 4, 9])]))
-    assert [batch.sizes.tolist() for batch in found] == [[2, 3], [4, 1]]
+    assert [batch.sizes.tolist() for batch in found] == [[2, 3], [4, 1], [0, 5]]
     assert [batch.counted.tolist() for batch in found] == [
         [[True, True, False], [True, True, True]],
         [[True] * 4, [True, False, False, False]],
+        [[False] * 5, [True] * 5],
     ]
     assert fixed_ends(10, 4).tolist() == [4, 8]
 
@@ -109,7 +112,7 @@ def test_the_rate_of_the_theorem() -> None:
     assert biased[0] / biased[1] < 1.6
 
 
-# --- tables: the authors' values beside ours ---------------------------------------------------------------------
+# --- tables ------------------------------------------------------------------------------------------------------
 
 
 def test_the_fitted_exponent_is_that_of_the_power() -> None:
@@ -139,27 +142,44 @@ def test_a_fair_hypothesis_that_loses_at_once_contradicts_the_theorem() -> None:
     assert theory._no_worse(risks) == ("below 0.10", False)
 
 
-def test_online_tables_have_the_authors_values_and_the_times() -> None:
+def test_a_replication_whose_stream_is_over_learns_no_more() -> None:
+    """Together with a longer one it ends where it ends alone, although momentum would carry it on."""
+    rng = np.random.default_rng(0)
+    group = torch.as_tensor(np.concatenate([np.tile([0, 1], 20), np.repeat([0, 1], 20)]))
+    samples = Samples(torch.as_tensor(rng.normal(size=(80, 2))).float(), torch.zeros(80), group, torch.ones(80))
+    order = torch.arange(80).reshape(2, 40)
+    assert len(covering_ends(group[40:].numpy(), 4)) < len(covering_ends(group[:40].numpy(), 4))
+
+    def learned(rows: list[int], seeds: list[int]) -> torch.Tensor:
+        learners = Learners(Network(2, (3,)), regression(), seeds=seeds, strengths=[1.0], learning_rate=0.1)
+        for _ in learners.follow(samples, order[rows], size=4, unbiased=True, covering=True, weighting="exact"):
+            pass
+        return learners.predictions(samples.x[:5])
+
+    torch.testing.assert_close(learned([0, 1], [3, 4])[1:], learned([1], [4]))
+
+
+def test_online_tables() -> None:
     curves = [
-        {"size": size, "unbiased": unbiased, "replication": at, "seen": 40, "objective": 0.5 + at}
+        {"size": size, "kind": kind, "replication": at, "seen": seen, "objective": 0.5 + at + seen}
         for size in online.REGRESSION_SIZES
-        for unbiased in (True, False)
+        for kind in online.REGRESSION_KINDS
         for at in (0, 1)
+        for seen in (10, 20, 40)
     ]
-    seconds = {(size, unbiased): float(size) for size in (4, 16, 50) for unbiased in (True, False)}
-    ends = online.end_table(online.mean_curves(curves), seconds)
-    assert ends[1] == ["4", "unbiased", "0.35 (0.03)", "1.000 ± 0.500", "4.0"]
+    curves.append({**curves[0], "seen": 30})  # a look that one replication had alone
+    ends = online.end_table(online.mean_curves(curves))
+    assert ends[:2] == [
+        ["batch size", "penalty", "before 20 samples", "after all 40"],
+        ["4", "unbiased", "11.000 ± 0.500", "41.000 ± 0.500"],
+    ]
     points = [
         {"size": size, "kind": kind, "accuracy": 0.8 + at / 10, "label_gap": 0.1, "kolmogorov": 0.2}
         for size in (16, 4)
         for kind in online.KINDS
         for at in (0, 1)
     ]
-    means = online.means_table(points, seconds)
-    assert [line[:4] for line in means[1:]] == [
-        ["4", "no penalty", "", "0.850 ± 0.050"],
-        ["4", "biased", "0.769 / 0", "0.850 ± 0.050"],
-        ["4", "unbiased", "0.826 / 0.058", "0.850 ± 0.050"],
-        *(["16", kind, "", "0.850 ± 0.050"] for kind in online.KINDS),
+    means = online.means_table(points)
+    assert [line[:3] for line in means[1:]] == [
+        [str(size), kind, "0.850 ± 0.050"] for size in (4, 16) for kind in online.KINDS
     ]
-    assert {line[-1] for line in means[4:]} == {"16.0"}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from experiments import boosting, convergence, online, remote, theory
+from experiments import boosting, convergence, online, remote, summary, theory
 from experiments.results import read_csv
 
 pytest.importorskip("altair", reason="pages have charts, which need the extra report")
@@ -52,33 +49,14 @@ def test_boosted_trees() -> None:
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
 
 
-def online_records(name: str) -> list[dict[str, Any]]:
-    kinds = {"size": int, "unbiased": lambda text: text == "True", "replication": int, "seen": int, "kind": str}
-    text = gzip.decompress((RESULTS / "raw" / "online" / f"{name}.csv.gz").read_bytes()).decode()
-    return [
-        {key: kinds.get(key, float)(value) for key, value in record.items()}
-        for record in csv.DictReader(text.splitlines())
-    ]
-
-
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ["regression", "classification"])
-def test_online_tables(name: str, protocol: str) -> None:
-    """But for the seconds, which the points do not hold, and the authors' own values."""
-    records, sizes = online_records(f"{name}-{protocol}"), (*online.CLASSIFICATION_SIZES, 50)
-    seconds = {(size, unbiased): 0.0 for size in sizes for unbiased in (True, False)}
-    make = online.regression_page if name == "regression" else online.classification_page
-    own = make(records, seconds, protocol).markdown("page")
-    kept = (RESULTS / f"online-{name}-{protocol}.md").read_text()
-    assert means(kept)
-    assert means(own) == means(kept)
-
-
-def means(text: str) -> dict[tuple[str, ...], list[str]]:
-    """The mean in every column but the seconds, by batch size and kind; the older pages have no standard errors."""
-    heading, _, *lines = table_lines(text)
-    shown = [at for at, name in enumerate(heading) if at > 1 and name[:2] not in ("s", "s,") and "authors" not in name]
-    return {tuple(line[:2]): [line[at].split()[0] for at in shown] for line in lines}
+def test_online_pages_are_those_of_the_kept_records(name: str, protocol: str) -> None:
+    title, page = online.kept_page(RESULTS / "raw" / "online" / f"{name}-{protocol}.csv.gz")
+    kept = (RESULTS / f"{title}.md").read_text()
+    assert len(table_lines(kept)) > 5
+    assert table_lines(page.markdown(title)) == table_lines(kept)
+    assert next(note for note in page.notes if note.startswith("Replications")) in kept
 
 
 def test_theory_is_computed_anew() -> None:
@@ -111,3 +89,19 @@ def test_short_runs_of_the_convergence() -> None:
 def test_the_whole_convergence() -> None:
     own = check_convergence([2**k for k in range(6, 15)])
     assert own[:4] == table_lines((RESULTS / "convergence-corrected.md").read_text())[:4]
+
+
+def test_the_overview_says_what_the_points_say() -> None:
+    text = (RESULTS / "README.md").read_text()
+    assert summary.summary(RESULTS) == text
+    assert "{{" not in text
+    for page in re.findall(r"\]\(([^)]+)\)", text):
+        assert (RESULTS / page).exists()
+
+
+def test_a_figure_that_nobody_computed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = tmp_path / "summary.md"
+    template.write_text("Zafar has {{printed classification adult sinkhorn}}.")
+    monkeypatch.setattr(summary, "_TEMPLATE", template)
+    with pytest.raises(KeyError):
+        summary.summary(RESULTS)

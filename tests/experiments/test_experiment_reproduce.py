@@ -22,7 +22,7 @@ import pytest
 
 import metrifair
 from experiments import NAMES, remote, reproduce, runs
-from experiments.online import KINDS
+from experiments.online import KINDS, REGRESSION_KINDS
 from experiments.printed import METHODS as METHOD_NAMES
 from experiments.results import ModelResult, read_csv
 from experiments.settings import DATA
@@ -134,15 +134,19 @@ def check_areas(text: str, protocol: str, results: list[ModelResult]) -> None:
 
 def check_streams(name: str, records: list[dict[str, str]]) -> None:
     if name == "online-regression":
-        ends = {
-            (size, unbiased): fmean(float(one["objective"]) for one in part)
+        before = {
+            (size, kind): fmean(float(one["objective"]) for one in part)
             for size in ("4", "50")
-            for unbiased in ("True", "False")
-            for part in [[r for r in records if (r["size"], r["unbiased"], r["seen"]) == (size, unbiased, "200")]]
+            for kind in REGRESSION_KINDS
+            for part in [[r for r in records if (r["size"], r["kind"], r["seen"]) == (size, kind, "200")]]
         }
-        assert ends["50", "True"] == pytest.approx(ends["50", "False"], rel=0.05)  # batches that cover at once
-        assert ends["4", "True"] < 0.5 * ends["50", "True"]  # twelve times the steps
-        assert len({(one["size"], one["unbiased"], one["replication"]) for one in records}) == 8
+        unbiased, covering, fixed = REGRESSION_KINDS
+        # batches of 50 cover at once: fixed or not, they are the same
+        assert before["50", fixed] == pytest.approx(before["50", covering], rel=1e-6)
+        assert before["50", unbiased] == pytest.approx(before["50", fixed], rel=0.05)
+        assert before["4", unbiased] < 0.5 * before["50", unbiased]  # twelve times the steps
+        ends = Counter((one["size"], one["kind"]) for one in records if one["seen"] == "400")
+        assert ends == {(size, kind): 2 for size in ("4", "50") for kind in REGRESSION_KINDS}  # all, at the very end
         return
     found = Counter((one["size"], one["kind"]) for one in records)
     assert found == {(size, kind): 2 for size in ("16", "512") for kind in KINDS}

@@ -12,6 +12,7 @@ from metrifair.report.charts import axis
 from metrifair.report.frontier.view import FrontierView, figure_lines, front_line, frontier_axes
 from metrifair.report.numbers import figure_text, strength_texts
 from metrifair.results import Interval, Point, area, pareto
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
 
 def test_there_is_one_row_per_strength_in_ascending_order():
@@ -146,3 +147,43 @@ def test_a_view_says_what_is_wrong_with_it():
         FrontierView([Point(0, 0, 1, 0)], on="score")
     with pytest.raises(DataError, match="accuracy_name must be one of 'accuracy', 'R2', got 'auc'"):
         FrontierView([Point(0, 0, 1, 0)], accuracy_name="auc")
+
+
+# ---- axes -------------------------------------------------------------------------------------------------------
+
+
+def test_axes_hold_the_constant_model_and_all_error_bars():
+    points = [
+        Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.85, 0.95), "unfairness": Interval(0.2, 0.6)}),
+        Point(1, 0, 0.88, 0.2, intervals={"accuracy": Interval(0.82, 0.93), "unfairness": Interval(0.1, 0.3)}),
+    ]
+    x, y = frontier_axes(FrontierView(points, constant=Point(0, 0, 0.7, 0.0)))
+    assert y.low <= 0.7 < 0.95 <= y.high
+    assert x.low == 0 < 0.6 <= x.high
+
+
+def test_accuracies_that_differ_by_less_than_their_error_do_not_fill_the_axis():
+    points = [Point(k, 0, 0.9 + 0.001 * k, 0.1 * k, errors={"accuracy": 0.02}) for k in range(4)]
+    _, y = frontier_axes(FrontierView(points))
+    assert 0.05 * (y.high - y.low) > 0.003
+    _, bare = frontier_axes(FrontierView([replace(point, errors={}) for point in points]))
+    assert bare.high - bare.low < 0.3 * (y.high - y.low)
+
+
+def test_a_loss_falls_along_its_axis_and_leads_its_pareto_line():
+    points = [Point(0, 0, 0.9, 0.4, more={"log_loss": 0.3}), Point(1, 0, 0.95, 0.1, more={"log_loss": 0.5})]
+    view = FrontierView(points, utility=UTILITIES["log_loss"])
+    _, y = frontier_axes(view)
+    assert y.low > 0.5 > 0.3 > y.high
+    assert [point.strength for point in view.front] == [1, 0]
+    assert [point.strength for point in FrontierView(points).front] == [1]
+    assert view.keys[:2] == ("log_loss", "accuracy")
+
+
+def test_a_row_of_several_seeds_says_how_many_are_marked():
+    points = [Point(1, seed, 0.9, 0.1, marks={"accuracy": NO_BETTER} if seed else {}) for seed in range(3)]
+    assert FrontierView(points).rows[0].mark == f"2 of 3: {NO_BETTER}"
+    assert FrontierView(points[1:]).rows[0].mark == NO_BETTER
+    assert FrontierView(points, utility=UTILITIES["auc"]).rows[0].mark == ""
+    alike = [replace(point, marks={"accuracy": ALIKE}) for point in points]
+    assert FrontierView(alike).rows[0].mark == ALIKE

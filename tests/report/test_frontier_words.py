@@ -3,8 +3,9 @@
 import pytest
 from frontiers import demo_view
 
+from metrifair.report.frontier.glossary import glossary
 from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import floor_note, glossary, highlights, summary
+from metrifair.report.frontier.words import floor_note, highlights, summary
 from metrifair.results import Point
 
 TWO = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
@@ -58,8 +59,8 @@ def test_one_model_is_shown_once():
 def test_the_summary_says_what_limit_was_asked_for_and_whether_it_is_kept(limit, verdict):
     *_, last = summary(FrontierView(TWO, chosen=TWO[1], limit=limit))
     assert last == (
-        f"The chosen one is the most accurate with an unfairness of at most {limit:g} on the rows for choosing; "
-        f"on those for these figures it {verdict} this limit."
+        f"The chosen one is the most accurate, up to noise, with an unfairness of at most {limit:g} on the rows for "
+        f"choosing; on those for these figures it {verdict} this limit."
     )
 
 

@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 from fairlearn.metrics import demographic_parity_difference, demographic_parity_ratio
 from scipy.stats import binomtest, ks_2samp
-from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.measures import Predictions
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.results import Interval
-from metrifair.tradeoff.evaluate import curves_of, point_of, predictions
+from metrifair.tradeoff.evaluate import curves_of, is_overfit, point_of, predictions
 from metrifair.tradeoff.split import HeldOut, data_set
 
 N = 240
@@ -89,7 +98,7 @@ def part(
 
 
 def judged(model: Any, data: HeldOut) -> Any:
-    return point_of(model, data, strength=0.5, seed=3)
+    return point_of(predictions(model, data), data, strength=0.5, seed=3)
 
 
 def codes_of(data: HeldOut) -> np.ndarray:
@@ -187,7 +196,10 @@ def test_a_regressors_figures_are_those_of_the_libraries(seed: int) -> None:
     data = part(regression=True, seed=seed)
     point = judged(Line(), data)
     assert point.accuracy == pytest.approx(r2_score(data.problem.values, data.X[:, 0]))
-    assert point.more == {"mean_absolute_error": pytest.approx(mean_absolute_error(data.problem.values, data.X[:, 0]))}
+    assert point.more == {
+        "mean_absolute_error": pytest.approx(mean_absolute_error(data.problem.values, data.X[:, 0])),
+        "mean_squared_error": pytest.approx(mean_squared_error(data.problem.values, data.X[:, 0])),
+    }
     assert point.unfairness == pytest.approx(worst(data.X[:, 0], data))
     assert point.decision_unfairness is None
 
@@ -208,6 +220,7 @@ def test_margins_and_bare_decisions_serve_as_scores() -> None:
     data = part()
     margin, decision = 6 * data.X[:, 0] - 3, data.X[:, 0] > 0.5
     assert judged(Margin(), data).more == {
+        "balanced_accuracy": pytest.approx(balanced_accuracy_score(data.problem.values, decision)),
         "auc": pytest.approx(roc_auc_score(data.problem.values, margin)),
         "four_fifths": pytest.approx(
             demographic_parity_ratio(data.problem.values, y_pred=decision, sensitive_features=codes_of(data))
@@ -416,7 +429,7 @@ def test_a_model_of_other_classes_is_refused() -> None:
 def test_curves_are_the_groups_distribution_functions_and_densities(kind: str) -> None:
     data = part(classes=3 if kind == "several" else 2, groups=3, regression=kind == "regression", n=900)
     model = Line() if kind == "regression" else Scorer()
-    curves = curves_of(model, data)
+    curves = curves_of(predictions(model, data), data)
     score, grid = data.X[:, -1], np.array(curves.grid)
     assert list(curves.cumulative) == list(curves.density) == ["0", "1", "2"]
     if kind != "regression":
@@ -442,7 +455,47 @@ def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() ->
         criterion=criterion_named("statistical_parity"),
         contrast="pairs",
     )
-    curves = curves_of(Line(), data.held_out(np.arange(20)))
+    part = data.held_out(np.arange(20))
+    curves = curves_of(predictions(Line(), part), part)
     assert list(curves.cumulative) == ["f"]
     assert set(curves.cumulative["f"]) == {1.0}
     assert np.isfinite(curves.density["f"]).all()
+
+
+# ---- training rows and others -----------------------------------------------------------------------------------
+
+
+def two_parts(seed: int, shift: float, *, rows: int = 400) -> tuple[Any, ...]:
+    """Scores of training rows, alike in both groups, and of others, where they differ by this shift."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for apart in (0.0, shift):
+        groups = np.arange(rows) % 2
+        data = data_set(
+            np.zeros((rows, 1)),
+            generator.integers(2, size=rows),
+            groups,
+            None,
+            regression=False,
+            criterion="statistical_parity",
+            contrast="pairs",
+        )
+        score = 0.5 + 0.1 * generator.normal(size=rows) + 0.1 * apart * groups
+        said = Predictions(score, (score >= 0.5).astype(int), "probability")
+        found += [said, data.held_out(np.arange(rows))]
+    return tuple(found)
+
+
+def test_a_model_that_is_fair_on_its_training_rows_only_is_found_out() -> None:
+    """A standard deviation between the groups is a Kolmogorov distance of 0.38, four times what chance shows."""
+    assert all(is_overfit(*two_parts(seed, 1.0), least=0.087) for seed in range(8))
+
+
+def test_a_model_that_treats_all_rows_alike_is_hardly_ever_accused() -> None:
+    assert sum(is_overfit(*two_parts(seed, 0.0), least=0.0) for seed in range(100)) <= 6  # of 1 that is expected
+
+
+def test_unfairness_that_falls_from_training_to_other_rows_is_no_fault() -> None:
+    own, training, found, other = two_parts(0, 3.0)
+    assert is_overfit(own, training, found, other, least=0.05)
+    assert not is_overfit(found, other, own, training, least=0.05)

@@ -21,12 +21,12 @@ from metrifair.batches import Coverage
 from metrifair.batches.covering import PATIENCE
 from metrifair.datasets.synthetic import OnlineRegression
 from metrifair.datasets.synthetic.online import reference_slopes
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
 from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, regression
 from metrifair.training import weighted_moments
-from metrifair.training.models import Moments, Network
+from metrifair.training.models import Moments, Network, StackedModule
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
 
@@ -323,7 +323,8 @@ def test_classes_and_groups_are_declared_at_the_first_call() -> None:
     model = FairClassifier(1.0, batch_size=8, random_state=0)
     model.partial_fit(X[first], y[first], sensitive_features=a[first], classes=[1, 0], groups=[0, 1])
     assert model.classes_.tolist() == [0, 1]
-    assert model.predict_proba(X).shape == (60, 2)
+    with pytest.warns(MetrifairWarning, match="^nothing has been learnt yet"):
+        assert model.predict_proba(X).shape == (60, 2)
     model.partial_fit(X[~first], y[~first], sensitive_features=a[~first])
     assert model.scheme_.attributes == (Attribute("sensitive_features", (0, 1)),)
 
@@ -488,3 +489,55 @@ def test_a_regressor_takes_a_stream_s_target_as_it_is() -> None:
         model.partial_fit(X, 10.0 + 0 * y)
     assert model.target_scaling_ == (0.0, 1.0)
     np.testing.assert_allclose(model.predict(X), 10, rtol=0.1)
+
+
+# --- the beginning ----------------------------------------------------------------------------------------------
+
+FAR = np.array([1e4, -3e3, 0.5])  # features whose outputs would be certain of everything, were they taken as they are
+
+
+@pytest.mark.parametrize(("classes", "share"), [(2, 0.8), (3, 0.5)])
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_before_the_first_update_predictions_are_near_the_base_rate_and_come_with_a_warning(
+    model: str, classes: int, share: float
+) -> None:
+    X, y, a = stream(20, classes=classes)
+    y[: int(share * 20)] = classes - 1  # of 20, and half a sample of every class more
+    found = FairClassifier(model=model, random_state=0)
+    found.partial_fit(FAR * X, y, sensitive_features=a, classes=range(classes), groups=[0, 1])
+    assert found.n_updates_ == 0
+    with pytest.warns(MetrifairWarning, match=r"^nothing has been learnt yet: 20 samples wait for a batch of 32 that "):
+        probability = found.predict_proba(FAR * X)
+    expected = (np.bincount(y, minlength=classes) + 0.5) / (20 + classes / 2)
+    np.testing.assert_allclose(probability.mean(0), expected, atol=0.06)
+    assert np.ptp(probability, axis=0).max() < 0.35
+
+
+def test_a_regressor_begins_at_the_mean_of_what_it_has_seen() -> None:
+    X, y, a = stream(20)
+    found = FairRegressor(random_state=0).partial_fit(FAR * X, 500.0 + y, sensitive_features=a)
+    with pytest.warns(MetrifairWarning, match="^nothing has been learnt yet"):
+        np.testing.assert_allclose(found.predict(FAR * X), 500 + y.mean(), atol=1)
+
+
+def test_updates_are_counted_and_the_first_starts_from_its_own_batch() -> None:
+    """However many samples came with it: the start depends on the batch, not on the chunk."""
+    X, y, a = stream(200)
+    found = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(X, y, sensitive_features=a)
+    assert found.n_updates_ == 6  # 32 at least in every batch
+    first = FairClassifier(random_state=0, learning_rate=1e-9).partial_fit(X[:40], y[:40], sensitive_features=a[:40])
+    assert first.n_updates_ == 1
+    bias = [float(model.predictor_.parameters["bias1"].squeeze()) for model in (found, first)]
+    assert bias[0] == pytest.approx(bias[1], abs=1e-6)
+    share = (y[:32].sum() + 0.5) / 33
+    assert bias[0] == pytest.approx(np.log(share / (1 - share)), abs=1e-6)
+    assert not found.fit(X, y, sensitive_features=a).__dict__.keys() & {"n_updates_", "learner_"}
+    assert found.partial_fit(X, y, sensitive_features=a).n_updates_ == 6
+
+
+def test_a_module_of_one_s_own_starts_as_it_is() -> None:
+    X, y, a = stream(20)
+    module = torch.nn.Linear(3, 1)
+    found = FairClassifier(model=module, random_state=0).partial_fit(X, y, sensitive_features=a)
+    drawn = StackedModule(module).initial(0)
+    assert torch.equal(found.predictor_.parameters["bias"].flatten(), drawn["bias"].double().flatten())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple, TypeAlias
@@ -92,19 +91,6 @@ def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> No
                 f"comparing {comparison}: group {group!r} has {count} sample(s) there, and {least} of each kind are "
                 "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
             )
-
-
-@contextmanager
-def small_groups_named(comparisons: Sequence[Comparison], cells: Callable[[], Tensor]) -> Iterator[None]:
-    """Where a metric of all samples has too few of them, the error names the group; ``cells`` says whose they are."""
-    try:
-        yield
-    except TooFewSamples:
-        most = max(max(one.left + one.right) for one in comparisons)
-        sizes = torch.bincount(cells(), minlength=1 + most).tolist()
-        for one in comparisons:
-            _check_sides(one, sizes, least=2)
-        raise
 
 
 def odds_of(weight: Tensor) -> Tensor:

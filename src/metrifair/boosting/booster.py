@@ -11,10 +11,8 @@ from functools import partial
 from itertools import cycle
 from typing import Any, ClassVar, Self
 
-import torch
 from numpy.typing import ArrayLike
 
-from metrifair.batches.stratified import small_groups_named
 from metrifair.boosting.objective import Descent, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
@@ -25,6 +23,7 @@ from metrifair.boosting.problem import (
     is_penalised,
 )
 from metrifair.checks import check_renamed
+from metrifair.estimators.settings import OnSmall
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion
@@ -76,6 +75,7 @@ class FairBooster:
         compare: Compare = "prediction",
         contrast: Contrast = "pairs",
         intersectional: bool = False,
+        on_small: OnSmall = "leave_out",
         pos_label: object = None,
         **booster: Any,
     ) -> None:
@@ -89,6 +89,7 @@ class FairBooster:
         self.compare = compare
         self.contrast = contrast
         self.intersectional = intersectional
+        self.on_small = on_small
         self.pos_label = pos_label
 
     def fit(
@@ -134,12 +135,14 @@ class FairBooster:
         if isinstance(eval_set, tuple):
             eval_set = [eval_set]
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
+        self.left_out_: tuple[str, ...] = ()
         if not is_penalised(self):
             with _eval_set_allowed():
                 super().fit(X, y, **booster)  # type: ignore[misc]
             return self
         warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}))
+        self.left_out_ = problem.trainable.left_out
         evaluated: list[Given] = []
         if eval_set is not None:
             evaluated = evaluation_sets(
@@ -153,9 +156,8 @@ class FairBooster:
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
         evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
         self._plan = FitPlan(problem, descent, evaluations, booster)
-        training = problem.training.problem
         try:
-            with _eval_set_allowed(), small_groups_named(training.comparisons, lambda: torch.as_tensor(training.cell)):
+            with _eval_set_allowed():
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
         finally:
             del self._plan

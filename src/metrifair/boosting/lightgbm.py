@@ -102,6 +102,9 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     pos_label : object, default=None
         The positive class; by default the last one.
     **booster
@@ -152,6 +155,9 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     pos_label : object, default=None
         For classifiers only.
     **booster

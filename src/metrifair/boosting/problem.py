@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import assert_all_finite
 from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
-from metrifair.estimators.settings import Aim, check_aim, check_range, criterion_for
+from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import BINARY, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
@@ -25,7 +26,18 @@ from metrifair.problem.tables import Table
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective
 
-OWN = ("strength", "criterion", "metric", "estimate", "combine", "compare", "contrast", "intersectional", "pos_label")
+OWN = (
+    "strength",
+    "criterion",
+    "metric",
+    "estimate",
+    "combine",
+    "compare",
+    "contrast",
+    "intersectional",
+    "on_small",
+    "pos_label",
+)
 """Parameters that are ours; all others go to the booster."""
 
 
@@ -80,6 +92,11 @@ class BoostingProblem:
         """What values stand for."""
         return self.training.problem.scheme
 
+    @cached_property
+    def trainable(self) -> Trainable:
+        """The comparisons that are made, and what was too small for them."""
+        return trainable(self.booster, self.training.problem)
+
     @property
     def start(self) -> float:
         """The best constant output: the log-odds of the mean label, or the mean of the target."""
@@ -102,7 +119,7 @@ class BoostingProblem:
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
-        comparisons, booster = self.scheme.comparisons, self.booster
+        comparisons, booster = self.trainable.comparisons, self.booster
         objective = Objective(
             self.task,
             comparisons,

@@ -87,6 +87,9 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     pos_label : object, default=None
         The positive class; by default the last one.
     **booster
@@ -135,6 +138,9 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     pos_label : object, default=None
         For classifiers only.
     **booster

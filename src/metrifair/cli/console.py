@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -11,15 +13,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import choice_sentences, interval_note, shown_note
-from metrifair.results import Point
+from metrifair.errors import MetrifairWarning
+from metrifair.report.frontier.view import figure_texts
+from metrifair.report.frontier.words import (
+    choice_sentences,
+    constant_sentence,
+    row_note,
+    shown_note,
+)
 
 if TYPE_CHECKING:
     from metrifair.tradeoff.frontier import Frontier
 
 _WIDTH = 120  # where no terminal says how wide it is
+_NARROW = 100
 _SHOWN = 8  # strengths in a table, about
+_SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
 
 
 class _Console(Console):
@@ -48,20 +57,29 @@ def printable(text: object) -> str:
 
 def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> None:
     """Print a table, whose first ``left`` columns hold text and whose others hold numbers."""
-    table = Table(box=SIMPLE_HEAD)
+    table, shown = Table(box=SIMPLE_HEAD), [[printable(cell) for cell in row] for row in rows]
     for place, heading in enumerate(headings):
         words = place < left
+        # Where it is narrow, headings fold between words; numbers never do.
+        least = None if words else max((len(row[place]) for row in shown), default=None)
         table.add_column(
-            Text(printable(heading)), justify="left" if words else "right", no_wrap=not words, overflow="fold"
+            Text(printable(heading)), justify="left" if words else "right", min_width=least, overflow="fold"
         )
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+    for row in shown:
+        table.add_row(*map(Text, row))
     out.print(table)
 
 
 def working(text: str) -> AbstractContextManager[Any]:
     """Shows that something is under way, on a terminal."""
     return console(stderr=True).status(printable(text))
+
+
+def selected(front: Frontier, **wish: Any) -> Any:
+    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MetrifairWarning)
+        return front.select(**wish)
 
 
 def show_frontier(out: Console, front: Frontier) -> None:
@@ -73,27 +91,30 @@ def show_frontier(out: Console, front: Frontier) -> None:
     chosen = None if view.chosen is None else view.chosen.strength
     step = max(1, len(view.rows) // _SHOWN)
     shown = [row for place, row in enumerate(view.rows) if place % step == 0 or row.strength == chosen]
-    keys = [key for key in ("accuracy", "unfairness", "decision_unfairness", "four_fifths") if key in view.keys]
-    show_table(
-        out,
-        [front.parameter, *(view.label(key) for key in keys)],
+    worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
+    gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
+    parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
+    if out.width < _NARROW:  # room for the most important ones only
+        gaps, parts = {}, parts[:1]
+    rows = [
         [
-            [f"{row.text} (chosen)" if row.strength == chosen else row.text, *(row.figures[key].text for key in keys)]
-            for row in shown
-        ],
-    )
+            f"{row.text}{' (chosen)' if row.strength == chosen else ''}{' *' if row_note(row) else ''}",
+            *(row.figures[key].text for key in (*worth, "unfairness")),
+            *(row.parts[name].text for name in parts),
+            *(row.figures[key].text for key in gaps),
+        ]
+        for row in shown
+    ]
+    if view.baseline is not None:
+        texts = figure_texts(view, replace(view.baseline, intervals={}))
+        own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
+        rows.append(["constant", *own])
+    headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
+    show_table(out, [front.parameter, *headings], rows)
+    for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
+        own = [row.text for row in shown if row_note(row) == note]
+        out.print(printable(f"* {front.parameter} {', '.join(own)}: {note}."), soft_wrap=True)
+    if view.baseline is not None:
+        out.print(printable(constant_sentence(view)), soft_wrap=True)
     for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
         out.print(printable(sentence), soft_wrap=True)
-
-
-def show_point(out: Console, point: Point, accuracy_name: str) -> None:
-    """What one model reaches on rows that it was not trained on, with intervals."""
-    view = FrontierView([point], accuracy_name=accuracy_name)
-    (row,) = view.rows
-    figures = {view.label(key): row.figures[key] for key in view.keys}
-    show_table(
-        out,
-        ["on held-out rows", "value", "95 % interval"],
-        [[label, figure.text, figure.bounds_text] for label, figure in figures.items()],
-    )
-    out.print(interval_note(view, point), soft_wrap=True)

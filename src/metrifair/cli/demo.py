@@ -32,7 +32,7 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     except OSError as error:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
     from metrifair import FairClassifier, datasets, frontier
-    from metrifair.cli.console import console, show_frontier
+    from metrifair.cli.console import console, selected, show_frontier
 
     out = console()
     data = datasets.load("mortgage")
@@ -46,7 +46,7 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
         sensitive_features=data.sensitive_features,
         seeds=seeds,
     )
-    model = front.select(max_unfairness=max_unfairness)
+    selected(front, max_unfairness=max_unfairness)
     show_frontier(out, front)
     files = {
         "report": output / "demo-report.html",
@@ -55,7 +55,10 @@ def command(output: Path, seeds: int, max_unfairness: float) -> None:
     }
     front.to_html(files["report"], title="Mortgage approvals in Boston, by race")
     front.to_picture(files["picture"])
-    model.save(files["model"])
+    front.refit().save(files["model"])
     for what, path in files.items():
         click.echo(f"{what:>8}: {path.resolve()}")
+    click.echo(
+        f"The model was trained again on all {len(data.y):,} applications; the figures are those of the first fit."
+    )
     click.echo('In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -38,7 +38,9 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
 
     FILE must have the columns that the model was trained on, with values of the same kind, in any order. The output
     has one row for each row of FILE: its ids, the prediction and, for classes, the probability; of two classes, that of
-    the one that counts as a yes.
+    the one that counts as a yes. A threshold that train chose is part of the model, and decides here too.
+
+    Rows that the model was trained on look better than new ones will: audit what train --held-out writes, or new rows.
 
     \b
     Example:
@@ -49,6 +51,7 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     from metrifair.cli.tables import write_table
     from metrifair.loading import load
     from metrifair.table_model import TableModel
+    from metrifair.utility import ALIKE
 
     known = load(model)
     if not isinstance(known, TableModel):
@@ -60,25 +63,28 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     write_table(found, output)
     said = ""
     if known.classes is not None and len(known.classes) == 2:
-        place = positive_class(known)
+        place = known.positive
         label = known.classes[place]
         said = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
+        if known.threshold is not None:
+            said += f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
     where = "standard output" if output == STANDARD_OUTPUT else output
-    console(stderr=True).print(
-        f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}"
-    )
-
-
-def positive_class(model: TableModel) -> int:
-    """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
-    chosen, classes = getattr(model.estimator, "pos_label", None), list(model.classes)  # type: ignore[arg-type]
-    return len(classes) - 1 if chosen is None else classes.index(chosen)
+    out = console(stderr=True)
+    out.print(f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}")
+    probabilities = 0 if known.classes is None else 1 if len(known.classes) == 2 else len(known.classes)
+    alike = found.get_column(found.columns[-1 - probabilities])
+    if len(alike) > 1 and alike.n_unique() == 1:
+        out.print(
+            f"Warning: the model {ALIKE} in this file: all {len(alike):,} predictions are {printable(alike[0])}.",
+            soft_wrap=True,
+        )
 
 
 def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: str | None) -> pl.DataFrame:
     """Ids, predictions and probabilities of the rows of a file, read with these options."""
     import polars as pl
 
+    from metrifair.cli.predictions import with_predictions
     from metrifair.cli.tables import read
     from metrifair.encoding.encoder import Levels
 
@@ -89,16 +95,4 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: s
     frame = read(file, texts=[*texts, *only_ids], roles={"id": ids, "feature": tuple(model.encoder.coders_)}, **reading)
     kept = ids or tuple(name for name in model.ids if name in frame.columns)
     shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
-    columns: dict[str, Any] = {"prediction": model.predict(frame)}
-    if model.classes is not None:
-        probability = model.predict_proba(frame)
-        if len(model.classes) == 2:
-            columns["probability"] = probability[:, positive_class(model)]
-        else:
-            columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
-    for name, values in columns.items():
-        free = name
-        while free in shown.columns:  # a column of the file may have this name
-            free += "'"
-        shown = shown.with_columns(pl.Series(free, values))
-    return shown
+    return with_predictions(shown, model, frame)

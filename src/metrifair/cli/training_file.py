@@ -6,27 +6,31 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 import metrifair
 from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage
 from metrifair.cli.options import TrainingOptions
+from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
+from metrifair.estimators.convergence import slack_of
 from metrifair.problem.tables import Column, columns, is_missing
-from metrifair.results import Point
 from metrifair.table_model import TableModel
-from metrifair.tradeoff.evaluate import point_of, small_groups
 from metrifair.tradeoff.frontier import Frontier
+from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set, rows_of
+from metrifair.tradeoff.sweep import estimator_at
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
@@ -35,20 +39,12 @@ _BOOSTERS: dict[str, tuple[str, dict[str, Any]]] = {"lightgbm": ("LGBM", {"verbo
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel:
-    """A model, what it reaches on rows kept apart, and what to know of them."""
-
-    model: TableModel
-    point: Point
-    rows: dict[str, int]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class TrainingFile:
     """What is learned from a file."""
 
     options: TrainingOptions
+    table: pl.DataFrame  # all columns of the rows with a label
+    numbers: NDArray[np.int64]  # of these rows in the file, from 1
     features: pl.DataFrame
     data: DataSet  # X holds the features as they are
     given: dict[str, Any]  # what ``fit`` takes besides X and y, by the names of its arguments
@@ -67,26 +63,42 @@ class TrainingFile:
             warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
             return TableEncoder().fit(self.features[rows])
 
-    def trained(self, test: float) -> TrainedModel:
-        """The model trained on all rows but a share, and measured on that share."""
-        seed = self.options.seed
-        _, train, held_out = self.data.split(1 - test, test, seed, train=False)
-        part = self.data.held_out(held_out)
-        notes = *self.notes, small_groups(part, "the rows kept apart")  # refuses rows that lack a group
-        encoder = self.encoder(train)
-        own = {name: rows_of(table, train) for name, table in self.given.items()}
-        with _training(self.options.model):
-            self.estimator.fit(encoder.transform(self.features[train]), self.data.y[train], **own)
-        model = self.model(encoder, self.estimator)
-        point = point_of(model, part, strength=self.estimator.strength, seed=seed)
-        rows = {"train": len(train), "test": len(held_out)}
-        return TrainedModel(model, point, rows, tuple(note for note in notes if note))
+    def fitted(self, rows: NDArray[np.int64], job: Job | None = None) -> tuple[TableModel, Told]:
+        """A model, with its encoder, that has seen these rows only; and what its training warned of.
 
-    def frontier(self, *, strengths: Any, seeds: int) -> tuple[TableEncoder, Frontier]:
+        With the options' strength and seed, or those of a job.
+        """
+        encoder = self.encoder(rows)
+        estimator = clone(self.estimator) if job is None else estimator_at(self.estimator, "strength", job)
+        own = {name: rows_of(table, rows) for name, table in self.given.items()}
+        X, y = encoder.transform(self.features[rows]), self.data.y[rows]
+        with _training(self.options.model) as told:
+            estimator.fit(X, y, **own)
+        if self.options.model not in _BOOSTERS and (slack := slack_of(estimator, X, y, **own)).unfinished:
+            told.unfinished.append(
+                f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
+                f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
+                "Lower --strength, or train longer in Python, with more epochs."
+            )
+        return self.model(encoder, estimator), told
+
+    def predictions(self, model: TableModel, rows: NDArray[np.int64]) -> pl.DataFrame:
+        """What the model says of these rows, beside their ids (or numbers in the file) and what an audit asks for."""
+        options, own = self.options, self.table[rows]
+        weight = () if options.weight is None else (options.weight,)
+        names = list(dict.fromkeys([*options.ids, *options.group, *options.control, *weight, options.label]))
+        # As the model names them: in csv the label 1 is read as 1.0.
+        shown = own.select(names).with_columns(pl.Series(options.label, self.data.y[rows]))
+        if not options.ids:
+            numbers = pl.Series(free_name("row", names), self.numbers[rows])
+            shown = shown.select(numbers, pl.all())
+        return with_predictions(shown, model, own)
+
+    def frontier(self, *, strengths: Any, seeds: int, utility: Any = None) -> tuple[TableEncoder, Frontier]:
         """Models of all strengths and seeds; the encoder has seen their training rows only."""
         share, seed = 0.25, self.options.seed
         encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
-        with _training(self.options.model):
+        with _training(self.options.model) as told:
             front = metrifair.frontier(
                 self.estimator,
                 encoder.transform(self.features),
@@ -94,11 +106,12 @@ class TrainingFile:
                 **self.given,
                 strengths=strengths,
                 seeds=seeds,
+                utility=utility,
                 validation=share,
                 test=share,
                 random_state=seed,
             )
-        return encoder, replace(front, notes=(*front.notes, *self.notes))
+        return encoder, replace(front, notes=(*front.notes, *self.notes, *told.notes, *told.unfinished))
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""
@@ -123,7 +136,9 @@ class TrainingFile:
 
 def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: float) -> TrainingFile:
     """Find out what is to be learned from a table, and how."""
-    known = without_missing_words(table, options.label).drop_nulls(options.label)
+    told_missing = without_missing_words(table, options.label)
+    numbers = 1 + np.flatnonzero(told_missing.get_column(options.label).is_not_null().to_numpy())
+    known = told_missing.drop_nulls(options.label)
     labels, regression = _labels(options, known)
     positive = None if regression else _positive(options, labels)
     given: dict[str, Any] = {
@@ -159,7 +174,8 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
             if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
         ),
     )
-    return TrainingFile(options, features, data, given, estimator, len(table) - len(known), notes)
+    left_out = len(table) - len(known)
+    return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
 
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
@@ -242,12 +258,35 @@ def _estimator(options: TrainingOptions, *, regression: bool, strength: float, p
     return kind(strength, **asked, **more)
 
 
+class Told(NamedTuple):
+    """What training warned of, as sentences."""
+
+    notes: list[str]  # what it left out
+    unfinished: list[str]  # that it has not converged
+
+
 @contextmanager
-def _training(model: str) -> Iterator[None]:
-    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError."""
+def _training(model: str) -> Iterator[Told]:
+    """Shows that boosting goes on, where networks have a bar of their own; what an estimator refuses is a DataError.
+
+    What it warns of is told afterwards; warnings of others go their way.
+    """
+    told = Told([], [])
+    kinds = {MetrifairWarning: told.notes, ConvergenceWarning: told.unfinished}
     try:
-        with working("Boosting") if model in _BOOSTERS else nullcontext():
-            yield
+        with (
+            working("Boosting") if model in _BOOSTERS else nullcontext(),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            for kind in kinds:
+                warnings.simplefilter("always", kind)
+            yield told
+        for one in caught:
+            for sentences in (known for kind, known in kinds.items() if issubclass(one.category, kind)):
+                sentences.append(f"{str(one.message)[0].upper()}{str(one.message)[1:].rstrip('.')}.")
+                break
+            else:
+                warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     except DataError:
         raise
     except ValueError as error:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self, TypeVar
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -18,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
 from metrifair.checks import check_renamed, seed_of
-from metrifair.errors import DataError, Diverged
+from metrifair.errors import DataError, Diverged, MetrifairWarning
+from metrifair.estimators.features import numbers_explained
 from metrifair.estimators.settings import (
     LEARNING_RATE,
+    OnSmall,
     Solver,
     check_settings,
     model_for,
@@ -32,7 +33,7 @@ from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estima
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, columns, group_codes, is_missing, wrapped
+from metrifair.problem.tables import Table, group_codes
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor
@@ -43,7 +44,6 @@ Floats = NDArray[np.float64]
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
 STREAM_BATCH = 32  # samples a batch of a stream has at least, where that is left to us
-_LISTED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,7 @@ class FairEstimator(BaseEstimator):
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
     hidden: Sequence[int] = (16,)
@@ -128,7 +129,12 @@ class FairEstimator(BaseEstimator):
         self : object
             The fitted estimator.
         """
-        for name in ("learner_", "predictor_", "scheme_"):  # a fit that fails leaves no model of other data behind
+        for name in (
+            "learner_",
+            "n_updates_",
+            "predictor_",
+            "scheme_",
+        ):  # a fit that fails leaves no model of other data behind
             self.__dict__.pop(name, None)
         warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
@@ -160,7 +166,8 @@ class FairEstimator(BaseEstimator):
         the samples that a batch waits for, a TooFewSamples error says which: these samples are then left out, and
         further calls go on. Batch size and groups are those of the first call; to change them, begin a new model. The
         target of a regression is taken as it is: its scale is not known when the stream begins. A stream has no fixed
-        rows: ``estimate="rows"`` means ``"population"`` here.
+        rows: ``estimate="rows"`` means ``"population"`` here. Until the first batch is covered (``n_updates_`` is 0)
+        predictions are close to the base rate, or mean, of the samples so far, and come with a warning.
 
         Parameters
         ----------
@@ -195,6 +202,7 @@ class FairEstimator(BaseEstimator):
             self.learner_.learn(data.samples())
         finally:  # an error leaves out the samples that led to it: what was learnt before them stands
             self.predictor_ = self.learner_.predictor(data.x.shape[1])
+            self.n_updates_ = self.learner_.updates
         return self
 
     def save(self, path: PathLike) -> None:
@@ -213,7 +221,6 @@ class FairEstimator(BaseEstimator):
         write(path, content_of(self))
 
     def _check_parameters(self) -> None:
-        """Raise a DataError that names the first parameter out of its range."""
         check_settings(self)
 
     @abstractmethod
@@ -240,7 +247,7 @@ class FairEstimator(BaseEstimator):
         numeric = bool(is_regressor(self))
         if numeric:
             _check_no_text(np.asarray(y))
-        with _explained(self, X):
+        with numbers_explained(self, X):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
@@ -273,7 +280,16 @@ class FairEstimator(BaseEstimator):
 def output_of(estimator: Any, X: Table) -> Floats:
     """What the fitted model returns for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
-    with _explained(estimator, X):
+    learner: Learner | None = getattr(estimator, "learner_", None)
+    if learner is not None and learner.fresh:
+        waiting = 0 if learner.waiting is None else len(learner.waiting)
+        warnings.warn(
+            f"nothing has been learnt yet: {waiting} samples wait for a batch of {learner.rule.size} that holds every "
+            "group; what is predicted is close to their base rate, or mean. Go on with partial_fit",
+            MetrifairWarning,
+            stacklevel=3,
+        )
+    with numbers_explained(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
@@ -295,37 +311,6 @@ def _check_no_text(y: NDArray[Any]) -> None:
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
     if text is not None:
         raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
-
-
-@contextmanager
-def _explained(estimator: Any, X: Table) -> Iterator[None]:
-    """Where features are not numbers, the error says which, and what to do about it."""
-    frame = wrapped("X", X)
-    try:
-        yield
-    except ValueError as error:
-        name, found = type(estimator).__name__, _not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
-        if not found:
-            raise
-        raise DataError(
-            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
-            f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
-        ) from error
-
-
-def _not_numbers(X: Table) -> str:
-    """The columns of a data frame that hold anything but numbers; "" where there are none."""
-    found = []
-    for name, values in columns("X", X).items():
-        missing = is_missing(values)
-        present = values[~missing] if missing.any() else values
-        try:
-            present.astype(np.float64)
-        except (TypeError, ValueError):
-            found.append(f"{present[0]!r} in {name!r}")
-        else:
-            found += [f"missing values (NaN) in {name!r}"] if missing.any() else []
-    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
 
 
 def _check_first(estimator: Any, sensitive_features: Table | None, groups: Declared | None) -> None:

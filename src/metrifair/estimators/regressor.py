@@ -47,6 +47,9 @@ class FairRegressor(RegressorMixin, FairEstimator):
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
+    on_small : {"leave_out", "error"}, default="leave_out"
+        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
+        penalty with a warning, or refused.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample. Layers that
         keep running statistics, as BatchNorm does, are refused.
@@ -82,6 +85,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
     ----------
     target_scaling_ : tuple of float
         Centre and spread of the target.
+    left_out_ : tuple of str
+        Groups that were too small to train on, with their numbers of rows.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -92,6 +97,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
         Weights of the features, in the units of X and y; linear models only.
     intercept_ : float
         What is added to them; linear models only.
+    n_updates_ : int
+        Steps of ``partial_fit``.
 
     Examples
     --------

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
 
 from metrifair.checks import check_known, check_switches, is_integer, is_number
-from metrifair.errors import DataError
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts
-from metrifair.problem.cells import Combine, Contrast
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
+from metrifair.problem.cells import Combine, Comparison, Contrast
 from metrifair.problem.criteria import Compare, Criterion, Task
-from metrifair.problem.problem import Scheme
+from metrifair.problem.problem import Problem, Scheme
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective
@@ -25,6 +26,10 @@ Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
 LEARNING_RATE = 5e-3  # of Adam, where that is left to us
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
+OnSmall: TypeAlias = Literal["leave_out", "error"]
+"""What becomes of a group that is too small to train on."""
+
+FEWEST = 2  # rows that have a distribution; one alone would draw everybody to itself
 _PROJECTIONS_SEED = 0  # of vector scores; the same for all members of a stack, so that each equals a fit of its own
 
 
@@ -39,6 +44,7 @@ class Aim(Protocol):
     compare: Compare
     contrast: Contrast
     intersectional: bool
+    on_small: OnSmall
 
 
 class Settings(Aim, Protocol):
@@ -96,6 +102,7 @@ def check_aim(aim: Aim) -> None:
     check_known("compare", aim.compare, ("prediction", "output"))
     check_known("contrast", aim.contrast, ("pairs", "rest"))
     check_known("combine", aim.combine, ("mean", "sum"))
+    check_known("on_small", aim.on_small, ("leave_out", "error"))
     check_known("estimate", aim.estimate, ESTIMATES)
 
 
@@ -106,11 +113,61 @@ def check_range(name: str, value: object) -> None:
         raise DataError(f"{name} must be {wanted}, got {value!r}")
 
 
-def objective_for(settings: Settings, scheme: Scheme, task: Task) -> Objective:
-    """The objective."""
+class Trainable(NamedTuple):
+    """The comparisons that training makes, and the groups that are left out of them, with their rows."""
+
+    comparisons: tuple[Comparison, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def trainable(aim: Aim, problem: Problem) -> Trainable:
+    """The comparisons of a problem whose groups have rows enough; a warning, or an error, names the others.
+
+    A side needs two rows. One that mixes cells loses those of one row, where the population is estimated from batches:
+    what a single row says of the spread within its cell is nothing.
+    """
+    sizes = np.bincount(problem.cell, minlength=problem.scheme.cells.count if problem.scheme.cells else 1)
+    of_cell = FEWEST if least_samples(aim.metric, aim.estimate) > 1 and aim.estimate == "population" else 1
+    kept: list[Comparison] = []
+    small: dict[str, None] = {}
+    for one in problem.comparisons:
+        sides = []
+        for cells, group in zip((one.left, one.right), one.groups, strict=True):
+            enough = tuple(cell for cell in cells if sizes[cell] >= of_cell)
+            rows, counted = int(sizes[list(cells)].sum()), int(sizes[list(enough)].sum())
+            sides.append(enough if counted >= FEWEST else ())
+            where = "" if one.within == "everyone" else f", {one.within}"
+            if counted < FEWEST:
+                small[f"{one.attribute} {group!r}{where} ({rows} row{'' if rows == 1 else 's'})"] = None
+            elif counted < rows:
+                small[
+                    f"{rows - counted} of {rows} rows of {one.attribute} {group!r}{where}, each alone of its kind"
+                ] = None
+        if all(sides):
+            kept.append(replace(one, left=sides[0], right=sides[1]))
+    named = "; ".join(small)
+    if small and (aim.on_small == "error" or not kept):
+        raise TooFewSamples(
+            f"too small to train on: {named}; merge small groups, mark them as missing"
+            + (", or leave them out of the penalty with on_small='leave_out'" if kept else "")
+        )
+    if small:
+        warnings.warn(
+            f"left out of the penalty, as too small to train on: {named}; their rows still count for the risk. Merge "
+            "small groups, or refuse them with on_small='error'",
+            MetrifairWarning,
+            stacklevel=4,
+        )
+    return Trainable(tuple(kept), tuple(small))
+
+
+def objective_for(
+    settings: Settings, scheme: Scheme, task: Task, comparisons: Sequence[Comparison] | None = None
+) -> Objective:
+    """The objective; of some of the scheme's comparisons, where not of all."""
     return Objective(
         task,
-        scheme.comparisons,
+        scheme.comparisons if comparisons is None else tuple(comparisons),
         criterion_for(scheme),
         settings.metric,
         estimate=settings.estimate,

@@ -11,8 +11,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from metrifair.batches.stratified import small_groups_named
-from metrifair.estimators.settings import device_of, is_solved, model_for, objective_for, schedule_for
+from metrifair.estimators.settings import (
+    Trainable,
+    device_of,
+    is_solved,
+    model_for,
+    objective_for,
+    schedule_for,
+    trainable,
+)
 from metrifair.problem.tables import Table
 from metrifair.training import train
 from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
@@ -30,35 +37,38 @@ def trained_stack(
 ) -> list[dict[str, Any] | None]:
     """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
     scheme, samples = data.problem.scheme, data.samples()
-    model = model_for(estimator, data.x.shape[1], data.outputs)
-    objective, schedule = objective_for(estimator, scheme, data.task), schedule_for(estimator, len(samples))
-    iterations = [schedule.epochs] * len(strengths)
-    with small_groups_named(scheme.comparisons, lambda: samples.cell):
-        if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
-            trained, ends = solved(
-                samples,
-                model,
-                objective,
-                strengths=strengths,
-                weight_decay=estimator.weight_decay,
-                standardize=estimator.standardize,
-            )
-            places, iterations = [0] * len(seeds), [max(1, end.iterations) for end in ends]  # the same for all seeds
-            _warn_of_unfinished(strengths, ends)
-        else:
-            trained = train(
-                samples,
-                model,
-                objective,
-                strengths=strengths,
-                seeds=seeds,
-                schedule=schedule,
-                standardize=estimator.standardize,
-                device=device_of(estimator.device),
-                verbose=estimator.verbose,
-            )
-            places = list(range(len(seeds)))
-    shared = {"scheme_": scheme, "moments_": Moments.of_samples(samples) if estimator.standardize else None}
+    model, schedule = model_for(estimator, data.x.shape[1], data.outputs), schedule_for(estimator, len(samples))
+    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
+    objective = objective_for(estimator, scheme, data.task, found.comparisons)
+    if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
+        trained, ends = solved(
+            samples,
+            model,
+            objective,
+            strengths=strengths,
+            weight_decay=estimator.weight_decay,
+            standardize=estimator.standardize,
+        )
+        _warn_of_unfinished(strengths, ends)
+        places, iterations = [0] * len(seeds), [max(1, end.iterations) for end in ends]  # the same for all seeds
+    else:
+        trained = train(
+            samples,
+            model,
+            objective,
+            strengths=strengths,
+            seeds=seeds,
+            schedule=schedule,
+            standardize=estimator.standardize,
+            device=device_of(estimator.device),
+            verbose=estimator.verbose,
+        )
+        places, iterations = list(range(len(seeds))), [schedule.epochs] * len(strengths)
+    shared = {
+        "scheme_": scheme,
+        "left_out_": found.left_out,
+        "moments_": Moments.of_samples(samples) if estimator.standardize else None,
+    }
     return [
         None
         if bool(trained.failed[place, k])

@@ -99,6 +99,22 @@ def regression(loss: str = "squared_error") -> Task:
     return Task("regression", REGRESSION_LOSSES[loss], _same, _log_clipped, _same)
 
 
+def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int) -> Tensor:
+    """The output that a model which knows nothing else gives for these samples, (outputs,): base rates, or the mean.
+
+    Half a sample of every class is added, so that no class is certain or impossible.
+
+    >>> constant_output(BINARY, torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.ones(4), 1).sigmoid()     # 3.5 of 5
+    tensor([0.7000])
+    """
+    share = weight / weight.mean()
+    if task.name == "regression":
+        return (share * y).mean().unsqueeze(0)
+    counts = torch.zeros(max(2, outputs), dtype=share.dtype).index_add_(0, y.long(), share) + 0.5
+    logs = (counts / counts.sum()).log()
+    return logs - logs.mean() if outputs > 1 else (logs[1] - logs[0]).unsqueeze(0)
+
+
 def tied(losses: Tensor, loss: str, size: float) -> Tensor:
     """Losses (n,), where those that only rounding tells apart are equal; ``size`` is that of the largest number given.
 

@@ -347,8 +347,10 @@ def renumbered(table: Table) -> Table:
     return table.reset_index(drop=True) if list(_indexes(table)) else table
 
 
-def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any], backend: Backend | None) -> Any:
-    """A data frame of these columns; without a backend polars where it is installed, else pandas.
+def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any] | None, backend: Backend | None) -> Any:
+    """A data frame of these columns, of these types or those of their values.
+
+    Without a backend polars where it is installed, else pandas.
 
     >>> frame({"x": [1, None]}, {"x": nw.Float64}, "pandas")["x"].tolist()
     [1.0, nan]
@@ -356,4 +358,4 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any], backend:
     chosen: Backend = backend or ("polars" if find_spec("polars") else "pandas")
     check_known("backend", chosen, ("pandas", "polars"))
     require(chosen, extra="cli" if chosen == "polars" else "datasets", purpose="to_frame")
-    return nw.from_dict(dict(data), schema=dict(schema), backend=chosen).to_native()
+    return nw.from_dict(dict(data), schema=None if schema is None else dict(schema), backend=chosen).to_native()

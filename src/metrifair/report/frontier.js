@@ -65,7 +65,28 @@ function showCurrent(row) {
   const list = html("dl", { class: "current" });
   for (const figure of row.figures) list.append(html("dt", {}, figure.name), currentFigure(figure));
   const notes = [row.against && `Changes are against ${row.against}.`, row.state !== "ok" && `Training: ${row.state}.`];
-  host.replaceChildren(list, ...notes.filter(Boolean).map((note) => html("p", { class: "hint" }, note)));
+  const warnings = [row.mark && sentence(row.mark), row.overfit];
+  host.replaceChildren(
+    ...warnings.filter(Boolean).map((text) => html("p", { class: "warning" }, text)),
+    list,
+    ...(row.parts.length ? [partsList(row.parts)] : []),
+    ...notes.filter(Boolean).map((note) => html("p", { class: "hint" }, note)),
+  );
+}
+
+function sentence(text) { return `${text[0].toUpperCase()}${text.slice(1)}.`; }
+
+/** The unfairness on rows of training, of choosing and of these figures, side by side. */
+function partsList(parts) {
+  const host = html("div", { class: "parts" });
+  const list = html("dl");
+  for (const [name, text] of parts) {
+    const part = html("div");
+    part.append(html("dt", {}, name), html("dd", {}, text));
+    list.append(part);
+  }
+  host.append(html("h3", {}, `${data.names.gap} on`), list);
+  return host;
 }
 
 function currentFigure(figure) {
@@ -78,22 +99,25 @@ function currentFigure(figure) {
 
 // ---- frontier ---------------------------------------------------------------------------------------------------
 
-const frontier = { host: byId("frontier"), figure: null, dots: [], marker: null, tip: null };
+const frontier = { host: byId("frontier"), figure: null, dots: [], marker: null, label: null, tip: null };
 
 function drawFrontier() {
   const { host } = frontier;
   const { x, y } = data.frontier;
-  const height = host.clientWidth < 500 ? 300 : 400;
-  const titles = { xTitle: `${data.names.gap} (left is fairer)`, yTitle: data.names.accuracy };
+  const height = host.clientWidth < 500 ? 300 : 460;
+  const titles = { xTitle: `${data.names.gap} (left is fairer)`, yTitle: `${data.names.utility} (up is better)` };
   const figure = plot(host, { x, y, ...titles, height, labelledby: "frontier-title" });
   frontier.figure = figure;
   drawFloor(figure);
+  drawBaseline(figure);
   figure.layer.append(svg("path", { class: "front", d: linePath(data.frontier.line.map((p) => p[0]), data.frontier.line.map((p) => p[1]), figure.toX, figure.toY) }));
   frontier.dots = data.frontier.points.map((point) => drawDot(figure, point));
   frontier.dots[0]?.setAttribute("tabindex", "0");
+  drawConstant(figure);
   drawChosen(figure);
   frontier.marker = svg("g", { class: "marker", "aria-hidden": "true" });
   figure.layer.append(frontier.marker);
+  labelChosen(figure);
   if (!data.frontier.points.length) figure.layer.append(svg("text", { class: "empty", x: figure.width / 2, y: height / 2, "text-anchor": "middle" }, "No model can be drawn"));
   catchPointer(figure);
   moveMarker();
@@ -106,9 +130,44 @@ function drawFloor({ layer, toX, box }) {
   layer.append(svg("rect", { class: "floor", x: box.left, y: box.top, width: right - box.left, height: box.bottom - box.top }));
 }
 
+/** Where a model stands that decides the same for everyone: nothing below the line is worth having. */
+function drawBaseline({ layer, toY, box }) {
+  const { constant } = data.frontier;
+  if (constant === null) return;
+  layer.append(svg("line", { class: "baseline", x1: box.left, x2: box.right, y1: toY(constant.y), y2: toY(constant.y) }));
+}
+
+function drawConstant({ layer, toX, toY, box }) {
+  const { constant } = data.frontier;
+  if (constant === null) return;
+  const [x, y] = [toX(constant.x), toY(constant.y)];
+  const low = y + 24 > box.bottom;
+  const left = x > box.right - 130;
+  const mark = svg("rect", { class: "constant", x: x - 5.5, y: y - 5.5, width: 11, height: 11, tabindex: "0", role: "img", "aria-label": constant.text });
+  mark.addEventListener("focus", () => showConstant(x, y));
+  mark.addEventListener("blur", () => frontier.tip.hide());
+  layer.append(mark, svg("text", { class: "constant-label", x: x + (left ? -12 : 12), y: low ? y - 9 : y + 17, "text-anchor": left ? "end" : "start" }, "constant model"));
+}
+
+function showConstant(x, y) {
+  frontier.dots.forEach((dot) => dot.classList.remove("near"));
+  frontier.tip.show(data.frontier.constant.lines, x, y);
+}
+
+/** Whether the pointer is at the constant model, and nearer to it than to any dot. */
+function atConstant(figure, event, index) {
+  const { constant } = data.frontier;
+  if (constant === null) return false;
+  const at = pointerIn(figure, event);
+  const away = (x, y) => Math.hypot(x - at.x, y - at.y);
+  const own = away(figure.toX(constant.x), figure.toY(constant.y));
+  const dot = index < 0 ? null : frontier.dots[index];
+  return own <= REACH && (dot === null || own < away(dot.getAttribute("cx"), dot.getAttribute("cy")));
+}
+
 function drawDot({ layer, toX, toY }, point) {
-  const dot = svg("circle", { class: point.front ? "dot best" : "dot", cx: toX(point.x), cy: toY(point.y), r: point.front ? 5 : 4, tabindex: "-1", role: "button" });
-  dot.setAttribute("aria-label", point.lines.map((line) => line.join(" ")).join(", "));
+  const dot = svg("circle", { class: `dot${point.front ? " best" : ""}${point.mark ? " alike" : ""}`, cx: toX(point.x), cy: toY(point.y), r: point.front ? 5 : 4, tabindex: "-1", role: "button" });
+  dot.setAttribute("aria-label", [...point.lines.map((line) => line.join(" ")), ...(point.mark ? [point.mark] : [])].join(", "));
   dot.addEventListener("focus", () => showDot(dot, point));
   dot.addEventListener("blur", () => frontier.tip.hide());
   dot.addEventListener("keydown", (event) => onDotKey(event, dot, point));
@@ -136,7 +195,7 @@ function focusDot(index) {
 
 function showDot(dot, point) {
   frontier.dots.forEach((other) => other.classList.toggle("near", other === dot));
-  frontier.tip.show(point.lines, Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")));
+  frontier.tip.show(point.lines, Number(dot.getAttribute("cx")), Number(dot.getAttribute("cy")), point.mark && sentence(point.mark));
 }
 
 function hideDot() {
@@ -154,7 +213,8 @@ function nearest(figure, event) {
 function catchPointer(figure) {
   figure.root.addEventListener("pointermove", (event) => {
     const index = nearest(figure, event);
-    if (index < 0) hideDot();
+    if (atConstant(figure, event, index)) showConstant(figure.toX(data.frontier.constant.x), figure.toY(data.frontier.constant.y));
+    else if (index < 0) hideDot();
     else showDot(frontier.dots[index], data.frontier.points[index]);
   });
   figure.root.addEventListener("pointerleave", hideDot);
@@ -164,15 +224,35 @@ function catchPointer(figure) {
   });
 }
 
-function drawChosen({ layer, toX, toY, box }) {
+function drawChosen({ layer, toX, toY }) {
   const { chosen } = data.frontier;
   if (chosen === null) return;
   const [x, y] = [toX(chosen.x), toY(chosen.y)];
-  const left = x > box.right - 90;
-  layer.append(
-    svg("path", { class: "chosen", d: `M${x} ${y - 13}L${x + 13} ${y}L${x} ${y + 13}L${x - 13} ${y}Z` }),
-    svg("text", { class: "chosen-label", x: x + (left ? -14 : 14), y: Math.min(y + 20, box.bottom - 6), "text-anchor": left ? "end" : "start" }, "chosen"),
-  );
+  layer.append(svg("path", { class: "chosen", d: `M${x} ${y - 13}L${x + 13} ${y}L${x} ${y + 13}L${x - 13} ${y}Z` }));
+}
+
+/** Above everything else; where it stands is decided when the slider's dot has moved. */
+function labelChosen({ layer }) {
+  frontier.label = data.frontier.chosen === null ? null : svg("text", { class: "chosen-label" }, "chosen");
+  if (frontier.label) layer.append(frontier.label);
+}
+
+/** A corner of the chosen model where neither the slider's dot, nor its cross, nor the constant model's name is. */
+function placeLabel() {
+  const { figure, label } = frontier;
+  if (!label) return;
+  const { toX, toY, box } = figure;
+  const [x, y] = [toX(data.frontier.chosen.x), toY(data.frontier.chosen.y)];
+  const width = label.getComputedTextLength();
+  const taken = [...figure.layer.querySelectorAll(".now, .spread, .constant, .constant-label")].map((mark) => mark.getBBox());
+  const free = ({ left, top }) =>
+    left >= box.left && left + width <= box.right && top >= box.top && top + 14 <= box.bottom &&
+    taken.every((mark) => left > mark.x + mark.width + 2 || left + width < mark.x - 2 || top > mark.y + mark.height + 2 || top + 14 < mark.y - 2);
+  const corners = [[14, 9], [14, -23], [-14 - width, 9], [-14 - width, -23], [-width / 2, 18], [-width / 2, -32], [18, -7], [-18 - width, -7], [14, 30], [14, -44]];
+  const places = corners.map(([across, down]) => ({ left: x + across, top: y + down }));
+  const { left, top } = places.find(free) ?? places[0];
+  label.setAttribute("x", left);
+  label.setAttribute("y", top + 11);
 }
 
 /** The strong dot: the mean over the seeds of the row, with a cross from least to largest. */
@@ -182,13 +262,14 @@ function moveMarker() {
   if (!figure) return;
   frontier.dots.forEach((dot, index) => dot.classList.toggle("mine", data.frontier.points[index].row === state.row));
   marker.replaceChildren();
-  if (row.x === null || row.y === null) return;
+  if (row.x === null || row.y === null) { placeLabel(); return; }
   const { toX, toY, box } = figure;
   const [across, up] = row.spread;
   const [x, y] = [toX(row.x), toY(row.y)];
   if (across) marker.append(svg("line", { class: "spread", x1: Math.max(toX(across[0]), box.left), x2: Math.min(toX(across[1]), box.right), y1: y, y2: y }));
   if (up) marker.append(svg("line", { class: "spread", x1: x, x2: x, y1: Math.min(toY(up[0]), box.bottom), y2: Math.max(toY(up[1]), box.top) }));
-  marker.append(svg("circle", { class: "now", cx: x, cy: y, r: 7 }));
+  marker.append(svg("circle", { class: row.mark ? "now alike" : "now", cx: x, cy: y, r: 7 }));
+  placeLabel();
 }
 
 function fillFrontierKey() {
@@ -196,6 +277,8 @@ function fillFrontierKey() {
   const several = data.frontier.points.length > data.rows.filter((row) => row.usable).length;
   const entries = [["now", several ? "at the slider, mean of its seeds" : "at the slider"], ["dot", "model"], ["front", "Pareto line"]];
   if (data.frontier.chosen) entries.push(["chosen", "chosen model"]);
+  if (data.frontier.constant) entries.push(["constant", "constant model: the same for everyone"]);
+  if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "no better than that"]);
   if (data.frontier.floor !== null) entries.push(["floor", "within sampling noise"]);
   byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), text)));
 }

@@ -3,6 +3,7 @@
 function keyShape(kind) {
   if (kind === "front") return svg("path", { class: "front", d: "M1 11H14V4H27" });
   if (kind === "floor") return svg("rect", { class: "floor", width: 28, height: 14 });
+  if (kind === "constant") return [svg("line", { class: "baseline", x1: 0, x2: 28, y1: 7, y2: 7 }), svg("rect", { class: "constant", x: 9, y: 2, width: 10, height: 10 })];
   if (kind === "chosen") return svg("path", { class: "chosen", d: "M14 1L20 7L14 13L8 7Z" });
   return svg("circle", { class: kind, cx: 14, cy: 7, r: kind === "now" ? 6 : 4 });
 }
@@ -36,6 +37,7 @@ function buildTable() {
   const body = html("tbody");
   data.table.rows.forEach((cells, index) => body.append(tableRow(cells, index)));
   byId("table").append(html("caption", { class: "unseen" }, `${data.title}: figures by strength`), thead, body);
+  if (data.table.starred) byId("table-hint").append(` ${data.table.starred}`);
   head.by(0, false);
 }
 
@@ -50,6 +52,7 @@ function tableRow(cells, index) {
     row.append(head);
   });
   row.classList.toggle("failed", !data.rows[index].usable);
+  row.classList.toggle("alike", Boolean(data.rows[index].mark));
   return row;
 }
 

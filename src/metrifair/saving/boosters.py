@@ -74,6 +74,7 @@ def content_of(estimator: Any) -> Content:
         objective=str(plain("objective", objective)),
         best_iteration=best,
         requests=requests_of(estimator),
+        left_out=list(estimator.left_out_),
     )
     try:
         classes = None if record.classes is None else classes_of(record.classes)
@@ -100,6 +101,7 @@ def booster_of(kind: type, content: Content) -> Any:
         restore = _restore_lightgbm if _is_lightgbm(kind) else _restore_xgboost
         restore(estimator, safe, record, classes)
         restore_requests(estimator, record.requests)
+        estimator.left_out_ = tuple(record.left_out)
     except ModelFileError:
         raise
     except (DataError, TypeError, UnicodeDecodeError) as error:  # from the checks of a user's own arguments

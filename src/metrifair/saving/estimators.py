@@ -115,6 +115,7 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
         model=model.as_json(),
         learner=learner,
         requests=requests_of(estimator),
+        left_out=list(fitted.get("left_out_", ())),
     )
     return Content(KIND, record.as_json(), {name: part.detach().cpu().numpy() for name, part in tensors.items()})
 
@@ -174,11 +175,13 @@ def _put_together(
     estimator.predictor_ = predictor = _predictor(record, own, outputs, module)
     if record.iterations is not None:
         estimator.n_iter_, estimator.moments_ = record.iterations, _moments(record, own, predictor.scaling)
+        estimator.left_out_ = tuple(record.left_out)
     own.check_all_taken()
     state = Arrays(under("learner/", arrays))
     if record.learner is not None:
         labels = 0 if classes is None else len(classes)
         estimator.learner_ = learner_of(record.learner, state, Setting(predictor, scheme, count, labels))
+        estimator.n_updates_ = estimator.learner_.updates
     state.check_all_taken()
     restore_requests(estimator, record.requests)
     return estimator

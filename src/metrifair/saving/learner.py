@@ -47,6 +47,8 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         weight_decay=float(learner.adam.weight_decay),
         loss=losses[0] if losses else None,
         metric=str(plain("metric", objective.metric)),
+        updates=learner.updates,
+        fresh=learner.fresh,
         estimate=objective.estimate,
         combine=objective.combine,
         compare=objective.compare,
@@ -94,6 +96,11 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
     )
     now = learner.adam.snapshot()
     learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
+    if record.fresh and (record.updates or record.moments):
+        raise ModelFileError(
+            "the file does not describe a model: a learner that has learnt has not its start before it"
+        )
+    learner.updates, learner.fresh = record.updates or 0, record.fresh
     if record.moments:
         learner.moments = moments_of(arrays, setting.features)
     if record.waiting:

@@ -167,6 +167,8 @@ class LearnerRecord(Record):
     slices: Annotated[int, Meta(ge=1, le=2**16)]
     moments: bool
     waiting: bool
+    updates: Count | None = None  # files before 0.2 do not say
+    fresh: bool = False
     estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
     unbiased: bool | None = None
     combine: Combine = "sum"
@@ -187,6 +189,7 @@ class EstimatorRecord(Record):
     moments: bool = False  # whether the features' are among the arrays
     weight_seen: Amount | None = None  # instead of the moments, in files of format 1
     requests: dict[str, dict[str, bool | str]] = {}  # what metadata scikit-learn is asked to route
+    left_out: list[str] = []  # groups that were too small to train on
 
 
 class BoosterRecord(Record):
@@ -199,6 +202,7 @@ class BoosterRecord(Record):
     objective: Annotated[str, Meta(pattern=r"^[\w:.-]{1,60}\Z")]
     best_iteration: Count | None
     requests: dict[str, dict[str, bool | str]] = {}
+    left_out: list[str] = []
 
 
 class EncoderParameters(Record):

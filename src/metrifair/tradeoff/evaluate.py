@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from math import sqrt
-from statistics import NormalDist
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import binomtest
-from sklearn.metrics import mean_absolute_error, r2_score
 from torch import Tensor
 
 from metrifair.certificates import dkw_radius
 from metrifair.curves import curves_of_rows
 from metrifair.errors import DataError
+from metrifair.measures import Floats, Predictions
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import BINARY, MULTICLASS, scores
@@ -25,19 +23,11 @@ from metrifair.problem.tables import codes
 from metrifair.report.frontier.words import small_groups_note
 from metrifair.results import Curves, Interval, Point
 from metrifair.tradeoff.split import HeldOut
+from metrifair.utility import CONFIDENCE, Rival, decides_alike, rivals
 
-Floats = NDArray[np.float64]
-CONFIDENCE = 0.95
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
 _WORK = 5_000_000  # scores that are sorted, about
-
-
-class Predictions(NamedTuple):
-    """What a model says about held-out rows."""
-
-    score: Floats  # (n,): of the positive of two classes, or a number; (n, classes): of each of several
-    decision: NDArray[Any]  # codes of the classes; of a regressor, the score
-    kind: str  # "number", "probability", "output" (a margin) or "decision"
+_EXCHANGES, _CHANCE = 200, 0.01
 
 
 def predictions(model: Any, part: HeldOut) -> Predictions:
@@ -76,31 +66,56 @@ def _indicators(decision: NDArray[Any], part: HeldOut) -> Floats:
     return np.asarray(decision[:, None] == np.arange(len(scheme.classes)), dtype=np.float64)
 
 
-def point_of(model: Any, part: HeldOut, *, strength: float, seed: int) -> Point:
-    """Accuracy and unfairness of a model; with intervals, unless rows are weighted."""
-    found, problem = predictions(model, part), part.problem
+class Worth(NamedTuple):
+    """Utilities of a model, each by the name of the figure."""
+
+    values: dict[str, float]
+    intervals: dict[str, Interval]
+    errors: dict[str, float]
+    marks: dict[str, str]
+
+
+def worth_of(found: Predictions, part: HeldOut, against: Iterable[Rival]) -> Worth:
+    """Each utility, how sure it is, and the mark of a model that is no better by it than the constant to beat."""
+    worth, problem = Worth({}, {}, {}, {}), part.problem
+    for utility, constant in against:
+        measured = utility.of(found, problem, part.X)
+        if measured is None:
+            continue
+        worth.values[utility.key] = measured.value
+        if (error := measured.error(problem.weight)) is not None:
+            worth.errors[utility.key] = error
+        # Neither Wilson's nor what is proven holds for weighted samples.
+        if problem.weight is None and (interval := utility.interval(measured, problem)) is not None:
+            worth.intervals[utility.key] = interval
+        if mark := decides_alike(found, problem, utility=utility, constant=constant, X=part.X):
+            worth.marks[utility.key] = mark
+    return worth
+
+
+def point_of(
+    found: Predictions, part: HeldOut, *, strength: float, seed: int, against: Sequence[Rival] | None = None
+) -> Point:
+    """Utilities and unfairness of a model's predictions; with intervals, unless rows are weighted.
+
+    ``against`` are the utilities with the constants to beat, by which the point is marked; None: the usual ones, with
+    the constants of these very rows.
+    """
+    problem = part.problem
     if not np.isfinite(found.score).all():
         return Point(strength, seed, 0.0, 1.0, failed=True)
-    gap = distances_of(_compared(found, part), part)
-    intervals = {"unfairness": _certified(gap, part)}
-    if part.regression:
-        accuracy, intervals["accuracy"] = _r2(part.labels, found.score, problem.weight)
-        more = {
-            "mean_absolute_error": float(mean_absolute_error(part.labels, found.score, sample_weight=problem.weight))
-        }
-        decided = None
-    else:
+    values, intervals, errors, marks = worth_of(found, part, rivals(problem) if against is None else against)
+    accuracy, gap, decided = values.pop("accuracy"), distances_of(_compared(found, part), part), None
+    proven = {"unfairness": _certified(gap, part)}
+    if not part.regression:
+        if (ratio := _four_fifths(found, part)) is not None:
+            values["four_fifths"] = ratio
         right = found.decision == part.labels
-        accuracy, more = float(np.average(right, weights=problem.weight)), _classification_figures(found, part)
-        wilson = binomtest(int(right.sum()), len(right)).proportion_ci(CONFIDENCE, method="wilson")
-        intervals["accuracy"] = Interval(float(wilson.low), float(wilson.high))
-        errors = problem.scheme.criterion.score == "loss"
-        compared = right == 0 if errors else _indicators(found.decision, part).T
+        compared = ~right if problem.scheme.criterion.score == "loss" else _indicators(found.decision, part).T
         decisions = distances_of(torch.as_tensor(compared).double(), part)
-        decided, intervals["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
-    if problem.weight is not None:  # neither Wilson's nor what is proven holds for weighted samples
-        intervals = {}
-    return Point(strength, seed, accuracy, float(gap.max()), decided, more, intervals)
+        decided, proven["decision_unfairness"] = float(decisions.max()), _certified(decisions, part)
+    known = {**intervals, **proven} if problem.weight is None else {}
+    return Point(strength, seed, accuracy, float(gap.max()), decided, values, known, errors=errors, marks=marks)
 
 
 def _compared(found: Predictions, part: HeldOut) -> Tensor:
@@ -117,7 +132,7 @@ def _compared(found: Predictions, part: HeldOut) -> Tensor:
 
 def distances_of(values: Tensor, part: HeldOut) -> Tensor:
     """Kolmogorov distances of scores (..., n), of each comparison: (..., comparisons)."""
-    return between(measured("kolmogorov"), values, part.sides, names=part.problem.comparisons, reduce="all")
+    return between(measured("kolmogorov"), values, part.sides, names=tuple(part.compared), reduce="all")
 
 
 def _certified(distances: Tensor, part: HeldOut) -> Interval:
@@ -129,63 +144,32 @@ def _certified(distances: Tensor, part: HeldOut) -> Interval:
     return Interval(max(0.0, gap - radius), min(1.0, gap + radius))
 
 
-def _classification_figures(found: Predictions, part: HeldOut) -> dict[str, float]:
-    """The area under the curve, the log loss and the four-fifths ratio, as far as there are any.
-
-    The first two by hand: of 500 rows, scikit-learn's checks would take 5 ms a model, a fifth of the whole frontier.
-    """
-    figures: dict[str, float] = {}
-    classes, positive = part.problem.scheme.classes, part.problem.scheme.positive
-    weight = np.ones(len(part.labels)) if part.problem.weight is None else part.problem.weight
-    # One column of scores for each class that has one, and who is in it.
-    score = found.score if found.score.ndim == 2 else found.score[:, None]
-    own = part.labels[:, None] == (np.arange(len(classes)) if found.score.ndim == 2 else np.array([positive]))
-    several_decided = found.kind == "decision" and len(classes) > 2  # which class was chosen ranks nothing
-    if own.any(0).all() and not own.all(0).any() and not several_decided:
-        figures["auc"] = float(np.mean([_auc(*column, weight) for column in zip(score.T, own.T, strict=True)]))
-    if found.kind == "probability":
-        likelihood = score[own] if score.shape[1] > 1 else np.where(own, score, 1 - score)[:, 0]
-        loss = -np.log(likelihood.clip(min=np.finfo(np.float64).eps))
-        figures["log_loss"] = float(np.average(loss, weights=weight))
-    if len(classes) == 2:
-        chosen = found.decision == positive
-        rates = [
-            [float(np.average(chosen[group], weights=weight[group])) for group in groups.values() if group.any()]
-            for groups in part.members.values()
+def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
+    """The smallest share of positive decisions of a group over the largest; None where there is no positive class."""
+    scheme, weight = part.problem.scheme, part.problem.weight
+    if len(scheme.classes) != 2:
+        return None
+    chosen = found.decision == scheme.positive
+    rates = [
+        [
+            float(np.average(chosen[group], weights=None if weight is None else weight[group]))
+            for group in groups.values()
+            if group.any()
         ]
-        ratios = [min(own) / max(own) for own in rates if max(own, default=0.0) > 0]
-        if ratios:
-            figures["four_fifths"] = min(ratios)
-    return figures
+        for groups in part.members.values()
+    ]
+    return min((min(own) / max(own) for own in rates if max(own, default=0.0) > 0), default=None)
 
 
-def _auc(score: Floats, positive: NDArray[np.bool_], weight: Floats) -> float:
-    """Share of pairs (positive, negative) that the score puts in order, ties half."""
-    place = np.unique(score, return_inverse=True)[1]
-    high, low = (np.bincount(place, weight * own) for own in (positive, ~positive))
-    return float(high @ (np.cumsum(low) - low / 2) / (high.sum() * low.sum()))
-
-
-def _r2(y: Floats, prediction: Floats, weight: Floats | None) -> tuple[float, Interval]:
-    """R2 and its interval, from the spread of each sample's influence on it; no library has one."""
-    if np.ptp(y) == 0:
-        return 0.0, Interval(0.0, 0.0)
-    value = float(r2_score(y, prediction, sample_weight=weight))
-    errors, spread = (y - prediction) ** 2, (y - y.mean()) ** 2
-    influence = (errors - (1 - value) * spread) / spread.mean()
-    margin = float(NormalDist().inv_cdf((1 + CONFIDENCE) / 2) * influence.std() / sqrt(len(y)))
-    return value, Interval(value - margin, value + margin)
-
-
-def curves_of(model: Any, part: HeldOut) -> Curves:
+def curves_of(found: Predictions, part: HeldOut) -> Curves:
     """Distribution functions and densities of the scores of each group, of the attribute with the largest gap.
 
     For several classes, of the positive class's probability.
     """
-    found, attribute = predictions(model, part), next(iter(part.members))
+    attribute = next(iter(part.members))
     if len(part.members) > 1:
         gaps = distances_of(_compared(found, part), part).reshape(-1, len(part.sides))
-        attribute = part.problem.comparisons[int(gaps.amax(0).argmax())].attribute
+        attribute = tuple(part.compared)[int(gaps.amax(0).argmax())].attribute
     line = found.score if found.score.ndim == 1 else found.score[:, part.problem.scheme.positive]
     low, high = (0.0, 1.0) if not part.regression and line.min() >= 0 and line.max() <= 1 else (line.min(), line.max())
     return curves_of_rows(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
@@ -210,10 +194,39 @@ def unfairness_by_chance(part: HeldOut, on: str = "scores") -> float:
     return float(distances_of(scores, part).amax((1, 2)).mean())
 
 
+def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part: HeldOut, *, least: float) -> bool:
+    """Whether scores lie closer together on the rows that a model was trained on, by more than chance.
+
+    Rows of either part change places at random within each cell, 200 times with a fixed seed: where the model treats
+    both parts alike, that changes nothing but by chance. True where the unfairness here exceeds that on training rows
+    by more than ``least`` (the unfairness that chance alone would show) and by more than in 99 % of the exchanges.
+    """
+    own, other = _compared(trained, training), _compared(found, part)
+    gap = float(distances_of(other, part).max() - distances_of(own, training).max())
+    if gap <= least:
+        return False
+    pooled = torch.cat([own, other], -1)
+    cell = np.concatenate([training.problem.cell, part.problem.cell])
+    place, generator, count = np.argsort(cell, kind="stable"), np.random.default_rng(0), len(training.problem)
+    at_once = max(1, min(_EXCHANGES // 8, _WORK // (2 * len(cell))))
+    larger, done = 0, 0
+    while done < _EXCHANGES:
+        order = np.empty((at_once, len(cell)), dtype=np.int64)
+        for one in order:
+            one[place] = np.lexsort((generator.random(len(cell)), cell))
+        mixed = pooled[..., torch.as_tensor(order)]
+        first, second = distances_of(mixed[..., :count], training), distances_of(mixed[..., count:], part)
+        apart = second.movedim(-2, 0).flatten(1).amax(1) - first.movedim(-2, 0).flatten(1).amax(1)
+        larger, done = larger + int((apart >= gap).sum()), done + at_once
+        if (1 + larger) / (1 + _EXCHANGES) > _CHANCE:
+            return False
+    return True
+
+
 def small_groups(part: HeldOut, rows: str) -> str:
     """Groups with so few of these rows that any figure of theirs may be chance, and what to do; empty if none."""
     return small_groups_note(
         (group, comparison.attribute, rows if comparison.within == "everyone" else f"{rows}, {comparison.within}", size)
-        for comparison, side in zip(part.problem.comparisons, part.sides, strict=True)
+        for comparison, side in part.everyone.items()
         for group, size in zip(comparison.groups, side.counts, strict=True)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import pairwise
 from math import hypot, inf, sqrt
 from numbers import Real
@@ -21,19 +21,20 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table
-from metrifair.report.frontier.words import WEIGHTED, floor_note, split_note
-from metrifair.results import Point
-from metrifair.tradeoff.evaluate import curves_of, point_of, small_groups, unfairness_by_chance
+from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, split_note
+from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
-from metrifair.tradeoff.split import DataSet, HeldOut, Split, data_set
+from metrifair.tradeoff.source import Judge, Source
+from metrifair.tradeoff.split import DataSet, Split, data_set
 from metrifair.tradeoff.sweep import RowsToTrain, sweep
+from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
 _BENDS = 8  # strengths that a refinement adds
-_JUDGING = "judged weighted, by the positive class"  # figures in older ledgers were not
+_JUDGING = "judged by all utilities, on training rows too"  # figures in older ledgers were not
 
 
 def frontier(
@@ -50,6 +51,7 @@ def frontier(
     validation: float = 0.25,
     test: float = 0.25,
     on: Literal["scores", "decisions"] = "scores",
+    utility: UtilityLike | None = None,
     criterion: str | Criterion | None = None,
     contrast: Contrast = "pairs",
     ledger: str | Path | None = None,
@@ -89,6 +91,10 @@ def frontier(
         Share of the rows behind the figures of ``points``.
     on : {"scores", "decisions"}, default="scores"
         Whose distributions unfairness compares.
+    utility : str, table of costs or scorer, default=None
+        What makes a model good: "accuracy", "balanced_accuracy", "auc", "log_loss", "brier"; of numbers "r2",
+        "mean_absolute_error", "mean_squared_error". A table of costs by label and decision, in ascending order of the
+        classes, is their expected cost; also a scorer of scikit-learn, or its name. None: accuracy, or R2.
     criterion : str or Criterion, default=None
         What unfairness is measured by. None: the estimator's own, or statistical parity.
     contrast : {"pairs", "rest"}, default="pairs"
@@ -126,7 +132,7 @@ def frontier(
     >>> front = frontier(FairClassifier(epochs=100), X, y, sensitive_features=a, strengths=[0, 0.1, 1, 10])
     >>> len(front.points), front.points[0].unfairness > 0.4
     (4, True)
-    >>> model = front.select(max_unfairness=0.3)
+    >>> model = front.select(max_unfairness=0.5)
     >>> model.strength > 0
     True
     """
@@ -148,36 +154,54 @@ def frontier(
         intersectional=getattr(first, "intersectional", False),
         sample_weight=sample_weight,
     )
+    scheme = data.problem.scheme
+    asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
     split = data.split(validation, test, random_state, train=not given)
-    judge = _Judge(data.held_out(split.validation), data.held_out(split.test), shown=own_seeds[0])
+    choosing, judging = data.held_out(split.validation), data.held_out(split.test)
     # Before training: they refuse rows that lack a group.
     few, few_chosen = (
-        small_groups(judge.judging, "the rows for these figures"),
-        small_groups(judge.choosing, "the rows for choosing"),
+        small_groups(judging, "the rows for these figures"),
+        small_groups(choosing, "the rows for choosing"),
     )
+    training = None if given else data.held_out(split.train)
+    base, floor = training or choosing, unfairness_by_chance(judging)
+    judge = Judge(training, choosing, judging, own_seeds[0], rivals(base.problem, asked, X=base.X), floor)
+    source, tried = Source(judge, split.test), None
     if given:
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
-        run = None if ledger is None else Ledger(ledger, _run_name(estimator, rows, parameter, data, split))
+        source = Source(judge, split.test, estimator, replace(rows, rows=data.rows))
+        own = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
+        run = (
+            None
+            if ledger is None
+            else Ledger(ledger, _run_name(estimator, rows, data, split, parameter=parameter, utility=own))
+        )
 
         def trained(values: Sequence[float]) -> list[Outcome]:
             jobs = [Job(float(value), seed) for seed in own_seeds for value in values]
             return sweep(estimator, rows, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
 
-        outcomes = trained(_values(strengths, parameter))
+        values = _values(strengths, parameter)
+        outcomes = trained(values)
         if isinstance(strengths, str):
-            outcomes += trained(_bends(outcomes, on))
+            # Which strengths are added depends on the rows for choosing, so that a certificate on these rows must hold
+            # for all that could have been: one between each two neighbours.
+            tried = len(own_seeds) * (2 * len(values) - 1)
+            outcomes += trained(_bends(outcomes, on, asked))
             outcomes.sort(key=lambda one: (one.job.seed, one.job.value))
-    floor, scheme = unfairness_by_chance(judge.judging, on), data.problem.scheme
+    shown = unfairness_by_chance(judging, on) if on == "decisions" else floor
+    constant, constant_text = judge.constant(asked)
     notes = (
         split_note(*map(len, split)),
         "" if data.problem.weight is None else WEIGHTED,
         few,
-        floor_note(floor, len(scheme.comparisons), on=on),
+        floor_note(shown, len(scheme.comparisons), on=on),
+        overfit_note((one.training, one.test) for one in outcomes),
     )
-    sizes = {name: int(member.sum()) for groups in judge.judging.members.values() for name, member in groups.items()}
+    sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
     return Frontier(
         outcomes,
         on,
@@ -187,28 +211,14 @@ def frontier(
         tuple(note for note in notes if note),
         comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=parameter,
-        floor=floor,
+        floor=shown,
         small=few_chosen,
+        utility=asked,
+        constant=constant,
+        constant_text=constant_text,
+        tried=tried,
+        source=source,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """Judges models on the rows to choose on and on those to judge the choice on."""
-
-    choosing: HeldOut
-    judging: HeldOut
-    shown: int  # the seed whose distributions are looked at: one is enough
-
-    def __call__(self, model: Any, job: Job) -> Outcome:
-        if model is None:
-            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
-            return Outcome(job, lost, lost)
-        chosen, judged = (
-            point_of(model, part, strength=job.value, seed=job.seed) for part in (self.choosing, self.judging)
-        )
-        curves = curves_of(model, self.judging) if job.seed == self.shown and not judged.failed else None
-        return Outcome(job, chosen, judged, curves, model)
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -234,9 +244,9 @@ def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence
     return values
 
 
-def _run_name(estimator: Any, rows: RowsToTrain, parameter: str, data: DataSet, split: Split) -> str:
+def _run_name(estimator: Any, rows: RowsToTrain, data: DataSet, split: Split, *, parameter: str, utility: str) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
-    named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING]
+    named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING, utility]
     named += [str(comparison) for comparison in data.problem.comparisons]
     arrays: list[NDArray[Any]] = [split.validation, split.test]
     for name, value in sorted(estimator.get_params().items()):
@@ -251,13 +261,14 @@ def _run_name(estimator: Any, rows: RowsToTrain, parameter: str, data: DataSet, 
     return fingerprint([rows.fingerprint(*named), *arrays])
 
 
-def _bends(outcomes: Sequence[Outcome], on: str) -> list[float]:
+def _bends(outcomes: Sequence[Outcome], on: str, utility: Utility) -> list[float]:
     """Strengths halfway (on a logarithmic scale) between neighbours whose validation points lie farthest apart."""
     means: dict[float, tuple[float, float]] = {}
     for value in {one.job.value for one in outcomes}:
         own = [one.validation for one in outcomes if one.job.value == value and not one.validation.failed]
         if own:
-            means[value] = fmean(point.gap(on) for point in own), fmean(point.accuracy for point in own)
+            worth = fmean(point.figure(utility.name) or 0.0 for point in own)
+            means[value] = fmean(point.gap(on) for point in own), worth
     if not means:
         return []
     spans = [max(one[k] for one in means.values()) - min(one[k] for one in means.values()) or 1.0 for k in (0, 1)]

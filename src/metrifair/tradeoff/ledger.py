@@ -23,6 +23,7 @@ from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
 from metrifair.saving.models import content_of, model_of
 from metrifair.saving.schema import Count, Positive, Record, record_of
+from metrifair.utility import UTILITIES, Utility
 
 if TYPE_CHECKING:
     from metrifair.tradeoff.result import Frontier
@@ -60,6 +61,7 @@ class Outcome:
     test: Point
     curves: Curves | None = None
     model: Any = None
+    training: Point | None = None  # None where a fitted model was handed over
 
 
 class Entry(NamedTuple):
@@ -84,6 +86,7 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validation: Point
     test: Point
     curves: Curves | None = None
+    training: Point | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -173,7 +176,8 @@ def entry_of(outcome: Outcome) -> Entry:
     if type(outcome.model).__module__.startswith("metrifair."):
         with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
             content = to_bytes(content_of(outcome.model))
-    return Entry(Figures(outcome.validation, outcome.test, outcome.curves).as_json(), content)
+    figures = Figures(outcome.validation, outcome.test, outcome.curves, outcome.training)
+    return Entry(figures.as_json(), content)
 
 
 def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
@@ -187,7 +191,7 @@ def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
             )
         except ModelFileError as error:
             raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
-    return Outcome(job, figures.validation, figures.test, figures.curves, model)
+    return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)
 
 
 class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -196,6 +200,18 @@ class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     value: float
     seed: Count
     model: dict[str, Any] | None
+
+
+class UtilityRecord(Record):
+    """What a frontier's file says of a utility: how it is measured is the business of the code."""
+
+    name: str
+    label: str
+    larger_is_better: bool
+
+    def utility(self) -> Utility:
+        """The utility of that name, else one that is known by its figures only."""
+        return UTILITIES.get(self.name) or Utility(self.name, self.label, self.larger_is_better)
 
 
 class FrontierRecord(Record):
@@ -213,9 +229,17 @@ class FrontierRecord(Record):
     outcomes: list[OutcomeRecord]
     chosen: Point | None
     limit: float | None
+    # Absent in files of earlier versions.
+    utility: UtilityRecord | None = None
+    constant: Point | None = None
+    constant_text: str = ""
+    tried: Positive | None = None
+    chosen_by: UtilityRecord | None = None
+    certified: bool = False
 
 
-_OWN = [name for name in FrontierRecord.__struct_fields__ if name not in ("outcomes", "chosen", "limit")]
+_LATER = ("outcomes", "chosen", "limit", "utility", "chosen_by", "certified")  # not handed over as they are
+_OWN = [name for name in FrontierRecord.__struct_fields__ if name not in _LATER]
 
 
 def write_frontier(path: PathLike, front: Frontier) -> None:
@@ -227,10 +251,22 @@ def write_frontier(path: PathLike, front: Frontier) -> None:
         if outcome.model is not None:
             _, kept, own = content_of(outcome.model)
             arrays |= prefixed(f"{place}/", own)
-        figures = outcome.validation, outcome.test, outcome.curves
+        figures = outcome.validation, outcome.test, outcome.curves, outcome.training
         outcomes.append(OutcomeRecord(*figures, value=outcome.job.value, seed=outcome.job.seed, model=kept))
     own_fields = {name: getattr(front, name) for name in _OWN}
-    record = FrontierRecord(outcomes=outcomes, chosen=front.chosen, limit=front.limit, **own_fields)
+    utility, chosen_by = (
+        None if own is None else UtilityRecord(own.name, own.label, own.larger_is_better)
+        for own in (front.utility, front.chosen_by)
+    )
+    record = FrontierRecord(
+        outcomes=outcomes,
+        chosen=front.chosen,
+        limit=front.limit,
+        utility=utility,
+        chosen_by=chosen_by,
+        certified=front.certified,
+        **own_fields,
+    )
     write(path, Content(FRONTIER, record.as_json(), arrays))
 
 
@@ -243,9 +279,12 @@ def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Cal
     for place, one in enumerate(record.outcomes):
         arrays = under(f"{place}/", content.arrays)
         model = None if one.model is None else model_in(Content(KIND, one.model, arrays))
-        outcomes.append(Outcome(Job(one.value, one.seed), one.validation, one.test, one.curves, model))
+        outcomes.append(Outcome(Job(one.value, one.seed), one.validation, one.test, one.curves, model, one.training))
     front = made(outcomes, **{name: getattr(record, name) for name in _OWN})
-    front.chosen, front.limit = record.chosen, record.limit
+    front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
+    if record.utility is not None:
+        front.utility = record.utility.utility()
+    front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
     return front
 
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import inf
-from pathlib import Path
+import warnings
+from dataclasses import dataclass
 from typing import Any, Literal
 
-import narwhals.stable.v2 as nw
-
-from metrifair.certificates import dkw_radius
-from metrifair.checks import check_known, check_switches, is_number
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.html import write_html
-from metrifair.results import Curves, Point, area, pareto
+from metrifair.report.frontier.words import marked_sentence
+from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
-from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Job: for the examples
+from metrifair.tradeoff.figures import FrontierFigures
+from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Outcome: for the examples
+from metrifair.tradeoff.selection import Wish, best_of, suitable
+from metrifair.tradeoff.source import Source
+from metrifair.utility import UTILITIES, Utility, UtilityLike, utility_of
 
 
-@dataclass(eq=False)
-class Frontier:
+@dataclass(eq=False, repr=False)
+class Frontier(FrontierFigures):
     """Trained models and what they reach: points on data that were used neither for training nor for choosing.
 
     Made by :func:`metrifair.frontier`, or read by :func:`metrifair.load`.
@@ -50,6 +46,16 @@ class Frontier:
         The unfairness that chance alone would show on these rows.
     small : str, default=""
         Which groups have few rows to choose on, and what to do.
+    utility : Utility, default=accuracy
+        What makes a model good.
+    constant : Point, default=None
+        What a model reaches on test rows that decides the same for everyone; its strength and seed say nothing.
+    constant_text : str, default=""
+        What that model says.
+    tried : int, default=None
+        Models that could have been trained, where which ones were depends on the rows for choosing.
+    source : Source, default=None
+        Rows and estimator, while they are in memory; files do not keep them.
 
     Attributes
     ----------
@@ -57,6 +63,10 @@ class Frontier:
         The test point of the last selection.
     limit : float or None
         The unfairness that it asked for.
+    chosen_by : Utility or None
+        What it was judged by.
+    certified : bool
+        Whether the limit is proven to be kept.
 
     Examples
     --------
@@ -66,68 +76,34 @@ class Frontier:
     Frontier(2 models: accuracy up to 0.900, unfairness of scores down to 0.100, area 0.780)
     """
 
-    outcomes: Sequence[Outcome]
-    on: Literal["scores", "decisions"]
-    accuracy_name: str
-    groups: tuple[str, ...]
-    sizes: dict[str, int]
-    notes: tuple[str, ...] = ()
-    comparisons: int = 1
-    parameter: str = "strength"
-    floor: float | None = None
-    small: str = ""
-    chosen: Point | None = field(default=None, init=False)
-    limit: float | None = field(default=None, init=False)
-
-    @property
-    def points(self) -> tuple[Point, ...]:
-        """What each model reaches on test data."""
-        return tuple(outcome.test for outcome in self.outcomes)
-
-    @property
-    def validation_points(self) -> tuple[Point, ...]:
-        """What each model reaches on validation data."""
-        return tuple(outcome.validation for outcome in self.outcomes)
-
-    @property
-    def models(self) -> tuple[Any, ...]:
-        """The fitted models; None where training failed."""
-        return tuple(outcome.model for outcome in self.outcomes)
-
-    @property
-    def pareto(self) -> tuple[Point, ...]:
-        """The test points that no other beats."""
-        return pareto(self.points, on=self.on)
-
-    @property
-    def area(self) -> float:
-        """Share of the unit box that the test points dominate."""
-        return area(self.points, on=self.on)
-
     def select(
         self,
         *,
         max_unfairness: float | None = None,
         min_accuracy: float | None = None,
         rule: Literal["donini"] | None = None,
+        utility: UtilityLike | None = None,
         certified: bool = False,
     ) -> Any:
         """The fitted model that suits best, judged on validation data.
 
         Give exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``. ``chosen`` is then the model's point on
-        test data.
+        test data. Models that are no better than deciding the same for everyone are chosen only where no other suits,
+        with a warning; among models that noise does not tell apart the one with the better ranking is.
 
         Parameters
         ----------
         max_unfairness : float, default=None
-            The most accurate among the models that are at most so unfair.
+            The best among the models that are at most so unfair; those within a standard error of it are as good.
         min_accuracy : float, default=None
-            The least unfair among the models that are at least so accurate.
+            The least unfair among the models that are at least so accurate; below what chance shows, all are as fair.
         rule : {"donini"}, default=None
-            The least unfair among the models with 97 % of the best accuracy.
+            The least unfair among the models with 97 % of the best utility.
+        utility : str, table of costs or scorer, default=None
+            What makes a model good, as in :func:`metrifair.frontier`. None: what the frontier was made with.
         certified : bool, default=False
             With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
-            models.
+            models that were or could have been trained.
 
         Returns
         -------
@@ -140,6 +116,11 @@ class Frontier:
             If no model suits; if the limit is not a number; or if bounds are asked for that weighted samples do not
             have.
 
+        Warns
+        -----
+        MetrifairWarning
+            If the model is no better than deciding the same for everyone.
+
         Examples
         --------
         >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
@@ -148,96 +129,50 @@ class Frontier:
         >>> front.select(max_unfairness=0.2), front.select(min_accuracy=0.85)
         ('model 1.0', 'model 0.0')
         """
-        _check_asked(max_unfairness, min_accuracy, rule, certified=certified)
-        self.chosen, self.limit = None, max_unfairness
+        wish = Wish(max_unfairness, min_accuracy, rule, certified)
+        self.chosen, self.limit, self.chosen_by, self.certified = None, max_unfairness, None, False
+        own = self.utility if utility is None else self._known(utility)
         candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
-        if rule is not None:
-            best_accuracy = max(one.validation.accuracy for one in candidates)
-            min_accuracy = min(best_accuracy, 0.97 * best_accuracy)  # a negative R2 has no 97 %
-        found = self._suitable(candidates, max_unfairness, min_accuracy, certified=certified)
-        by_accuracy = max_unfairness is not None
-        figures = [(one.validation.accuracy, -one.validation.gap(self.on)) for one in found]
-        best = found[max(range(len(found)), key=lambda at: figures[at] if by_accuracy else figures[at][::-1])]
+        found = suitable(
+            candidates,
+            wish,
+            own,
+            on=self.on,
+            accuracy_name=self.accuracy_name,
+            cdfs=2 * self.comparisons,
+            models=max(self.tried or 0, len(self.outcomes)),
+            small=self.small,
+        )
+        best = best_of(found, wish, own, on=self.on, floor=self.floor)
         if best.model is None:
             raise DataError(
                 "the ledger kept this model's figures but not the model; fit it with "
                 f"{self.parameter}={best.job.value:g} and random_state={best.job.seed}"
             )
-        self.chosen = best.test
+        self.chosen, self.chosen_by, self.certified = best.test, own, certified
+        for point, rows in ((best.test, "test rows"), (best.validation, "the rows for choosing")):
+            if mark := point.marks.get(own.key):
+                warnings.warn(marked_sentence(own, mark, rows), MetrifairWarning, stacklevel=2)
+                break
         return best.model
 
-    def _suitable(
-        self, candidates: list[Outcome], at_most: float | None, at_least: float | None, *, certified: bool
-    ) -> list[Outcome]:
-        """The candidates within the limit; where there are none, an error says what there is."""
-        points, hint = [one.validation for one in candidates], ""
-        if at_most is not None:
-            figures = [self._bound(one, len(points)) if certified else one.gap(self.on) for one in points]
-            wanted = f"{'certified ' if certified else ''}unfairness at most {at_most:g}"
-            usual = ": ask for more, train with larger strengths, or hold more data out"
-            hint = f". {self.small}" if self.small else usual
-        else:
-            figures = [one.accuracy for one in points]
-            wanted = f"{self.accuracy_name} at least {at_least:g}"
-        low, high = -inf if at_least is None else at_least, inf if at_most is None else at_most
-        found = [one for one, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
-        if not found:
-            raise DataError(
-                f"no model has {wanted} on validation data; it ranges from {min(figures):.4f} to "
-                f"{max(figures):.4f}{hint}"
-            )
-        return found
+    def _known(self, utility: UtilityLike) -> Utility:
+        """The utility, with its figure in every point; one that is not there is measured, where rows are at hand."""
+        names = {name for one in self.outcomes for name in one.validation.more}
+        if self.source is None:
+            if isinstance(utility, str) and utility in names | {"accuracy", "r2"} & {self.utility.name}:
+                return UTILITIES.get(utility) or self.utility
+            known = ", ".join(map(repr, sorted(names & set(UTILITIES))))
+            raise DataError(f"this frontier's points have no utility {utility!r}, but {known}; make it anew to add one")
+        own = utility_of(utility, classes=self.source.judge.judging.problem.scheme.classes)
+        if own.key != "accuracy" and (own.name not in names or own.name not in UTILITIES):
+            self.outcomes = [self.source.measured(outcome, own) for outcome in self.outcomes]
+        return own
 
-    def _bound(self, point: Point, models: int) -> float:
-        """Upper bound of the unfairness that holds for all models at once, so also for the one that is chosen."""
-        name = "unfairness" if self.on == "scores" or point.decision_unfairness is None else "decision_unfairness"
-        if name not in point.intervals:
-            raise DataError(
-                "no bound is certified, as what is proven does not hold for weighted samples; select without "
-                "certified, or make the frontier without sample_weight"
-            )
-        gap, interval = point.gap(self.on), point.intervals[name]
-        if interval.high >= 1:  # cut off there: the sample proves nothing
-            return 1.0
-        # Radii grow with the number of functions as sqrt(log(2 m / delta)).
-        cdfs = 2 * self.comparisons
-        return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
-
-    def view(self, title: str = "Accuracy and fairness") -> FrontierView:
-        """What the pictures and the page show: one seed's distributions for each strength.
-
-        Parameters
-        ----------
-        title : str, default="Accuracy and fairness"
-            Headline of the report.
-
-        Returns
-        -------
-        FrontierView
-            Numbers and texts, ready to be drawn.
-        """
-        curves: dict[float, Curves] = {}
-        for outcome in self.outcomes:
-            if outcome.curves is not None:
-                curves.setdefault(outcome.job.value, outcome.curves)
-        return FrontierView(
-            self.points,
-            curves,
-            self.chosen,
-            title,
-            self.accuracy_name,
-            self.on,
-            self.groups,
-            self.notes,
-            {} if self.parameter == "strength" else {"strength": self.parameter},
-            floor=self.floor,
-            limit=self.limit,
-        )
-
-    def to_frame(self, backend: Backend | None = None) -> Any:
-        """The test points as a data frame, one row each.
+    def held_out(self, backend: Backend | None = None) -> Any:
+        """What the chosen model says of the test rows, which were used neither for training nor for choosing.
 
         Parameters
         ----------
@@ -247,88 +182,45 @@ class Frontier:
         Returns
         -------
         data frame
-            Strength, seed, figures with the ends of their intervals, and which point is chosen.
+            Each row's number (from 0), groups, label, prediction and probability: what ``audit`` asks for.
 
-        Examples
-        --------
-        >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
-        >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
-        [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
+        Raises
+        ------
+        DataError
+            If no model is chosen, or the frontier comes from a file, which keeps no rows.
         """
-        rows = [_figures(point) | {"chosen": point == self.chosen} for point in self.points]
-        own = {"seed": nw.Int64, "failed": nw.Boolean, "chosen": nw.Boolean}
-        names = dict.fromkeys(name for row in rows for name in row)
-        schema = {name: own.get(name, nw.Float64) for name in names}
-        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend)
+        job, source = self._choice()
+        model = next(one.model for one in self.outcomes if one.job == job)
+        columns = {name: column.tolist() for name, column in source.held_out(model).items()}
+        return frame(columns, None, backend)
 
-    def plot(self) -> Any:
-        """An altair chart: points, Pareto line, chosen model.
+    def refit(self) -> Any:
+        """The chosen strength and seed, trained on all rows.
+
+        More rows make a better model, of which no row is left to tell: its figures are those of the held-out fit. A
+        certificate is of the model that was judged: here it is withdrawn, and ``certified`` becomes False.
 
         Returns
         -------
-        altair.LayerChart
-            To be shown in a notebook, or changed further.
-
-        Raises
-        ------
-        MissingExtra
-            If altair is not installed.
-        DataError
-            If every model failed.
-
-        Examples
-        --------
-        >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
-        >>> len(front.plot().layer)                                    # points and Pareto line
-        2
-        """
-        return frontier_chart(self.view())
-
-    def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
-        """Write a self-contained page with a slider over the strengths.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write, in one step.
-        title : str, default="Accuracy and fairness"
-            Headline of the page.
+        estimator
+            Fitted on training, validation and test rows together.
 
         Raises
         ------
         DataError
-            If the file cannot be written.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> point = Point(0.5, 0, 0.9, 0.4)
-        >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
-        ...     "Who is hired" in Path(folder, "report.html").read_text()
-        True
+            If no model is chosen, fitted models were handed over, or the frontier comes from a file.
         """
-        write_html(path, frontier_html(self.view(title)))
+        job, source = self._choice()
+        model = source.refitted(job, self.parameter)
+        self.certified = False
+        return model
 
-    def to_picture(self, path: str | Path) -> None:
-        """Write the chart as a picture.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write; it ends in .png or .svg.
-
-        Raises
-        ------
-        MissingExtra
-            If altair or vl-convert-python is not installed.
-        DataError
-            If the path ends otherwise, cannot be written, or every model failed.
-        """
-        save_picture(self.plot(), path)
+    def _choice(self) -> tuple[Job, Source]:
+        if self.chosen is None:
+            raise DataError("no model is chosen; call select first")
+        if self.source is None:
+            raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
+        return Job(self.chosen.strength, self.chosen.seed), self.source
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any code.
@@ -346,6 +238,7 @@ class Frontier:
         Examples
         --------
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from metrifair import load
         >>> point = Point(0.5, 0, 0.9, 0.4)
         >>> front = Frontier([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
@@ -355,42 +248,3 @@ class Frontier:
         True
         """
         write_frontier(path, self)
-
-    def __repr__(self) -> str:
-        failed = sum(point.failed for point in self.points)
-        usable = [point for point in self.points if not point.failed]
-        if not usable:
-            return f"Frontier({len(self.points)} models, all failed)"
-        least, best = min(p.gap(self.on) for p in usable), max(p.accuracy for p in usable)
-        lost = f", {failed} failed" if failed else ""
-        return (
-            f"Frontier({len(self.points)} models{lost}: {self.accuracy_name} up to {best:.3f}, "
-            f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f})"
-        )
-
-
-def _figures(point: Point) -> dict[str, Any]:
-    """A point's figures by name, each with the ends of its interval; those of a failed model mean nothing."""
-    named = {name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")} | {**point.more}
-    found: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
-    for name, value in named.items():
-        found[name] = None if point.failed else value
-        if name in point.intervals:
-            found |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
-    return found
-
-
-def _check_asked(
-    max_unfairness: float | None, min_accuracy: float | None, rule: str | None, *, certified: bool
-) -> None:
-    """Raise a DataError unless this says which model to select."""
-    if sum(given is not None for given in (max_unfairness, min_accuracy, rule)) != 1:
-        raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
-    for name, limit in (("max_unfairness", max_unfairness), ("min_accuracy", min_accuracy)):
-        if not (limit is None or is_number(limit)):
-            raise DataError(f"{name} must be a finite number, got {limit!r}")
-    if rule is not None:
-        check_known("rule", rule, ("donini",))
-    check_switches(certified=certified)
-    if certified and max_unfairness is None:
-        raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")

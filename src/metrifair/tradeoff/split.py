@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from metrifair.checks import is_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Contrast, Sides, sides_of
+from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column
@@ -64,18 +64,29 @@ class HeldOut:
         }
 
     @cached_property
-    def sides(self) -> tuple[Sides, ...]:
-        """The rows of each comparison, with their weights; a side without any is an error."""
+    def everyone(self) -> dict[Comparison, Sides]:
+        """The rows of each comparison, with their weights; where none has rows on both its sides, an error."""
         problem = self.problem
         weight = None if problem.weight is None else torch.as_tensor(problem.weight)
-        found = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
-        for comparison, side in zip(problem.comparisons, found, strict=True):
-            if min(side.counts) == 0:
-                raise TooFewSamples(
-                    f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
-                    "hold more data out, merge small groups, or mark them as missing"
-                )
+        sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+        found = dict(zip(problem.comparisons, sides, strict=True))
+        if found and not any(min(side.counts) for side in sides):
+            comparison, side = next(iter(found.items()))
+            raise TooFewSamples(
+                f"comparing {comparison}: the held-out data have {side.counts[0]} and {side.counts[1]} samples; "
+                "hold more data out, merge small groups, or mark them as missing"
+            )
         return found
+
+    @property
+    def compared(self) -> dict[Comparison, Sides]:
+        """Those with rows on both sides: models are judged by them, and ``small_groups`` names the others."""
+        return {comparison: side for comparison, side in self.everyone.items() if min(side.counts)}
+
+    @property
+    def sides(self) -> tuple[Sides, ...]:
+        """The rows of each comparison that models are judged by."""
+        return tuple(self.compared.values())
 
 
 @dataclass(frozen=True, eq=False)

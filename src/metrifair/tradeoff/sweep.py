@@ -82,6 +82,16 @@ def sweep(
     return [outcomes[job] for job in jobs]
 
 
+def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
+    """An estimator like this one, not fitted, at this value and seed."""
+    current = estimator.get_params()[parameter]
+    whole = isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
+    model = clone(estimator).set_params(**{parameter: int(job.value) if whole else job.value})
+    if "random_state" in model.get_params():
+        model.set_params(random_state=job.seed)
+    return model
+
+
 def _stacks(
     estimator: Any, data: RowsToTrain, jobs: Sequence[Job], judge: Judge, *, split: bool
 ) -> Iterator[list[Outcome]]:
@@ -122,11 +132,7 @@ def _one_by_one(
             raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
 
     def fit(job: Job) -> Outcome:
-        current = estimator.get_params()[parameter]
-        whole = isinstance(current, int) and not isinstance(current, bool) and job.value == int(job.value)
-        model = clone(estimator).set_params(**{parameter: int(job.value) if whole else job.value})
-        if "random_state" in model.get_params():
-            model.set_params(random_state=job.seed)
+        model = estimator_at(estimator, parameter, job)
         try:
             model.fit(**arguments)
         except Diverged:

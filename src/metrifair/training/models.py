@@ -25,6 +25,7 @@ Parameters: TypeAlias = Mapping[str, Tensor]
 
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
+_CLOSE = 0.1  # of the weights of a last layer that is to say little yet
 _ROUNDING = 1e-13  # a spread that is this part of the mean, or less, is none
 
 
@@ -174,6 +175,13 @@ class Network:
                 drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
                 parameters[f"{name}{layer}"] = (2 * drawn - 1) * bound
         return parameters
+
+    def near(self, parameters: Parameters, output: Tensor) -> dict[str, Tensor]:
+        """Parameters of networks whose outputs lie near a constant (outputs,), little apart from each other."""
+        last = len(self.widths) - 2
+        weight, bias = parameters[f"weight{last}"], parameters[f"bias{last}"]
+        close = {f"weight{last}": _CLOSE * weight, f"bias{last}": output.to(bias).unsqueeze(-1).expand_as(bias)}
+        return {**parameters, **close}
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:  # noqa: ARG002
         """Outputs; the first layer of all strengths of a seed is one matrix product."""

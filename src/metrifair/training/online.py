@@ -10,8 +10,9 @@ from torch import Tensor
 from metrifair.batches import Coverage, cut
 from metrifair.errors import Diverged, TooFewSamples
 from metrifair.problem.cells import Batch, Samples, joined
+from metrifair.problem.criteria import constant_output
 from metrifair.training.adam import Adam
-from metrifair.training.models import Model, Moments, Predictor, Scaling, stacked
+from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
 
 
@@ -19,7 +20,8 @@ class Learner:
     """A model that learns for ever in constant memory.
 
     The state is the parameters, their moments, the features' running moments and the samples that wait. How the
-    stream was cut into chunks leaves no trace in it.
+    stream was cut into chunks leaves no trace in it. A network of ours starts from the base rate (or the mean) of the
+    first batch, with small outputs; before that it predicts those of the samples that wait.
 
     >>> from metrifair.training.models import Network
     >>> from metrifair.problem.cells import Comparison
@@ -50,6 +52,8 @@ class Learner:
         self.adam = Adam(parameters, learning_rate=learning_rate, weight_decay=weight_decay)
         self.moments: Moments | None = None
         self.waiting: Samples | None = None
+        self.updates = 0  # steps so far
+        self.fresh = start is None  # until the first of them
 
     def learn(self, chunk: Samples) -> int:
         """Take in samples; how many steps were taken.
@@ -84,6 +88,9 @@ class Learner:
     def _step(self, batch: Batch) -> None:
         samples = batch.samples
         moments, before = self.moments, self.adam.snapshot()
+        if self.fresh:
+            for name, value in self._start(samples).items():
+                self.adam.parameters[name].detach().copy_(value)
         if self.standardize:
             self.moments = self._moments(samples.x.shape[1]).with_samples(samples.x, samples.weight)
         features = self._scaling(samples.x.shape[1]).apply(samples.x.unsqueeze(0))
@@ -98,6 +105,16 @@ class Learner:
                 f"learning diverged at strength {self.strength}; this batch was left out. Lower the learning rate, "
                 "or check the scale of X"
             )
+        self.updates += 1
+        self.fresh = False
+
+    def _start(self, samples: Samples) -> dict[str, Tensor]:
+        """The parameters, near the constant that fits these samples best, where the model is one of ours."""
+        parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
+        if not isinstance(self.model, Network):
+            return parameters
+        constant = constant_output(self.objective.task, samples.y, samples.weight, self.model.outputs)
+        return self.model.near(parameters, constant)
 
     def _moments(self, features: int) -> Moments:
         zero = torch.zeros(features, dtype=torch.float64)
@@ -110,5 +127,8 @@ class Learner:
 
     def predictor(self, features: int) -> Predictor:
         """The model as it is now."""
+        if self.fresh and self.waiting is not None and len(self.waiting):
+            scaling = Moments.of_samples(self.waiting).scaling if self.standardize else self._scaling(features)
+            return Predictor(self.model, self._start(self.waiting), scaling)
         parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
         return Predictor(self.model, parameters, self._scaling(features))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,28 @@ from metrifair.report.charts import (
     short,
     thinned,
 )
-from metrifair.report.frontier.view import FrontierView, Row, figure_lines, front_line, frontier_axes
-from metrifair.report.frontier.words import UNSCRIPTED, glossary, highlights, summary
+from metrifair.report.frontier.glossary import glossary
+from metrifair.report.frontier.view import (
+    Figure,
+    FrontierView,
+    Row,
+    figure_lines,
+    figure_texts,
+    front_line,
+    frontier_axes,
+)
+from metrifair.report.frontier.words import (
+    UNSCRIPTED,
+    constant_sentence,
+    highlights,
+    overfit_sentence,
+    row_note,
+    summary,
+)
 from metrifair.report.html import Markup, Section, document, element, joined, resource
 from metrifair.report.numbers import figure_text
 from metrifair.results import Point
+from metrifair.utility import UTILITIES
 
 if TYPE_CHECKING:
     from altair import LayerChart, TopLevelMixin
@@ -98,7 +116,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
         ],
         "names": {
             "strength": view.label("strength"),
-            "accuracy": view.label("accuracy"),
+            "utility": view.label(view.key),
             "gap": view.label(view.gap_key),
         },
         "start": start,
@@ -111,10 +129,10 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
 
 
 def _headline(view: FrontierView, point: Point) -> Json:
-    """The three figures a glance should give: accuracy, unfairness, strength."""
+    """The three figures a glance should give: utility, unfairness, strength."""
     strength, *_ = figure_lines(view, point)
     return [
-        [view.label("accuracy"), figure_text(point.accuracy)],
+        [view.label(view.key), figure_text(view.value(point))],
         [view.label(view.gap_key), figure_text(point.gap(view.on))],
         list(strength),
     ]
@@ -123,7 +141,8 @@ def _headline(view: FrontierView, point: Point) -> Json:
 def _row(view: FrontierView, row: Row) -> Json:
     reference = next((other for other in view.rows if other.usable), row)
     brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
-    x, y = row.figures[view.gap_key], row.figures["accuracy"]
+    brief += f"; {row.mark}" if row.mark else ""
+    x, y = row.figures[view.gap_key], row.figures[view.key]
     return {
         "text": row.text,
         "usable": row.usable,
@@ -138,13 +157,25 @@ def _row(view: FrontierView, row: Row) -> Json:
             for figure in (x, y)
         ],
         "figures": [_figure(view, key, row, reference) for key in view.keys],
+        "mark": row.mark,
+        "overfit": overfit_sentence(view, row),
+        "parts": [[name, figure.text] for name, figure in _parts(view, row)],
     }
+
+
+def _parts(view: FrontierView, row: Row) -> list[tuple[str, Figure]]:
+    """The unfairness on the rows of training, of choosing and of these figures, side by side."""
+    names = {"training": "Training rows", "validation": "Rows for choosing"}
+    known = [(names[name], figure) for name, figure in row.parts.items()]
+    return [*known, ("Test rows", row.figures[view.gap_key])] if known else []
 
 
 def _figure(view: FrontierView, key: str, row: Row, reference: Row) -> Json:
     """One figure of a row beside that of the row it is compared with; better or worse, where its direction is known."""
     figure, other = row.figures[key], reference.figures[key]
-    direction = {"accuracy": 1, "unfairness": -1, "decision_unfairness": -1}.get(key, 0)
+    known = view.utility if key == view.key else UTILITIES.get(key)
+    less = key in ("unfairness", "decision_unfairness") or (known is not None and not known.larger_is_better)
+    direction = -1 if less else 1 if known is not None else 0
     change = None if figure.value is None or other.value is None else figure.value - other.value
     gain = (change or 0.0) * direction
     seeds = f" over {len(row.points) - row.failed} seeds" if figure.bounds_text and figure.over_seeds else ""
@@ -159,19 +190,25 @@ def _figure(view: FrontierView, key: str, row: Row, reference: Row) -> Json:
 
 def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
     x, y = frontier_axes(view)
-    chosen = view.choice
+
+    def place(point: Point | None) -> dict[str, Json] | None:
+        return None if point is None else {"x": short(point.gap(view.on)), "y": short(view.value(point))}
+
+    constant = place(view.baseline)
     return {
         "x": axis_json(x),
         "y": axis_json(y),
         "line": [[short(a), short(b)] for a, b in front_line(view)],
         "floor": short(view.floor),
-        "chosen": None if chosen is None else {"x": short(chosen.gap(view.on)), "y": short(chosen.accuracy)},
+        "chosen": place(view.choice),
+        "constant": constant and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
         "points": [
             {
                 "x": short(point.gap(view.on)),
-                "y": short(point.accuracy),
+                "y": short(view.value(point)),
                 "row": at[point.strength],
                 "front": point in view.front,
+                "mark": view.mark(point),
                 "lines": [list(line) for line in figure_lines(view, point)],
             }
             for point in sorted(view.usable, key=lambda point: (point.strength, point.seed))
@@ -179,22 +216,35 @@ def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
     }
 
 
+def _constant_lines(view: FrontierView) -> Json:
+    """The constant model's figures; it has no strength and no seed."""
+    if view.baseline is None:
+        return []
+    texts = figure_texts(view, replace(view.baseline, intervals={}))
+    return [["Constant model", view.constant_text], *([view.label(key), text] for key, text in texts.items())]
+
+
 def _table(view: FrontierView) -> Json:
     several = any(len(row.points) > 1 for row in view.rows)
     failures = any(row.failed for row in view.rows)
-    names = [view.label("strength"), *(view.label(key) for key in view.keys)]
-    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else [])]
+    noted = any(row.mark or row.overfit for row in view.rows)
+    parts = view.rows[0].parts
+    # The unfairness of training and validation rows stands beside that of test rows.
+    order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
+    names = [view.label("strength"), *(f"… {own}" if own in parts else view.label(own) for own in order)]
+    names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else []), *(["Note"] * noted)]
     cells = [
         [
-            _cell(row.text, row.strength),
-            *(_cell(row.figures[key].text, row.figures[key].value) for key in view.keys),
+            _cell(f"{row.text} *" if row_note(row) else row.text, row.strength),
+            *(_cell(figure.text, figure.value) for own in order for figure in [{**row.figures, **row.parts}[own]]),
             *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
+            *([_cell(note := row_note(row), bool(note))] if noted else []),
         ]
         for row in view.rows
     ]
-    return {"columns": names, "rows": cells}
+    return {"columns": names, "rows": cells, "starred": "A star points to the last column." if noted else ""}
 
 
 def _cell(text: str, value: float | None) -> Json:
@@ -248,12 +298,18 @@ def frontier_chart(view: FrontierView) -> LayerChart:
         )
     x_axis, y_axis = frontier_axes(view)
     x = alt.X("x:Q", title=view.label(view.gap_key), scale=alt.Scale(domain=[x_axis.low, x_axis.high], nice=False))
-    y = alt.Y("y:Q", title=view.label("accuracy"), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
+    y = alt.Y("y:Q", title=view.label(view.key), scale=alt.Scale(domain=[y_axis.low, y_axis.high], nice=False))
     line = [{"x": a, "y": b, "order": at} for at, (a, b) in enumerate(front_line(view))]
     layers = [
         alt.Chart(alt.Data(values=line)).mark_line(color="#222", strokeWidth=1.5).encode(x=x, y=y, order="order:Q"),
         _dots(alt, view, view.usable).mark_circle(size=60, opacity=0.6, color="#555").encode(x=x, y=y),
     ]
+    if view.baseline is not None:
+        layers.append(
+            _dots(alt, view, [view.baseline])
+            .mark_point(shape="square", size=130, filled=False, strokeWidth=2, color="#777")
+            .encode(x=x, y=y)
+        )
     if view.choice is not None:
         layers.append(
             _dots(alt, view, [view.choice])
@@ -299,7 +355,7 @@ def _dots(alt: Any, view: FrontierView, points: Sequence[Point]) -> Any:
     Fields are numbered, since names that come from users may hold signs that mean something in a field's name.
     """
     records = [
-        {"x": point.gap(view.on), "y": point.accuracy}
+        {"x": point.gap(view.on), "y": view.value(point)}
         | {f"text{number}": text for number, (_, text) in enumerate(figure_lines(view, point))}
         for point in points
     ]

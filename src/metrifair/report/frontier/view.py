@@ -13,6 +13,7 @@ from metrifair.errors import DataError
 from metrifair.report.charts import Axis, axis
 from metrifair.report.numbers import MISSING, figure_text, strength_texts
 from metrifair.results import Curves, Interval, Point, pareto
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility
 
 _NAMES = {
     "strength": "Strength",
@@ -21,12 +22,10 @@ _NAMES = {
     "R2": "R²",
     "unfairness": "Unfairness",
     "decision_unfairness": "Unfairness of decisions",
-    "auc": "AUC",
-    "log_loss": "Log loss",
     "four_fifths": "Four-fifths ratio",
-    "mse": "Mean squared error",
-    "mae": "Mean absolute error",
-}
+} | {name: own.label for name, own in UTILITIES.items()}
+
+_LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")  # unless they are the utility
 
 
 @dataclass(frozen=True)
@@ -57,6 +56,12 @@ class FrontierView:
         Unfairness that chance alone would show on the rows behind the figures; below it, models are not told apart.
     limit
         The unfairness that the chosen model was to keep, on the rows for choosing.
+    utility
+        What makes a model good: the figure that is drawn against unfairness.
+    constant, constant_text
+        What a model reaches that decides the same for everyone, and what it says.
+    training, validation
+        What the models reach on the rows of their training and on those for choosing, in the order of ``points``.
 
     Examples
     --------
@@ -78,6 +83,11 @@ class FrontierView:
     labels: Mapping[str, str] = field(default_factory=dict)
     floor: float | None = None
     limit: float | None = None
+    utility: Utility = UTILITIES["accuracy"]
+    constant: Point | None = None
+    constant_text: str = ""
+    training: Sequence[Point | None] = ()
+    validation: Sequence[Point | None] = ()
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -91,10 +101,30 @@ class FrontierView:
         decided = any(point.decision_unfairness is not None for point in self.points)
         return "decision_unfairness" if self.on == "decisions" and decided else "unfairness"
 
+    @property
+    def key(self) -> str:
+        """Key of the utility that is drawn."""
+        return self.utility.key
+
+    def value(self, point: Point) -> float:
+        """The utility of a point that can be drawn."""
+        found = point.figure(self.key)
+        return math.nan if found is None else found
+
+    def worth(self, point: Point) -> float:
+        """The same, so that larger is better."""
+        return self.utility.worth(self.value(point))
+
+    def mark(self, point: Point) -> str:
+        """What is said of a point that is no better than a constant; empty of others."""
+        return point.marks.get(self.key, "")
+
     def label(self, key: str) -> str:
         """What a figure is called."""
         if key in self.labels:
             return self.labels[key]
+        if key == self.utility.name and key not in ("accuracy", "r2"):
+            return self.utility.label
         known = self.accuracy_name if key == "accuracy" else key
         return _NAMES.get(known) or known.replace("_", " ").capitalize()
 
@@ -107,24 +137,33 @@ class FrontierView:
     @cached_property
     def usable(self) -> tuple[Point, ...]:
         """The points that can be drawn: not failed, both figures finite."""
-        return tuple(point for point in self.points if _drawable(point, self.on))
+        return tuple(point for point in self.points if self._drawable(point))
+
+    def _drawable(self, point: Point) -> bool:
+        return not point.failed and math.isfinite(self.value(point)) and math.isfinite(point.gap(self.on))
 
     @property
     def choice(self) -> Point | None:
         """The chosen model, if there is one and it can be drawn."""
-        return self.chosen if self.chosen is not None and _drawable(self.chosen, self.on) else None
+        return self.chosen if self.chosen is not None and self._drawable(self.chosen) else None
+
+    @property
+    def baseline(self) -> Point | None:
+        """The constant model, if it is known and can be drawn."""
+        return self.constant if self.constant is not None and self._drawable(self.constant) else None
 
     @cached_property
     def front(self) -> tuple[Point, ...]:
         """The points no other beats, in ascending order of unfairness."""
-        return pareto(self.usable, on=self.on)
+        return pareto(self.usable, on=self.on, worth=self.worth)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of all figures the points have, in the order of the columns."""
+        """Keys of the figures that are shown, in the order of the columns; frames and JSON have all of them."""
         decided = any(point.decision_unfairness is not None for point in self.points)
-        more = dict.fromkeys(key for point in self.points for key in point.more)
-        return ("accuracy", "unfairness", *(["decision_unfairness"] if decided else []), *more)
+        more = dict.fromkeys(key for point in self.points for key in point.more if key not in _LEFT_TO_FRAMES)
+        order = (self.key, "accuracy", "unfairness", *(["decision_unfairness"] if decided else []), *more)
+        return tuple(dict.fromkeys(order))
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -134,11 +173,21 @@ class FrontierView:
         return tuple(self._row(strength, text) for strength, text in zip(strengths, texts, strict=True))
 
     def _row(self, strength: float, text: str) -> Row:
-        points = tuple(point for point in self.points if point.strength == strength)
-        usable = tuple(point for point in points if _drawable(point, self.on))
+        own = [at for at, point in enumerate(self.points) if point.strength == strength]
+        points = tuple(self.points[at] for at in own)
+        usable = tuple(point for point in points if self._drawable(point))
         figures = {key: _summary_of(key, usable) for key in self.keys}
         best = any(point in self.front for point in usable)
-        return Row(strength, text, points, len(points) - len(usable), figures, best)
+        parts = {
+            name: _summary_of(self.gap_key, (seen for at in own if (seen := part[at]) is not None and not seen.failed))
+            for name, part in (("training", self.training), ("validation", self.validation))
+            if part
+        }
+        marks = [mark for point in usable if (mark := self.mark(point))]
+        few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
+        mark = f"{few}{ALIKE if set(marks) == {ALIKE} else NO_BETTER}" if marks else ""
+        overfit = any(point.overfit for point in usable)
+        return Row(strength, text, points, len(points) - len(usable), figures, best, parts, mark, overfit)
 
 
 @dataclass(frozen=True)
@@ -176,6 +225,9 @@ class Row:
     failed: int
     figures: Mapping[str, Figure]
     on_front: bool
+    parts: Mapping[str, Figure] = field(default_factory=dict)  # the unfairness on training and validation rows
+    mark: str = ""  # "decides the same for everyone" ...; with the number of models, where it is not all of them
+    overfit: bool = False
 
     @property
     def usable(self) -> bool:
@@ -194,23 +246,8 @@ class Row:
         return f"{self.failed} of {len(self.points)} failed" if self.usable else "failed"
 
 
-def figure_of(point: Point, key: str) -> float | None:
-    """A figure of a point by its key; None where it has none.
-
-    >>> figure_of(Point(0, 0, 0.9, 0.4, more={"auc": 0.95}), "auc")
-    0.95
-    """
-    named = {
-        "accuracy": point.accuracy,
-        "unfairness": point.unfairness,
-        "decision_unfairness": point.decision_unfairness,
-    }
-    value = named[key] if key in named else point.more.get(key)
-    return value if value is not None and math.isfinite(value) else None
-
-
 def front_line(view: FrontierView) -> tuple[tuple[float, float], ...]:
-    """Corners of the Pareto step line: the best accuracy that unfairness at most x allows, to the end of the axis.
+    """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the end of the axis.
 
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
     >>> front_line(view)[:3]
@@ -220,22 +257,35 @@ def front_line(view: FrontierView) -> tuple[tuple[float, float], ...]:
     for point in view.front:
         if corners:
             corners.append((point.gap(view.on), corners[-1][1]))
-        corners.append((point.gap(view.on), point.accuracy))
+        corners.append((point.gap(view.on), view.value(point)))
     return (*corners, (frontier_axes(view)[0].high, corners[-1][1])) if corners else ()
 
 
 def frontier_axes(view: FrontierView) -> tuple[Axis, Axis]:
-    """Axes of unfairness, from 0, and of accuracy.
+    """Axes of unfairness, from 0, and of the utility, of which up is better: a loss falls along its axis.
+
+    They hold the constant model and all error bars. Where the utility's own error is known its axis is no shorter than
+    a 95 % interval, so that differences which are noise do not fill it.
 
     >>> x, y = frontier_axes(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]))
     >>> x.low, [text for _, text in y.ticks]
     (0.0, ['0.80', '0.82', '0.84', '0.86', '0.88', '0.90'])
     """
-    drawn = view.usable if view.choice is None else (*view.usable, view.choice)
+    drawn = [*view.usable, *(point for point in (view.choice, view.baseline) if point is not None)]
     if not drawn:
         return axis([1.0], from_zero=True, top=1.0), axis([0.0, 1.0], top=1.0)
-    gaps, accuracies = [point.gap(view.on) for point in drawn], [point.accuracy for point in drawn]
-    return axis(gaps, from_zero=True, top=1.0), axis(accuracies, top=1.0)
+    gaps, values = [point.gap(view.on) for point in drawn], [view.value(point) for point in drawn]
+    for row in view.rows:
+        for key, ends in ((view.gap_key, gaps), (view.key, values)):
+            bounds = row.figures[key].bounds
+            if bounds is not None and row.figures[key].bounds_text:
+                ends += [bounds.low, bounds.high]
+    width = max((4 * point.errors.get(view.key, 0.0) for point in drawn), default=0.0)  # about an interval's
+    most = view.utility.most if view.utility.larger_is_better else math.inf
+    y = axis(values, top=most, least_span=max(0.01, width))
+    if not view.utility.larger_is_better:
+        y = Axis(y.high, y.low, y.ticks)
+    return axis(gaps, from_zero=True, top=1.0), y
 
 
 def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...]:
@@ -259,19 +309,15 @@ def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
     """
     found = {}
     for key in view.keys:
-        text, bounds = figure_text(figure_of(point, key)), point.intervals.get(key)
+        text, bounds = figure_text(point.figure(key)), point.intervals.get(key)
         between = "" if bounds is None or text == MISSING else Figure(None, bounds).bounds_text
         found[key] = f"{text} ({between})" if between else text
     return found
 
 
-def _drawable(point: Point, on: str) -> bool:
-    return not point.failed and math.isfinite(point.accuracy) and math.isfinite(point.gap(on))
-
-
 def _summary_of(key: str, points: Iterable[Point]) -> Figure:
     """The figure over the seeds of one strength; a single model keeps its own interval."""
-    known = [(point, value) for point in points if (value := figure_of(point, key)) is not None]
+    known = [(point, value) for point in points if (value := point.figure(key)) is not None]
     values = [value for _, value in known]
     if len(values) > 1:
         return Figure(fmean(values), Interval(min(values), max(values)), over_seeds=True)

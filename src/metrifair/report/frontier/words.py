@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from metrifair.report.frontier.view import FrontierView, figure_texts
+from metrifair.report.frontier.view import FrontierView, Row, figure_texts
 from metrifair.report.numbers import figure_text, percent_text
 from metrifair.results import Point, few_text
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
 WEIGHTED = (
@@ -31,6 +32,8 @@ class Highlight:
 def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     """The most accurate model, the chosen one where there is one, and the least unfair; none if all failed.
 
+    Models that are no better than deciding the same for everyone are not shown as the least unfair, and named as such.
+
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], chosen=Point(1, 0, 0.8, 0.1))
     >>> for highlight in highlights(view):
     ...     print(f"{highlight.heading}: {highlight.sentence}")
@@ -39,13 +42,21 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     """
     if not view.front:
         return ()
-    top, fairest, count = view.front[-1], view.front[0], len(view.usable)
-    best = f"The best of {count} models in {_noun(view.label('accuracy'))}."
-    found = [Highlight("Most accurate", top, best if count > 1 else "The only model.")]
+    top, count = view.front[-1], len(view.usable)
+    best = f"The best of {count} models in {noun(view.label(view.key))}." if count > 1 else "The only model."
+    found = [Highlight(_capital(_best(view).removeprefix("the ")), top, best)]
     if view.choice is not None:
         found.append(Highlight("Chosen", view.choice, _against(view, view.choice, top)))
-    found.append(Highlight("Least unfair", fairest, _against(view, fairest, top)))
-    return _merged(found)
+    # A constant is fair to nobody's use: the least unfair is one that does better.
+    fairest = next((point for point in view.front if not view.mark(point)), None)
+    if fairest is not None:
+        lower = sum(point.gap(view.on) < fairest.gap(view.on) for point in view.usable if view.mark(point))
+        more = f" {_models(lower)} with less unfairness {_are(lower)} {NO_BETTER}." if lower else ""
+        found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
+    return _merged(
+        replace(one, sentence=f"{_capital(_is(mark))}. {one.sentence}") if (mark := view.mark(one.point)) else one
+        for one in found
+    )
 
 
 def _merged(found: Iterable[Highlight]) -> tuple[Highlight, ...]:
@@ -56,7 +67,7 @@ def _merged(found: Iterable[Highlight]) -> tuple[Highlight, ...]:
         if same is None:
             merged.append(highlight)
         else:
-            heading = f"{merged[same].heading}, {_noun(highlight.heading)}"
+            heading = f"{merged[same].heading}, {noun(highlight.heading)}"
             merged[same] = replace(merged[same], heading=heading)
     return tuple(merged)
 
@@ -77,17 +88,21 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
             "A smaller learning rate or smaller strengths usually help.",
         )
     top = view.front[-1]
-    sentences = [f"The most accurate model {_reaches(view, top)}."]
+    name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
+    sentences = [f"{name} {_reaches(view, top)}."]
+    sentences += [constant] if (constant := constant_sentence(view)) else []
     if view.choice is None:
         sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
     elif view.choice == top:
         sentences.append("It is also the chosen model.")
     else:
-        named = f"{_noun(view.label('strength'))} {_strength(view, view.choice)}"
+        named = f"{noun(view.label('strength'))} {_strength(view, view.choice)}"
         sentences.append(
             f"The chosen model ({named}) {_reaches(view, view.choice)}. "
-            f"Against the most accurate: {_noun(_against(view, view.choice, top))}"
+            f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
         )
+    if view.choice is not None and view.mark(view.choice):
+        sentences.append(f"The chosen model {_is(view.mark(view.choice))}.")
     sentences += [asked] if (asked := limit_sentence(view)) else []
     failed = sum(row.failed for row in view.rows)
     if failed:
@@ -101,16 +116,17 @@ def limit_sentence(view: FrontierView) -> str:
     """What was asked of the chosen model, and whether it is kept on the rows behind the figures; empty if nothing was.
 
     >>> limit_sentence(FrontierView([Point(1, 0, 0.8, 0.12)], chosen=Point(1, 0, 0.8, 0.12), limit=0.1))
-    'The chosen one is the most accurate with an unfairness of at most 0.1 on the rows for choosing; on those for \
-these figures it misses this limit.'
+    'The chosen one is the most accurate, up to noise, with an unfairness of at most 0.1 on the rows for choosing; on \
+those for these figures it misses this limit.'
     """
     if view.limit is None:
         return ""
-    asked = f"an {_noun(view.label(view.gap_key))} of at most {view.limit:g} on the rows for choosing"
+    asked = f"an {noun(view.label(view.gap_key))} of at most {view.limit:g} on the rows for choosing"
     if view.choice is None:
         return f"No model has {asked}."
     verdict = "keeps" if view.choice.gap(view.on) <= view.limit else "misses"
-    return f"The chosen one is the most accurate with {asked}; on those for these figures it {verdict} this limit."
+    asked = f"{_best(view)}, up to noise, with {asked}"
+    return f"The chosen one is {asked}; on those for these figures it {verdict} this limit."
 
 
 def choice_sentences(view: FrontierView) -> tuple[str, ...]:
@@ -119,7 +135,7 @@ def choice_sentences(view: FrontierView) -> tuple[str, ...]:
     >>> chosen = Point(1, 0, 0.8, 0.12)
     >>> for sentence in choice_sentences(FrontierView([chosen], chosen=chosen, limit=0.1)):
     ...     print(sentence)
-    Chosen: strength 1, the most accurate with an unfairness of at most 0.1 on the rows for choosing.
+    Chosen: strength 1, the most accurate, up to noise, with an unfairness of at most 0.1 on the rows for choosing.
     On test rows it has accuracy 0.800, unfairness 0.120.
     It misses the limit on test rows (0.120 is above 0.1): to keep it more surely, choose with a lower limit, or hold \
 more rows out.
@@ -127,15 +143,19 @@ more rows out.
     point, limit = view.choice, view.limit
     if point is None or limit is None:
         return ()
-    gap, value = _noun(view.label(view.gap_key)), point.gap(view.on)
-    shown = {key: text for key, text in figure_texts(view, point).items() if key in ("accuracy", view.gap_key)}
-    reached = ", ".join(f"{_noun(view.label(key))} {text}" for key, text in shown.items())
+    gap, value = noun(view.label(view.gap_key)), point.gap(view.on)
+    shown = {
+        key: text for key, text in figure_texts(view, point).items() if key in (view.key, "accuracy", view.gap_key)
+    }
+    reached = ", ".join(f"{noun(view.label(key))} {text}" for key, text in shown.items())
     intervals = ", with 95 % intervals" if set(shown) & set(point.intervals) else ""
-    named = f"{_noun(view.label('strength'))} {_strength(view, point)}"
+    named = f"{noun(view.label('strength'))} {_strength(view, point)}"
     sentences = [
-        f"Chosen: {named}, the most accurate with an {gap} of at most {limit:g} on the rows for choosing.",
+        f"Chosen: {named}, {_best(view)}, up to noise, with an {gap} of at most {limit:g} on the rows for choosing.",
         f"On test rows it has {reached}{intervals}.",
     ]
+    if mark := view.mark(point):
+        sentences.append(f"{marked_sentence(view.utility, mark)}.")
     if value > limit:
         sentences.append(
             f"It misses the limit on test rows ({figure_text(value)} is above {limit:g}): to keep it more surely, "
@@ -144,16 +164,95 @@ more rows out.
     return tuple(sentences)
 
 
+def constant_sentence(view: FrontierView) -> str:
+    """What a model reaches that decides the same for everyone, and how many are no better; empty if it is not known.
+
+    >>> constant = Point(0, 0, 0.7, 0.0)
+    >>> constant_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], constant=constant, constant_text="“yes” for everyone"))
+    'The constant model (“yes” for everyone) has accuracy 0.700 and unfairness 0.000.'
+    """
+    constant = view.baseline
+    if constant is None:
+        return ""
+    said = f" ({view.constant_text})" if view.constant_text else ""
+    reached = (
+        f"The constant model{said} has {noun(view.label(view.key))} {figure_text(view.value(constant))} and "
+        f"{noun(view.label(view.gap_key))} {figure_text(constant.gap(view.on))}"
+    )
+    alike = sum(bool(view.mark(point)) for point in view.usable)
+    if not alike:
+        return f"{reached}."
+    return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better."
+
+
+def marked_sentence(utility: Utility, mark: str, rows: str = "test rows") -> str:
+    """What to know of a chosen model that is no better than a constant, and what to do.
+
+    >>> marked_sentence(UTILITIES["accuracy"], "decides the same for everyone")
+    'The chosen model decides the same for everyone (on test rows): allow more unfairness, or train with other \
+strengths; a utility that looks at scores, such as AUC, may still tell models apart'
+    """
+    measured = f"on {rows}" if mark == ALIKE else f"by {noun(utility.label)} on {rows}, within its 95 % interval"
+    scores = "; a utility that looks at scores, such as AUC, may still tell models apart"
+    return (
+        f"The chosen model {_is(mark)} ({measured}): allow more unfairness, or train with other strengths"
+        f"{scores if utility.needs == 'decisions' else ''}"
+    )
+
+
+def overfit_note(pairs: Iterable[tuple[Point | None, Point]]) -> str:
+    """At how many models unfairness grows from training to test rows by more than chance, and what to do; or empty.
+
+    >>> overfit_note([(Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.17, overfit=True))])
+    'Unfairness is larger on test rows than on training rows, by more than chance, at 1 of 1 models (most at strength \
+1: 0.018 against 0.170): they have learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a \
+larger strength help.'
+    """
+    known = [(trained, tested) for trained, tested in pairs if trained is not None]
+    parted = [(trained, tested) for trained, tested in known if tested.overfit]
+    if not parted:
+        return ""
+    trained, tested = max(parted, key=lambda pair: pair[1].unfairness - pair[0].unfairness)
+    return (
+        "Unfairness is larger on test rows than on training rows, by more than chance, at "
+        f"{len(parted)} of {len(known)} models (most at strength {tested.strength:g}: "
+        f"{figure_text(trained.unfairness)} against {figure_text(tested.unfairness)}): they have learnt the fairness "
+        "of single rows. Fewer leaves, a smaller network, more rows or a larger strength help."
+    )
+
+
+def overfit_sentence(view: FrontierView, row: Row) -> str:
+    """That unfairness at one strength grows from training to test rows by more than chance; or empty."""
+    if not row.overfit or "training" not in row.parts:
+        return ""
+    gap = noun(view.label(view.gap_key))
+    return (
+        f"More than chance lies between the {gap} on training rows ({row.parts['training'].text}) and on test rows "
+        f"({row.figures[view.gap_key].text}): fewer leaves, a smaller network, more rows or a larger strength help."
+    )
+
+
+def row_note(row: Row) -> str:
+    """What a table says of a strength beside its figures."""
+    return "; ".join(
+        [
+            *([row.mark] if row.mark else []),
+            *(["less unfair on training rows, by more than chance"] if row.overfit else []),
+        ]
+    )
+
+
 def shown_note(view: FrontierView, shown: int) -> str:
     """How much of a frontier a short table shows, and what its unfairness is.
 
     >>> shown_note(FrontierView([Point(0, 0, 0.9, 0.4), Point(0, 1, 0.8, 0.1)]), 1)
-    "Shown: 1 of 1 strengths, means of 2 seeds. Unfairness is the Kolmogorov distance, the largest difference between \
-the groups' shares below any score."
+    "Shown: 1 of 1 strengths, means of 2 seeds, on test rows. Unfairness is the Kolmogorov distance, the largest \
+difference between the groups' shares below any score."
     """
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
-    return f"Shown: {shown} of {len(view.rows)} strengths{means}. Unfairness is {_KOLMOGOROV}."
+    parts = ", and in brackets on those for training and for choosing" if view.rows[0].parts else ""
+    return f"Shown: {shown} of {len(view.rows)} strengths{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
 def interval_note(view: FrontierView, point: Point) -> str:
@@ -164,7 +263,7 @@ def interval_note(view: FrontierView, point: Point) -> str:
     kind = "Wilson's" if view.accuracy_name == "accuracy" else "an approximation for many rows"
     return (
         f"{meaning} Its intervals are proven, for all comparisons at once (Dvoretzky-Kiefer-Wolfowitz); that of "
-        f"{_noun(view.label('accuracy'))} is {kind}."
+        f"{noun(view.label('accuracy'))} is {kind}."
     )
 
 
@@ -199,63 +298,55 @@ comparisons): below it, differences between models are noise.'
     )
 
 
-def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
-    """The words of the report and what they mean.
-
-    >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
-    ['Strength', 'Accuracy', 'Unfairness', 'Pareto line', 'Density', 'Share below']
-    """
-    explained = [
-        (view.label("strength"), "How much training weighs fairness against accuracy. 0 means: not at all."),
-        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
-        (view.label("unfairness"), _UNFAIRNESS),
-        (view.label("decision_unfairness"), _DECISIONS),
-        ("Pareto line", "The best accuracy that is to be had at each unfairness. No model lies above it."),
-        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
-        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
-    ]
-    return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
-
-
-_ACCURACY = {
-    "accuracy": "The share of right decisions.",
-    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no better than the mean.",
-}
-_UNFAIRNESS = (
-    "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "
-    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at all."
-)
-_DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
-
-
 def _strength(view: FrontierView, point: Point) -> str:
     texts = {row.strength: row.text for row in view.rows}
     return texts.get(point.strength, f"{point.strength:g}")
 
 
+def _best(view: FrontierView) -> str:
+    return "the most accurate" if view.key == "accuracy" else f"the best in {noun(view.label(view.key))}"
+
+
+def _is(mark: str) -> str:
+    return mark if mark == ALIKE else f"is {mark}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _models(count: int) -> str:
+    return f"{count} model{'' if count == 1 else 's'}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _reaches(view: FrontierView, point: Point) -> str:
-    gap = f"its {_noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
-    if view.accuracy_name == "accuracy":
+    gap = f"its {noun(view.label(view.gap_key))} is {figure_text(point.gap(view.on))}"
+    if view.key == "accuracy" and view.accuracy_name == "accuracy":
         return f"is right in {percent_text(point.accuracy)} of cases; {gap}"
-    return f"reaches an {view.label('accuracy')} of {figure_text(point.accuracy)}; {gap}"
+    name = view.label(view.key)
+    return f"reaches {'an' if name[:1] in 'AEFR' else 'a'} {noun(name)} of {figure_text(view.value(point))}; {gap}"
 
 
 def _against(view: FrontierView, point: Point, top: Point) -> str:
-    """What a model costs and gains against the most accurate one."""
-    cost, gain = top.accuracy - point.accuracy, top.gap(view.on) - point.gap(view.on)
+    """What a model costs and gains against the best one."""
+    cost, gain = view.value(top) - view.value(point), top.gap(view.on) - point.gap(view.on)
     if cost == 0 and gain == 0:
-        return "As good as the most accurate in both."
-    points = view.accuracy_name == "accuracy"
+        return f"As good as {_best(view)} in both."
+    points = view.key == "accuracy" and view.accuracy_name == "accuracy"
     by = f"{figure_text(100 * abs(cost), digits=1)} points" if points else figure_text(abs(cost))
-    price = f"{view.label('accuracy')} {by} {'higher' if cost < 0 else 'lower'}"
+    price = f"{view.label(view.key)} {by} {'higher' if cost < 0 else 'lower'}"
     share = f"{abs(gain) / top.gap(view.on):.0%}" if top.gap(view.on) > 0 else figure_text(abs(gain))
-    return f"{price}, {_noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
+    return f"{price}, {noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
 
 
-def _noun(label: str) -> str:
+def noun(label: str) -> str:
     """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
 
-    >>> _noun("Unfairness of decisions"), _noun("AUC"), _noun("<b>")
+    >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
     ('unfairness of decisions', 'AUC', '<b>')
     """
     return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label

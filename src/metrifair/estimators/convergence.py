@@ -1,0 +1,113 @@
+"""Whether training has come to an end, told by the trained model and its rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+
+from metrifair.batches import whole
+from metrifair.errors import MetrifairWarning
+from metrifair.estimators.settings import objective_for, trainable
+from metrifair.problem.cells import Comparison, sides_of
+from metrifair.problem.tables import Table
+
+_WORK = 200_000  # scores that the comparisons of one evaluation look at, about
+_STEPS = 30
+_MUCH, _WORSE = 0.05, 0.01  # shares of what the constant model's objective is
+
+
+@dataclass(frozen=True)
+class Slack:
+    """The objective on training rows: as trained, after rescaling all outputs alike, and of the best constant.
+
+    A linear model and a network can multiply all their outputs by one number and add another: their last layer is
+    affine. What that alone would still gain, training has left. Networks are stopped before they know rows by heart,
+    and leave a little.
+    """
+
+    objective: float
+    attainable: float
+    constant: float
+
+    @property
+    def unfinished(self) -> bool:
+        """True where much was left, or a constant would be better on the very rows that the model was trained on."""
+        if not all(map(isfinite, (self.objective, self.attainable, self.constant))):
+            return False
+        left, worse = self.objective - self.attainable, self.objective - self.constant
+        return left > _MUCH * abs(self.constant) or worse > _WORSE * abs(self.constant)
+
+
+def slack_of(
+    estimator: Any,
+    X: Table,
+    y: Table,
+    *,
+    sensitive_features: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Slack:
+    """How far a fitted estimator is from the end of its training, on the rows that it was fitted on; of many, on some.
+
+    >>> from metrifair import FairRegressor
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
+    >>> slack_of(FairRegressor(0.0, epochs=2, random_state=0).fit(X, y), X, y).unfinished
+    True
+    """
+    data = estimator._training_data(X, y, sensitive_features, control_features, sample_weight)
+    samples = data.samples()
+    compared: tuple[Comparison, ...] = ()
+    if estimator.strength:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetrifairWarning)  # said at fit
+            compared = trainable(estimator, data.problem).comparisons
+    objective = objective_for(estimator, data.problem.scheme, data.task, compared)
+    work = sum(sum(side.counts) for side in sides_of(compared, samples.cell))
+    samples = samples.take(_some(samples.cell, max(work, len(samples))))
+    batch = whole(samples.with_weight(samples.weight / samples.weight.mean()), compared)
+    output = torch.as_tensor(estimator.predictor_.output(np.require(samples.x.numpy(), requirements=["C", "W"])))
+
+    def value(outputs: Tensor) -> Tensor:
+        objective.generator.manual_seed(0)  # of projections: the same at each evaluation
+        terms = objective(outputs, batch)
+        return terms.risk + float(estimator.strength) * terms.unfairness
+
+    shift = torch.zeros(output[0].numel(), dtype=torch.float64)  # one for each class, where there are more than two
+    attainable = _lowest(
+        lambda at: value(at[0] * output + at[1:].reshape(output.shape[1:])), torch.cat([torch.ones(1).double(), shift])
+    )
+    constant = _lowest(lambda at: value(torch.zeros_like(output) + at.reshape(output.shape[1:])), shift)
+    return Slack(float(value(output)), min(attainable, constant), constant)
+
+
+def _some(cell: Tensor, work: int) -> Tensor:
+    """Every row; where that is too much work every second of each cell, or third ..., and two of each in any case."""
+    step = max(1, -(-work // _WORK))
+    order = cell.argsort(stable=True)
+    place = torch.cat([torch.arange(int(count)) for count in torch.bincount(cell)])
+    return order[(place % step == 0) | (place < 2)].sort().values
+
+
+def _lowest(value: Callable[[Tensor], Tensor], start: Tensor) -> float:
+    """The smallest value that a few steps of L-BFGS find from here.
+
+    SciPy's: the first use of ``torch.optim`` imports PyTorch's compiler, which takes seconds.
+    """
+
+    def with_gradient(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        here = torch.tensor(at, requires_grad=True)
+        found = value(here)
+        (gradient,) = torch.autograd.grad(found, here)
+        return float(found.detach()), gradient.numpy()
+
+    found = minimize(with_gradient, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return float(found.fun)

@@ -1,0 +1,248 @@
+"""What a sweep reached: points, Pareto line and area; as a table, a page and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+
+from metrifair.problem.tables import Backend, frame
+from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import write_html
+from metrifair.results import Curves, Point, area, pareto
+from metrifair.tradeoff.ledger import Job, Outcome  # noqa: F401  # Job: for the examples
+from metrifair.tradeoff.source import Source
+from metrifair.utility import UTILITIES, Utility
+
+
+@dataclass(eq=False)
+class FrontierFigures:
+    """What a sweep reached, and how it is shown; :class:`metrifair.Frontier` adds the choice."""
+
+    outcomes: Sequence[Outcome]
+    on: Literal["scores", "decisions"]
+    accuracy_name: str
+    groups: tuple[str, ...]
+    sizes: dict[str, int]
+    notes: tuple[str, ...] = ()
+    comparisons: int = 1
+    parameter: str = "strength"
+    floor: float | None = None
+    small: str = ""
+    utility: Utility = UTILITIES["accuracy"]
+    constant: Point | None = None
+    constant_text: str = ""
+    tried: int | None = None
+    source: Source | None = None
+    chosen: Point | None = field(default=None, init=False)
+    limit: float | None = field(default=None, init=False)
+    chosen_by: Utility | None = field(default=None, init=False)
+    certified: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if self.accuracy_name == "R2" and self.utility.name == "accuracy":
+            self.utility = UTILITIES["r2"]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What each model reaches on test data."""
+        return tuple(outcome.test for outcome in self.outcomes)
+
+    @property
+    def validation_points(self) -> tuple[Point, ...]:
+        """What each model reaches on validation data."""
+        return tuple(outcome.validation for outcome in self.outcomes)
+
+    @property
+    def training_points(self) -> tuple[Point | None, ...]:
+        """What each model reaches on the rows that it was trained on; None where a fitted model was handed over."""
+        return tuple(outcome.training for outcome in self.outcomes)
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """The fitted models; None where training failed."""
+        return tuple(outcome.model for outcome in self.outcomes)
+
+    @property
+    def pareto(self) -> tuple[Point, ...]:
+        """The test points that no other beats."""
+        return pareto(self.points, on=self.on, worth=self._share)
+
+    @property
+    def area(self) -> float:
+        """Share of the unit box that the test points dominate; of a loss, what it saves of the constant model's."""
+        return area(self.points, on=self.on, worth=self._share)
+
+    @property
+    def area_with_constant(self) -> float:
+        """The same, with the constant model as one of the points."""
+        constant = () if self.constant is None else (self.constant,)
+        return area((*self.points, *constant), on=self.on, worth=self._share)
+
+    def _share(self, point: Point) -> float:
+        own = self.utility
+        return own.share(point.figure(own.name), None if self.constant is None else self.constant.figure(own.name))
+
+    def view(self, title: str = "Accuracy and fairness") -> FrontierView:
+        """What the pictures and the page show: one seed's distributions for each strength.
+
+        Parameters
+        ----------
+        title : str, default="Accuracy and fairness"
+            Headline of the report.
+
+        Returns
+        -------
+        FrontierView
+            Numbers and texts, ready to be drawn.
+        """
+        curves: dict[float, Curves] = {}
+        for outcome in self.outcomes:
+            if outcome.curves is not None:
+                curves.setdefault(outcome.job.value, outcome.curves)
+        return FrontierView(
+            self.points,
+            curves,
+            self.chosen,
+            title,
+            self.accuracy_name,
+            self.on,
+            self.groups,
+            self.notes,
+            {} if self.parameter == "strength" else {"strength": self.parameter},
+            floor=self.floor,
+            limit=self.limit,
+            utility=self.chosen_by or self.utility,
+            constant=self.constant,
+            constant_text=self.constant_text,
+            training=self.training_points,
+            validation=self.validation_points,
+        )
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The test points as a data frame, one row each.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}, default=None
+            The library of the frame. None: polars where it is installed, else pandas.
+
+        Returns
+        -------
+        data frame
+            Strength, seed, figures with the ends of their intervals, unfairness on training and validation rows, the
+            mark of models that are no better than a constant, which are overfit, and which point is chosen.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = FrontierFigures([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> front.to_frame("pandas")[["strength", "accuracy", "unfairness"]].to_dict("records")
+        [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
+        """
+        rows = [_figures(outcome, self.utility) | {"chosen": outcome.test == self.chosen} for outcome in self.outcomes]
+        kinds = {"seed": nw.Int64, "failed": nw.Boolean, "overfit": nw.Boolean, "chosen": nw.Boolean, "mark": nw.String}
+        names = dict.fromkeys(name for row in rows for name in row)
+        schema = {name: kinds.get(name, nw.Float64) for name in names}
+        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend)
+
+    def plot(self) -> Any:
+        """An altair chart: points, Pareto line, chosen model.
+
+        Returns
+        -------
+        altair.LayerChart
+            To be shown in a notebook, or changed further.
+
+        Raises
+        ------
+        MissingExtra
+            If altair is not installed.
+        DataError
+            If every model failed.
+
+        Examples
+        --------
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = FrontierFigures([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> len(front.plot().layer)                                    # points and Pareto line
+        2
+        """
+        return frontier_chart(self.view())
+
+    def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
+        """Write a self-contained page with a slider over the strengths.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write, in one step.
+        title : str, default="Accuracy and fairness"
+            Headline of the page.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> point = Point(0.5, 0, 0.9, 0.4)
+        >>> front = FrontierFigures([Outcome(Job(0.5, 0), point, point)], "scores", "accuracy", ("a", "b"), {})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     front.to_html(Path(folder, "report.html"), title="Who is hired")
+        ...     "Who is hired" in Path(folder, "report.html").read_text()
+        True
+        """
+        write_html(path, frontier_html(self.view(title)))
+
+    def to_picture(self, path: str | Path) -> None:
+        """Write the chart as a picture.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write; it ends in .png or .svg.
+
+        Raises
+        ------
+        MissingExtra
+            If altair or vl-convert-python is not installed.
+        DataError
+            If the path ends otherwise, cannot be written, or every model failed.
+        """
+        save_picture(self.plot(), path)
+
+    def __repr__(self) -> str:
+        failed = sum(point.failed for point in self.points)
+        usable = [point for point in self.points if not point.failed]
+        if not usable:
+            return f"Frontier({len(self.points)} models, all failed)"
+        least, lost, own = min(p.gap(self.on) for p in usable), f", {failed} failed" if failed else "", self.utility
+        values = [value for point in usable if (value := point.figure(own.name)) is not None]
+        best = f"{max(values):.3f}" if own.larger_is_better else f"{min(values):.3f}"
+        name = self.accuracy_name if own.key == "accuracy" else own.label
+        rest = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant model"
+        return (
+            f"Frontier({len(self.points)} models{lost}: {name} {'up' if own.larger_is_better else 'down'} to {best}, "
+            f"unfairness of {self.on} down to {least:.3f}, area {self.area:.3f}{rest})"
+        )
+
+
+def _figures(outcome: Outcome, utility: Utility) -> dict[str, Any]:
+    """A model's figures by name, each with the ends of its interval; those of a failed model mean nothing."""
+    point = outcome.test
+    named = {name: getattr(point, name) for name in ("accuracy", "unfairness", "decision_unfairness")} | {**point.more}
+    found: dict[str, Any] = {"strength": float(point.strength), "seed": point.seed, "failed": point.failed}
+    for name, value in named.items():
+        found[name] = None if point.failed else value
+        if name in point.intervals:
+            found |= {f"{name}_low": point.intervals[name].low, f"{name}_high": point.intervals[name].high}
+    for part, own in (("training", outcome.training), ("validation", outcome.validation)):
+        found[f"{part}_unfairness"] = None if own is None or own.failed else own.unfairness
+    return found | {"mark": point.marks.get(utility.key, ""), "overfit": point.overfit}

@@ -1,0 +1,141 @@
+"""`metrifair frontier`: utilities, held-out predictions, training on all rows, certificates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from refusals import refusal
+from sklearn.metrics import roc_auc_score
+
+from metrifair import audit, load
+
+TRAIN = ["--label", "hired", "--group", "sex"]
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    """800 people; who is hired depends on skill, and skill a little on sex."""
+    generator = np.random.default_rng(3)
+    sex = generator.integers(2, size=800)
+    skill = generator.normal(size=800) + 0.4 * sex
+    hired = skill + 0.6 * generator.normal(size=800) > -0.8
+    table = {
+        "number": [f"p{at:04d}" for at in range(800)],
+        "sex": np.where(sex, "men", "women"),
+        "skill": skill.round(5),
+        "other": generator.normal(size=800).round(5),
+        "hired": np.where(hired, "yes", "no"),
+    }
+    pl.DataFrame(table).write_csv(tmp_path / "people.csv")
+    return tmp_path / "people.csv"
+
+
+def test_held_out_predictions_hold_what_an_audit_asks_for(csv: Path, tmp_path: Path, call: Any) -> None:
+    more = ["--id", "number", "--strengths", "0,1", "--max-unfairness", "1", "--json", tmp_path / "f.json"]
+    done = call("frontier", csv, *TRAIN, *more, "--held-out", tmp_path / "h.csv")
+    assert done.exit_code == 0, done.output
+    table, figures = pl.read_csv(tmp_path / "h.csv"), json.loads((tmp_path / "f.json").read_text())
+    assert table.columns == ["number", "sex", "hired", "prediction", "probability"]
+    assert len(table) == 200
+    everyone = pl.read_csv(csv)
+    joined = table.join(everyone, on="number", how="left", suffix=" there")
+    assert (joined["sex"] == joined["sex there"]).all()
+    assert (joined["hired"] == joined["hired there"]).all()
+    point = figures["chosen"]
+    assert (table["hired"] == table["prediction"]).mean() == pytest.approx(point["accuracy"])
+    assert roc_auc_score(table["hired"] == "yes", table["probability"]) == pytest.approx(point["more"]["auc"])
+    found = audit(table["probability"], sensitive_features=table["sex"], metrics=["kolmogorov"])
+    assert found.findings[0].value == pytest.approx(point["unfairness"])
+    assert "Predictions of the 200 test rows" in done.output
+
+
+def test_the_model_that_is_kept_is_trained_again_on_all_rows(csv: Path, tmp_path: Path, call: Any) -> None:
+    more = ["--strengths", "0.1", "--max-unfairness", "1", "--seed", "4"]
+    done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "again", "--json", tmp_path / "f.json")
+    assert done.exit_code == 0, done.output
+    assert "was trained again, on all 800 rows: the figures above are those of the fit on training rows" in done.output
+    assert json.loads((tmp_path / "f.json").read_text())["refitted"]
+    done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "half", "--no-refit")
+    assert done.exit_code == 0, done.output
+    assert "trained again" not in done.output
+    train = call(
+        "train", csv, *TRAIN, "--strength", "0.1", "--test", "0", "--seed", "0", "--output", tmp_path / "whole"
+    )
+    assert train.exit_code == 0, train.output
+    table = pl.read_csv(csv)
+    again, half, whole = (load(tmp_path / name).predict_proba(table)[:, 1] for name in ("again", "half", "whole"))
+    assert again == pytest.approx(whole, abs=1e-6)  # the seed of the only model is 0
+    assert np.abs(again - half).max() > 1e-3
+
+
+def test_a_certified_model_is_kept_as_it_was_judged_unless_that_is_asked_for(
+    csv: Path, tmp_path: Path, call: Any
+) -> None:
+    more = ["--strengths", "0,3", "--max-unfairness", "0.9", "--certified", "--json", tmp_path / "f.json"]
+    done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    assert "Proven, with 95 % confidence: its unfairness is at most 0.9." in done.output
+    assert "trained again" not in done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert (figures["certified"], figures["refitted"]) == (True, False)
+    done = call("frontier", csv, *TRAIN, *more, "--output", tmp_path / "m", "--refit")
+    assert done.exit_code == 0, done.output
+    assert "The certificate is withdrawn" in done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert (figures["certified"], figures["refitted"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "label"),
+    [
+        (["--utility", "auc"], "auc", "AUC"),
+        (["--utility", "balanced_accuracy"], "balanced_accuracy", "Balanced accuracy"),
+        (["--cost", "0,1;5,0"], "expected_cost", "Expected cost"),
+        (["--utility", "matthews_corrcoef"], "matthews_corrcoef", "Matthews corrcoef"),
+    ],
+)
+def test_models_are_good_by_a_utility(
+    csv: Path, tmp_path: Path, call: Any, asked: list[str], name: str, label: str
+) -> None:
+    more = ["--strengths", "0,1,100", "--max-unfairness", "1", "--html", tmp_path / "r.html"]
+    done = call("frontier", csv, *TRAIN, *more, *asked, "--json", tmp_path / "f.json")
+    assert done.exit_code == 0, done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert figures["utility"] == name
+    assert all(name in point["more"] for point in [*figures["points"], figures["constant"]])
+    assert label in done.output
+    assert label in (tmp_path / "r.html").read_text()
+    assert "constant" in done.output
+
+
+def test_a_model_that_is_no_better_than_a_constant_is_named(csv: Path, tmp_path: Path, call: Any) -> None:
+    """The wrong choice of before: accuracy at the base rate, and no word about it."""
+    more = ["--strengths", "100,1000", "--max-unfairness", "1", "--html", tmp_path / "r.html"]
+    done = call("frontier", csv, *TRAIN, *more, "--json", tmp_path / "f.json")
+    assert done.exit_code == 0, done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert figures["chosen"]["marks"]["accuracy"].endswith("the same for everyone")
+    assert "The chosen model " in done.output
+    assert " deciding the same for everyone" in done.output or "decides the same for everyone" in done.output
+    assert "Least unfair" not in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--held-out", "h.csv"], "--held-out needs --max-unfairness"),
+        (["--certified"], "--certified needs --max-unfairness"),
+        (["--max-unfairness", "0.1", "--no-refit"], "name a file with --output"),
+        (["--utility", "auc", "--cost", "0,1;1,0"], "--cost is a utility of its own"),
+        (["--utility", "auk"], "utility must be one of 'accuracy'"),
+        (["--utility", "r2"], "utility 'r2' is of numbers, and classes are predicted here"),
+        (["--cost", "0,1,2;1,0,2;1,2,0"], "utility must be 2 rows of 2 finite costs"),
+    ],
+)
+def test_wishes_that_contradict_each_other_are_refused(csv: Path, call: Any, arguments: list[str], words: str) -> None:
+    assert words in refusal(call("frontier", csv, *TRAIN, *arguments))
