@@ -111,6 +111,7 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
 
 
 FEW = 30  # samples: below, no figure says much about a group
+FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
 _LISTED = 5
 
 

@@ -22,7 +22,7 @@ from metrifair.auditing.distribution import (
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.resampling import Rows, resampled_counts, resampled_rows, thinned
+from metrifair.auditing.resampling import Rows, thinned
 from metrifair.metrics.distances import energy_distance, mmd_squared
 from metrifair.metrics.registry import METRICS
 from metrifair.metrics.witness import witness
@@ -149,44 +149,6 @@ def test_no_distance_is_beyond_its_largest_value() -> None:
     for size in range(3, 200):
         found = TwoSamples(np.arange(2.0 * size), np.repeat([1.0, 0.0], size), np.repeat([0.0, 1.0], size))
         assert distances_of(*found, ["kolmogorov"])["kolmogorov"] == 1.0
-
-
-def test_a_few_heavy_rows_among_many_are_drawn_one_by_one() -> None:
-    """Two rows hold nearly all of the weight: a normal sum would be below 0 in a sixth of the resamples."""
-    rows = 40_000
-    weights = np.full(rows, 1e-9)
-    weights[:2] = 1.0
-    drawn = resampled_rows(Rows(np.arange(rows) % 2, weights), 2, 400, np.random.default_rng(6))
-    assert (drawn.sum(1) > 0).all()
-    assert set(np.unique(drawn.round(3)).tolist()) <= set(range(10))  # times that a heavy row is drawn
-    assert drawn.mean() == pytest.approx(1.0, abs=0.15)
-
-
-@pytest.mark.parametrize("counts", [[3, 0, 7, 90], [3, 0, 1, 2, 1, 1]])
-def test_resamples_of_counts_hold_as_many_samples_and_are_right_on_average(counts: list[int]) -> None:
-    """Many samples are drawn by score, few one by one."""
-    given_counts, total = np.array(counts, dtype=float), sum(counts)
-    drawn = resampled_counts(given_counts, 4000, np.random.default_rng(3))
-    assert (drawn.sum(1) == total).all()
-    assert (drawn[:, 1] == 0).all()
-    deviation = np.sqrt(given_counts * (1 - given_counts / total))
-    np.testing.assert_allclose(drawn.mean(0), given_counts, atol=4 * deviation.max() / np.sqrt(4000))
-    np.testing.assert_allclose(drawn.std(0), deviation, rtol=0.06)
-
-
-@pytest.mark.parametrize("rows", [60, 40_000])
-def test_resamples_of_weighted_rows_have_the_mean_and_spread_of_drawing_with_replacement(rows: int) -> None:
-    """Shares are compared: drawn rows vary in number where sums are drawn in their place."""
-    generator = np.random.default_rng(4)
-    place, weights = generator.integers(0, 3, rows), generator.uniform(0.5, 2.0, rows)
-    drawn = resampled_rows(Rows(place, weights), 3, 3000, generator)
-    share = drawn / drawn.sum(1, keepdims=True)
-    exact = np.bincount(place, weights) / weights.sum()
-    # The delta method for a ratio of two weighted means.
-    influence = weights[:, None] * ((place[:, None] == np.arange(3)) - exact) / weights.mean()
-    deviation = np.sqrt((influence**2).mean(0) / rows)
-    np.testing.assert_allclose(share.mean(0), exact, atol=5 * deviation.max() / np.sqrt(3000) + 1e-3 / rows**0.5)
-    np.testing.assert_allclose(share.std(0), deviation, rtol=0.08)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

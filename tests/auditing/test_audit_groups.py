@@ -7,7 +7,7 @@ import pytest
 from metrifair import DataError, audit, audit_file, distances
 from metrifair.auditing.distribution import TwoSamples
 from metrifair.auditing.request import MOST_GROUPS, MOST_LEVELS, check_attribute
-from metrifair.auditing.resampling import permutation_p_values, resampled_counts
+from metrifair.auditing.resampling import permutation_p_values
 from metrifair.problem.cells import Attribute
 
 PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
@@ -94,19 +94,6 @@ def test_many_groups_each_against_the_rest_are_counted_exactly(tmp_path, weighte
         for metric in metrics:
             (value,) = [f.value for f in found.findings if f.groups == one.groups and f.metric == metric]
             assert value == pytest.approx(exact[metric], abs=2e-5 if metric != "kolmogorov" else 1e-12)
-
-
-def test_counts_of_many_rows_vary_as_draws_with_replacement_do():
-    counts = np.array([5.0, 0, 20_000, 40_000, 25])
-    drawn = resampled_counts(counts, 20_000, np.random.default_rng(0))
-    share = drawn / drawn.sum(1, keepdims=True)
-    p = counts / counts.sum()
-    covariance = (np.diag(p) - np.outer(p, p)) / counts.sum()
-    scale = np.sqrt(np.outer(p, p)) / counts.sum() + 1e-12
-    assert (np.abs(share.mean(0) - p) < 5 * np.sqrt(p / counts.sum() / 20_000) + 1e-12).all()
-    assert (np.abs(np.cov(share.T) - covariance) < 0.05 * scale).all()
-    assert (drawn[:, 1] == 0).all()
-    assert (drawn >= 0).all()
 
 
 def test_a_small_side_of_very_many_samples_has_uniform_p_values():

@@ -218,6 +218,16 @@ def frontier_content() -> Content:
         (("floor",), "low", "got `str`"),
         (("chosen",), {"strength": 1}, "missing required field"),
         (("limit",), [], "got `array`"),
+        (("utility",), "auc", "Expected `object | null`, got `str`"),
+        (("utility", "larger_is_better"), "yes", "Expected `bool`, got `str`"),
+        (("utility", "measure"), "os.system", "unknown field `measure`"),
+        (("constant", "accuracy"), [], "Expected `float`, got `array`"),
+        (("constant_text",), 7, "Expected `str`, got `int`"),
+        (("tried",), 0, "Expected `int` >= 1"),
+        (("certified",), "surely", "Expected `bool`, got `str`"),
+        (("outcomes", 0, "test", "marks", "auc"), 3, "Expected `str`, got `int`"),
+        (("outcomes", 0, "test", "errors"), [], "Expected `object`, got `array`"),
+        (("outcomes", 0, "training"), "none", "got `str`"),
     ],
 )
 def test_a_forged_frontier_is_refused(place: tuple[Any, ...], value: Any, said: str, tmp_path: Path) -> None:

@@ -137,6 +137,11 @@ def test_costs_and_scorers_can_be_asked_for_later(front: Frontier) -> None:
         front.select(max_unfairness=1.0, utility=[[0, 20], [1, 0]])  # other costs are not those of before
         assert [point.more["expected_cost"] for point in front.validation_points] != costs
         model = front.select(max_unfairness=1.0, utility=make_scorer(f1_score))
+        view = front.view()
+    assert view.baseline is not None  # the constant that is best by this score
+    test = front.source.judge.judging.labels if front.source else np.zeros(0)
+    assert view.value(view.baseline) == pytest.approx(f1_score(test, np.ones(len(test))))
+    assert view.constant_text == "“1” for everyone"
     scores = [f1_score(label, one.predict(part.X)) for one in front.models]
     assert [point.more["f1_score"] for point in front.validation_points] == pytest.approx(scores)
     assert scores[front.models.index(model)] == pytest.approx(max(scores))

@@ -330,7 +330,7 @@ def audit(
         Lowest and highest score that can occur; [0, 1] for probabilities. Without it only the Kolmogorov distance is
         certified.
     resamples : int, default=500
-        How many, for intervals; 0: none.
+        How many, for intervals; 0: none. Groups of fewer than 5 samples have none (docs/intervals.md).
     permutations : int, default=999
         How many, for p-values; 0: none.
     most_groups : int, default=None

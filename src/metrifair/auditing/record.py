@@ -95,7 +95,7 @@ def record_of(
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
-    sampled = prove is None or not sample.weighted  # weighted rows are resampled one by one
+    sampled = prove is None or not sample.weighted  # the spread of weights within a bin is not counted
     ends = request.score_range
     # The distribution functions that are compared; that of the rest is another one for each group.
     functions = {
@@ -138,6 +138,7 @@ def record_of(
         confidence=plan.confidence,
         decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
+        resampled=plan.resamples > 0,
         complete=complete,
     )
     if plan.vc_dimension is not None:
@@ -309,9 +310,10 @@ def notes_of(
     confidence: float,
     decided: bool,
     assumed: bool,
+    resampled: bool = True,
     complete: bool | None = None,
 ) -> list[Note]:
-    """All notes; ``assumed``: nobody said which label is the positive one.
+    """All notes; ``assumed``: nobody said which label is the positive one; ``resampled``: there are intervals.
 
     ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
     """
@@ -335,6 +337,7 @@ def notes_of(
         notes.append(words.exactness_note(sample.size(units), complete=complete))
     if sample.weighted:
         notes.append(words.weight_note(held=complete is None))
+        notes += words.unequal_notes(findings) if resampled else []
     if counted is not None and outcome is not None:
         score, unit = stand_ins(counted, _STAND_INS)
         notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)

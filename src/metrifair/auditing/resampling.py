@@ -1,4 +1,4 @@
-"""How sure one can be of a distance: bootstrap intervals and permutation p-values, of two samples.
+"""How sure one can be of a distance: intervals by a multiplier bootstrap, and permutation p-values, of two samples.
 
 Scores are sorted once; a resample is another set of weights on the same scores. Above ``resolution`` scores, neighbours
 are taken together: what moves within such a bin is a share 1/sqrt(resolution) of what moves at all.
@@ -6,12 +6,11 @@ are taken together: what moves within such a bin is a share 1/sqrt(resolution) o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from metrifair.auditing.distribution import (
     Floats,
@@ -28,21 +27,19 @@ from metrifair.auditing.distribution import (
 from metrifair.certificates import certified_distance, dkw_radius
 from metrifair.errors import DataError
 from metrifair.metrics.registry import facts
-from metrifair.results import Interval
+from metrifair.results import FEWEST, Interval
 
 RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
-_MANY_ROWS = 2**15
-_MANY_COUNTS = 2**12
-_NORMAL = 30  # rows whose sum, each drawn a random number of times, is as good as normal
-_FEWEST = 2  # samples of either side
+_CACHED = 2**16
+_ADDED = 4.0  # samples of the even mixture of both sides that either is given for its spread: "plus four"
 _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
 
 
 class Rows(NamedTuple):
-    """Samples of one side that count differently, and so are resampled one by one."""
+    """Samples of one side that count differently."""
 
     place: Integers  # (n,): which score
     weights: Floats  # (n,)
@@ -55,6 +52,15 @@ def thinned(found: TwoSamples, rows: Sequence[Rows], most: int) -> tuple[TwoSamp
     return few, tuple(Rows(bin_of[side.place], side.weights) for side in rows)
 
 
+class _Side(NamedTuple):
+    """What one side's sample says of how far its shares may be off."""
+
+    share: Floats  # (k,): of the sample
+    size: float  # how many samples of equal weight say as much (Kish)
+    variance: Floats  # (k,): of the noise at each score
+    third: Floats  # (k,): its third moment, as far as the samples' weights make it
+
+
 def bootstrap(
     found: TwoSamples,
     metrics: Sequence[str],
@@ -64,98 +70,156 @@ def bootstrap(
     generator: np.random.Generator,
     rows: Sequence[Rows] = (),
 ) -> dict[str, Interval]:
-    """An interval of each distance, by resampling either side on its own.
+    """An interval of each distance; none of a metric without a witness, nor where a side has fewer than 5 samples.
 
-    Distances of samples overstate those of the populations, and percentiles of the bootstrap do so twice. Instead: the
-    distance is, to first order, the gap in the mean of its witness utility, whose spread over the resamples gives the
-    width; what the resamples exceed the sample by is the bias, and is taken off. For a maximum (Kolmogorov, total
-    variation) resamples show too little of it: they are magnified before the maximum is taken. Squares are handled as
-    their roots. The interval always holds the plug-in value. Near a distance of 0 this theory fails: where resamples,
-    centred, are as far from 0 as the sample, the interval begins at 0 and no bias is taken off; it is then too wide.
+    Every sample's share is multiplied by normal noise of mean 1, either side on its own. The distance is, to first
+    order, the gap in the mean of its witness utility: the standard error of that gap, times Student's quantile
+    (degrees of freedom by Welch and Satterthwaite), is half of the width; where the utility is skew, the end on the
+    long side moves out by the first term of Edgeworth's expansion. Distances of samples overstate those of the
+    populations: what noise adds to the distance, on average, is the bias, and is taken off. For a maximum (Kolmogorov,
+    total variation) noise shows too little of it, and is magnified for the lower end. Squares are handled as their
+    roots. The interval always holds the plug-in value. Near a distance of 0 this theory fails: where noise alone is as
+    far from 0 as the sample, were the two sides one, the interval begins at 0, and ends at what the sample and such
+    noise add up to.
 
-    What does not vary in a sample does not vary in its resamples either, and yet may in the population: samples that
-    are all equal, or all on one side of the largest gap. The Kolmogorov distance is then given what the inequality of
-    Dvoretzky, Kiefer and Wolfowitz allows for, and other distances no interval; nor is any of a single sample, nor a
-    metric that has no witness.
+    Weights make samples fewer: those of weights w are taken for (sum w)^2 / sum w^2 samples. What does not vary in a
+    sample may do so in the population: the spread of either side is estimated with four more samples, of the even
+    mixture of both; where the gap is one of shares, at least with two more on either side (Agresti and Coull). Where
+    all scores of both sides are equal, only the Kolmogorov distance has an interval, by the inequality of Dvoretzky,
+    Kiefer and Wolfowitz.
     """
-    observed = shares(found.left) - shares(found.right)
-    told: dict[str, Floats] = {}
+    if min(effective_sizes(found, rows)) < FEWEST:
+        return {}
+    if len(found.values) == 1:
+        return {} if rows else _of_equal_scores(found, metrics, confidence)
+    pooled = (shares(found.left) + shares(found.right)) / 2
+    sides = [_side(found[1 + at], pooled, rows[at] if rows else None) for at in range(2)]
+    utilities: dict[str, Floats] = {}
     for metric in metrics:
         if facts(metric).of_merged or facts(metric).of_shares:
             utility = utility_of(metric, found)
-            told |= {} if utility is None else {metric: utility(found.values)}
-    margins = _margins(found, rows, told, confidence)
-    if not margins:
+            utilities |= {} if utility is None else {metric: utility(found.values)}
+    if not utilities:
         return {}
-    metrics = list(margins)
-    utilities = np.stack([told[metric] for metric in metrics])
-    gaps, replicates = [], []
-    for count in _blocks(resamples, len(found.values)):
-        if rows:
-            sides = [resampled_rows(side, len(found.values), count, generator) for side in rows]
-        else:
-            sides = [resampled_counts(side, count, generator) for side in found[1:]]
-        drawn = shares(sides[0]) - shares(sides[1])
-        gaps.append(drawn @ utilities.T)
-        replicates.append(_replicates(found.values, observed, drawn, metrics))
-    values = distances_between(found.values, observed, metrics)
-    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    blocks = [
+        _replicates(found.values, sides, list(utilities), count, generator)
+        for count in _blocks(resamples, len(found.values))
+    ]
+    values = distances_between(found.values, sides[0].share - sides[1].share, list(utilities))
     return {
         metric: _interval(
             metric,
             float(values[metric]),
-            np.concatenate([block[metric] for block in replicates]),
+            np.concatenate([block[metric] for block in blocks]),
+            _linear_error(utility, sides, confidence),
             confidence,
-            quantile * spread_of(np.concatenate([block[:, place] for block in gaps])) + margins[metric],
         )
-        for place, metric in enumerate(metrics)
+        for metric, utility in utilities.items()
     }
 
 
-def _margins(
-    found: TwoSamples, rows: Sequence[Rows], utilities: Mapping[str, Floats], confidence: float
-) -> dict[str, float]:
-    """How much further off a distance may be than resamples show, by metric; only those of which that is known."""
-    sizes = [len(side.place) for side in rows] if rows else [int(side.sum()) for side in found[1:]]
-    margins: dict[str, float] = {}
-    for metric, utility in utilities.items() if min(sizes) >= _FEWEST else ():
-        same = []
-        for size, side in zip(sizes, found[1:], strict=True):  # one score only, or a single value of a telling utility
-            if (side > 0).sum() == 1 or float(np.ptp(utility[side > 0])) == 0 < float(np.ptp(utility)):
-                same.append(size)
-        radius = sum(dkw_radius(size, confidence=confidence) for size in same)
-        margin = None if same and rows else certified_distance(metric, 0.0, radius)
-        if margin is not None or not same:
-            margins[metric] = margin or 0.0
-    return margins
+def effective_sizes(found: TwoSamples, rows: Sequence[Rows]) -> tuple[float, float]:
+    """How many samples of equal weight say as much as those of either side.
+
+    >>> found = TwoSamples(np.arange(2.0), np.array([2.0, 0.0]), np.array([3.0, 1.0]))
+    >>> effective_sizes(found, ()), effective_sizes(found, [Rows(np.array([0]), found.left[:1])] * 2)
+    ((2.0, 4.0), (1.0, 1.0))
+    """
+    if not rows:
+        return float(found.left.sum()), float(found.right.sum())
+    left, right = (1.0 / float((shares(side.weights) ** 2).sum()) for side in rows)
+    return left, right
 
 
-def _replicates(values: Floats, observed: Floats, drawn: Floats, metrics: Sequence[str]) -> dict[str, Floats]:
-    """Distances (resamples, 2) by metric: of the resamples, those of maxima magnified; and of what they differ by."""
-    moved = drawn - observed
-    plain, magnified = ([name for name in metrics if facts(name).is_maximum == chosen] for chosen in (False, True))
-    found = distances_between(values, drawn, plain)
-    if magnified:
-        found |= distances_between(values, observed + _STEEP * moved, magnified)
-    centred = distances_between(values, moved, metrics)
-    return {metric: np.stack([found[metric], centred[metric]], 1) for metric in metrics}
+def _of_equal_scores(found: TwoSamples, metrics: Sequence[str], confidence: float) -> dict[str, Interval]:
+    radius = sum(dkw_radius(int(side.sum()), confidence=confidence) for side in found[1:])
+    most = {metric: certified_distance(metric, 0.0, radius) for metric in metrics}
+    return {metric: Interval(0.0, bound) for metric, bound in most.items() if bound is not None}
 
 
-def _interval(metric: str, value: float, replicates: Floats, confidence: float, half: float) -> Interval:
+def _side(weights: Floats, pooled: Floats, rows: Rows | None) -> _Side:
+    """The noise of one side; residuals are divided by 1 - share: that makes the variance of a mean unbiased.
+
+    Counts are samples of one share, as many at each score; rows have shares of their own.
+    """
+    if rows is None:
+        place, times, share = np.arange(len(weights)), weights, np.full(len(weights), 1 / weights.sum())
+    else:
+        place, times, share = rows.place, np.ones(len(rows.place)), shares(rows.weights)
+    scale = share / np.sqrt(1 - share)
+    variance, third = (np.bincount(place, times * scale**power, len(weights)).astype(np.float64) for power in (2, 3))
+    size = 1 / float(times @ share**2)
+    return _Side(shares(weights), size, (size * variance + _ADDED * pooled / size) / (size + _ADDED), third)
+
+
+def _replicates(
+    values: Floats, sides: Sequence[_Side], metrics: Sequence[str], count: int, generator: np.random.Generator
+) -> dict[str, Floats]:
+    """Distances (count, 3) by metric: of noise if both sides were one, with the sample, and magnified if a maximum."""
+    observed = sides[0].share - sides[1].share
+    as_one = shares(sides[0].size * sides[0].share + sides[1].size * sides[1].share)
+    moved, by_chance = np.zeros((2, count, len(values)))
+    for sign, side in zip((1, -1), sides, strict=True):
+        drawn = sign * generator.standard_normal(moved.shape)
+        # Shares add up to 1 whatever they are multiplied by.
+        moved += drawn * np.sqrt(side.variance)
+        moved -= (drawn @ np.sqrt(side.variance))[:, None] * side.share
+        by_chance += drawn * np.sqrt(as_one / side.size)
+        by_chance -= (drawn @ np.sqrt(as_one / side.size))[:, None] * as_one
+    maxima = [metric for metric in metrics if facts(metric).is_maximum]
+    alone, plain = distances_between(values, by_chance, metrics), distances_between(values, observed + moved, metrics)
+    steep = plain | (distances_between(values, observed + _STEEP * moved, maxima) if maxima else {})
+    return {metric: np.stack([alone[metric], plain[metric], steep[metric]], 1) for metric in metrics}
+
+
+class _LinearError(NamedTuple):
+    """How far off the gap in the mean of a utility may be, below and above, and Student's quantile over the normal."""
+
+    below: float
+    above: float
+    widened: float
+
+
+def _linear_error(utility: Floats, sides: Sequence[_Side], confidence: float) -> _LinearError:
+    largest = float(np.abs(utility).max()) or 1.0  # cubes of huge utilities would overflow
+    variances, third = [], 0.0
+    for sign, side in zip((1, -1), sides, strict=True):
+        apart = utility / largest - side.share @ (utility / largest)
+        variance = float(side.variance @ apart**2)
+        lowest, highest = float(apart.min()), float(apart.max())
+        if ((apart == lowest) | (apart == highest)).all():  # the gap is one of shares
+            share = (side.size * float(side.share[apart == highest].sum()) + _ADDED / 2) / (side.size + _ADDED)
+            variance = max(variance, (highest - lowest) ** 2 * share * (1 - share) / (side.size + _ADDED))
+        variances.append(variance)
+        third += sign * float(side.third @ apart**3)
+    total = sum(variances)
+    if total == 0:
+        return _LinearError(0.0, 0.0, 1.0)
+    freedom = total**2 / sum(one**2 / (side.size - 1) for one, side in zip(variances, sides, strict=True))
+    normal, student = float(ndtri((1 + confidence) / 2)), float(stdtrit(freedom, (1 + confidence) / 2))
+    skewness = third / total**1.5
+    shift = skewness * (2 * normal**2 + 1) / 6 * student / normal
+    error = largest * total**0.5
+    return _LinearError(error * (student + max(0.0, -shift)), error * (student + max(0.0, shift)), student / normal)
+
+
+def _interval(metric: str, value: float, replicates: Floats, error: _LinearError, confidence: float) -> Interval:
     if not np.isfinite(replicates).all():
         raise DataError(f"resampling the {metric} distance leaves the range of numbers; scale scores and weights down")
     row = facts(metric)
-    root, most = row.squared, row.most
-    if root:
+    if row.squared:
         value, replicates = np.sqrt(max(value, 0.0)), np.sqrt(np.maximum(replicates, 0.0))
     unit = max(value, float(replicates.max())) or 1.0  # sums of huge distances would overflow
-    bias = unit * float((replicates[:, 0] / unit - value / unit).mean()) / (_STEEP if row.is_maximum else 1.0)
-    low, high = value - bias - half, value - bias + half
-    by_chance = float(np.quantile(replicates[:, 1], confidence))
+    plain, steep = (unit * float((replicates[:, at] / unit - value / unit).mean()) for at in (1, 2))
+    most_bias = steep / _STEEP if row.is_maximum else plain
+    low, high = value - most_bias - error.below, value - min(plain, most_bias) + error.above
+    # One side of the noise's distribution for the upper end, which has no other end to share the error with.
+    by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], [confidence, max(0.0, 2 * confidence - 1)])
     if value <= by_chance:
-        low, high = 0.0, max(value + half, by_chance)
+        low, high = 0.0, max(value + error.above, value + one_sided, by_chance)
     low, high = max(0.0, min(value, low)), max(value, high)
-    return Interval(float(low**2), float(min(most, high**2))) if root else Interval(float(low), float(min(most, high)))
+    power = 2 if row.squared else 1
+    return Interval(float(low**power), float(min(row.most, high**power)))
 
 
 def spread_of(values: Floats) -> float:
@@ -174,59 +238,6 @@ def _blocks(count: int, width: int) -> Iterator[int]:
         yield min(size, count - start)
 
 
-def resampled_counts(counts: NDArray[Any], resamples: int, generator: np.random.Generator) -> NDArray[Any]:
-    """Counts (k,) of as many samples drawn with replacement: (resamples, k); of many samples their number varies."""
-    total, scores = int(counts.sum()), len(counts)
-    if total > max(_MANY_COUNTS, 16 * scores):
-        drawn = _normal_sums(counts, counts, resamples, generator)
-        few = counts < _NORMAL
-        drawn[:, few] = generator.poisson(counts[few], size=(resamples, int(few.sum())))
-        return drawn
-    if total > 4 * scores:
-        return generator.multinomial(total, counts / total, size=resamples)
-    # Few samples are faster drawn one by one.
-    place = np.repeat(np.arange(scores), counts.astype(np.int64))[generator.integers(total, size=(resamples, total))]
-    place += scores * np.arange(resamples)[:, None]
-    return np.bincount(place.ravel(), minlength=resamples * scores).reshape(resamples, scores).astype(np.int64)
-
-
-def resampled_rows(rows: Rows, scores: int, resamples: int, generator: np.random.Generator) -> Floats:
-    """Sums of weights at each score, of as many rows drawn with replacement: (resamples, scores).
-
-    Of many rows at each score the sums are drawn, not the rows: each row counts a Poisson number of times, and their
-    sum is as good as normal.
-    """
-    if len(rows.place) > max(_MANY_ROWS, 16 * scores):
-        return _resampled_sums(rows, scores, resamples, generator)
-    drawn = np.empty((resamples, scores))
-    for resample in drawn:
-        chosen = generator.integers(len(rows.place), size=len(rows.place))
-        resample[:] = np.bincount(rows.place[chosen], rows.weights[chosen], scores)
-    return drawn
-
-
-def _resampled_sums(rows: Rows, scores: int, resamples: int, generator: np.random.Generator) -> Floats:
-    """The sum at each score where rows count Poisson numbers of times: normal, unless few rows make up a score."""
-    weights = rows.weights / rows.weights.max()
-    mean, variance = (np.bincount(rows.place, part, scores) for part in (weights, weights**2))
-    drawn = _normal_sums(mean, variance, resamples, generator)
-    few = mean**2 < _NORMAL * variance  # the effective number of rows
-    own = few[rows.place]
-    place, weights = rows.place[own], weights[own]
-    for resample in drawn if own.any() else ():
-        times = generator.poisson(1.0, len(place))
-        resample[few] = np.bincount(place, weights * times, scores)[few]
-    return drawn
-
-
-def _normal_sums(mean: NDArray[Any], variance: NDArray[Any], resamples: int, generator: np.random.Generator) -> Floats:
-    """Normal numbers (resamples, k) with these means and variances (k,), none of them below 0."""
-    drawn = generator.standard_normal((resamples, len(mean)))
-    drawn *= np.sqrt(variance)
-    drawn += mean
-    return np.maximum(drawn, 0.0, out=drawn)
-
-
 def permutation_p_values(
     found: TwoSamples, metrics: Sequence[str], *, permutations: int, generator: np.random.Generator
 ) -> dict[str, float | None]:
@@ -240,8 +251,9 @@ def permutation_p_values(
     observed = distances_of(found.values, found.left, found.right, metrics)
     at_least = dict.fromkeys(metrics, 0)
     total, dealt = int(pooled.sum()), int(found.left.sum())
-    # Shuffling is the faster way to deal few samples to one side; many share scores, which are dealt as a whole.
-    few = total <= _MOST_SHUFFLED and min(dealt, total - dealt) <= 16 * len(pooled)
+    # Shuffling is the faster way to deal few samples to one side, above all where all fit into the cache; many
+    # share scores, which are dealt as a whole.
+    few = min(dealt, total - dealt) <= (16 if total <= _CACHED else 2) * len(pooled) and total <= _MOST_SHUFFLED
     method: Literal["count", "marginals"] = "count" if few else "marginals"
     for count in _blocks(permutations, len(pooled)):
         left = generator.multivariate_hypergeometric(pooled, dealt, size=count, method=method)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
 from torch import Tensor
 
 from metrifair.batches import whole
@@ -80,10 +81,12 @@ def slack_of(
         terms = objective(outputs, batch)
         return terms.risk + float(estimator.strength) * terms.unfairness
 
-    scale, shift = torch.ones((), dtype=output.dtype), torch.zeros(output.shape[1:], dtype=output.dtype)
-    attainable = _lowest(lambda own: value(own[0] * output + own[1]), [scale, shift])
-    constant = _lowest(lambda own: value(torch.zeros_like(output) + own[0]), [shift])
-    return Slack(float(value(output)), attainable, constant)
+    shift = torch.zeros(output[0].numel(), dtype=torch.float64)  # one for each class, where there are more than two
+    attainable = _lowest(
+        lambda at: value(at[0] * output + at[1:].reshape(output.shape[1:])), torch.cat([torch.ones(1).double(), shift])
+    )
+    constant = _lowest(lambda at: value(torch.zeros_like(output) + at.reshape(output.shape[1:])), shift)
+    return Slack(float(value(output)), min(attainable, constant), constant)
 
 
 def _some(cell: Tensor, work: int) -> Tensor:
@@ -94,17 +97,17 @@ def _some(cell: Tensor, work: int) -> Tensor:
     return order[(place % step == 0) | (place < 2)].sort().values
 
 
-def _lowest(value: Callable[[list[Tensor]], Tensor], start: list[Tensor]) -> float:
-    """The smallest value that a few steps of L-BFGS find from here."""
-    at = [part.clone().requires_grad_() for part in start]
-    solver = torch.optim.LBFGS(at, max_iter=_STEPS, line_search_fn="strong_wolfe")
+def _lowest(value: Callable[[Tensor], Tensor], start: Tensor) -> float:
+    """The smallest value that a few steps of L-BFGS find from here.
 
-    def closure() -> Tensor:
-        solver.zero_grad()
-        found = value(at)
-        torch.autograd.backward(found)
-        return found.detach()
+    SciPy's: the first use of ``torch.optim`` imports PyTorch's compiler, which takes seconds.
+    """
 
-    first = float(solver.step(closure))
-    with torch.no_grad():
-        return min(first, float(value(at)))
+    def with_gradient(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        here = torch.tensor(at, requires_grad=True)
+        found = value(here)
+        (gradient,) = torch.autograd.grad(found, here)
+        return float(found.detach()), gradient.numpy()
+
+    found = minimize(with_gradient, start.numpy(), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return float(found.fun)

@@ -280,5 +280,6 @@ function fillFrontierKey() {
   if (data.frontier.constant) entries.push(["constant", "constant model: the same for everyone"]);
   if (data.frontier.points.some((point) => point.mark)) entries.push(["dot alike", "no better than that"]);
   if (data.frontier.floor !== null) entries.push(["floor", "within sampling noise"]);
+  byId("area").textContent = data.frontier.area;
   byId("frontier-key").append(...entries.map(([kind, text]) => keyEntry(keyShape(kind), text)));
 }

@@ -104,6 +104,9 @@ class FrontierFigures:
         for outcome in self.outcomes:
             if outcome.curves is not None:
                 curves.setdefault(outcome.job.value, outcome.curves)
+        own, constant, text = self.chosen_by or self.utility, self.constant, self.constant_text
+        if self.source is not None and own is not self.utility:
+            constant, text = self.source.judge.constant(own)
         return FrontierView(
             self.points,
             curves,
@@ -116,9 +119,10 @@ class FrontierFigures:
             {} if self.parameter == "strength" else {"strength": self.parameter},
             floor=self.floor,
             limit=self.limit,
-            utility=self.chosen_by or self.utility,
-            constant=self.constant,
-            constant_text=self.constant_text,
+            utility=own,
+            constant=constant,
+            constant_text=text,
+            areas=(self.area, self.area_with_constant),
             training=self.training_points,
             validation=self.validation_points,
         )

@@ -54,9 +54,12 @@ class Judge:
 
     def constant(self, utility: Utility) -> tuple[Point, str]:
         """What the constant model that is best by this utility reaches on the rows to judge on, and what it says."""
-        constant = next(rival.constant for rival in self.against if rival.utility.name == utility.name)
-        found = constant.predictions(len(self.judging.problem))
-        return point_of(found, self.judging, strength=0.0, seed=0, against=self.against), constant.text
+        base = self.training or self.choosing
+        own = next((rival for rival in self.against if rival.utility is utility), None)
+        rival = own or rivals(base.problem, utility, X=base.X)[-1]
+        found = rival.constant.predictions(len(self.judging.problem))
+        against = self.against if own else (*self.against, rival)
+        return point_of(found, self.judging, strength=0.0, seed=0, against=against), rival.constant.text
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,16 @@ import torch
 from torch import Tensor
 
 from metrifair.batches.stratified import EpochSource, stratified_epochs
+from metrifair.parallel import one_thread
 from metrifair.problem.cells import Batch, Samples, Sides
 from metrifair.progress import Progress
 from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Predictor, Scaling, member, scaling_of, stacked
 from metrifair.training.objective import Objective
+
+_MOST_ON_ONE_THREAD = 2**26
+"""Multiplications of a step. Beside busy processes on two cores a second thread makes 2^25 take 2.2 times as long, and
+2^30 as long as one thread does."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,10 @@ def train(
     stack = _stack_at_start(
         data, model, objective, scaling, source, schedule=schedule, strengths=rounds[0], seeds=seeds, device=where
     )
-    parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
+    torch.get_num_threads()  # one_thread wants torch's settings read
+    small = where.type == "cpu" and stack.work(source.size) <= _MOST_ON_ONE_THREAD
+    with one_thread() if small else nullcontext():
+        parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
     of_each = (part.to(where).expand(len(seeds), -1) for part in scaling)
     return Trained(model, parameters, Scaling(*of_each), failed)
 
@@ -137,6 +145,10 @@ class Stack:
     adam: Adam
     strength: Tensor  # (strengths,)
     failed: Tensor  # (seeds, strengths)
+
+    def work(self, rows: int) -> int:
+        """About how many multiplications a step on so many rows takes forward."""
+        return rows * sum(value.numel() for value in self.adam.parameters.values())
 
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size), which count so much."""

@@ -89,7 +89,7 @@ def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
     def mean_of(change: Callable[[Tensor], Tensor]) -> Tensor:
         pieces = zip(x.split(_ROWS_AT_ONCE), share.split(_ROWS_AT_ONCE), strict=True)
-        sums = [(own.unsqueeze(-1) * change(piece.double())).sum(0) for piece, own in pieces]
+        sums = [own @ change(piece.double()) for piece, own in pieces]
         return torch.stack(sums).sum(0)
 
     mean = mean_of(lambda piece: piece)

@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEW, Decisions, Finding, Interval, Note, few_text, listed
+from metrifair.results import FEW, FEWEST, Decisions, Finding, Interval, Note, few_text, listed
 
 REST = "the rest"
 """What all groups but one are called."""
@@ -192,6 +192,8 @@ def small_notes(findings: Sequence[Finding], confidence: float) -> list[Note]:
         radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
         if is_largest_gap(finding.metric) and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
             blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
+    if any(min(finding.sizes) < FEWEST for finding in findings):
+        few += f" Below {FEWEST} there is no interval."
     notes = [Note("small", few)] if few else []
     if blind:
         text = f"Too few samples to rule out a gap of {100 * _BLIND:.0f} points or more: {listed(list(blind))}."
@@ -212,6 +214,17 @@ def weight_note(*, held: bool) -> Note:
     """What weights rule out, of rows that are held in memory, or were counted."""
     what = "Samples have weights: certified bounds and p-values hold for equal weights only"
     return Note("weights", f"{what}, {'and' if held else 'intervals need all rows at hand; they'} are left out.")
+
+
+def unequal_notes(findings: Sequence[Finding]) -> list[Note]:
+    """Comparisons of weighted samples without an interval, although there are enough samples."""
+    unequal = dict.fromkeys(
+        f"{quoted(one.groups[0])} against {quoted(one.groups[1])} in {one.within}"
+        for one in findings
+        if one.interval is None and is_largest_gap(one.metric) and one.value > 0 and min(one.sizes) >= FEWEST
+    )
+    text = f"No interval, since weights leave a group with what fewer than {FEWEST} equal samples would say"
+    return [Note("weights", f"{text}: {listed(list(unequal))}.")] if unequal else []
 
 
 def training_note(decisions: Sequence[Decisions], dimension: int, confidence: float, *, weighted: bool) -> Note:

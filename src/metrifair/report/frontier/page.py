@@ -36,6 +36,7 @@ from metrifair.report.frontier.view import (
 )
 from metrifair.report.frontier.words import (
     UNSCRIPTED,
+    area_sentence,
     constant_sentence,
     highlights,
     overfit_sentence,
@@ -200,6 +201,7 @@ def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
         "y": axis_json(y),
         "line": [[short(a), short(b)] for a, b in front_line(view)],
         "floor": short(view.floor),
+        "area": area_sentence(view),
         "chosen": place(view.choice),
         "constant": constant and {**constant, "lines": _constant_lines(view), "text": constant_sentence(view)},
         "points": [
@@ -302,8 +304,14 @@ def frontier_chart(view: FrontierView) -> LayerChart:
     line = [{"x": a, "y": b, "order": at} for at, (a, b) in enumerate(front_line(view))]
     layers = [
         alt.Chart(alt.Data(values=line)).mark_line(color="#222", strokeWidth=1.5).encode(x=x, y=y, order="order:Q"),
-        _dots(alt, view, view.usable).mark_circle(size=60, opacity=0.6, color="#555").encode(x=x, y=y),
     ]
+    marked = [point for point in view.usable if view.mark(point)]
+    better = [point for point in view.usable if not view.mark(point)]
+    if better:
+        layers.append(_dots(alt, view, better).mark_circle(size=60, opacity=0.6, color="#555").encode(x=x, y=y))
+    if marked:
+        hollow = _dots(alt, view, marked).mark_point(size=50, filled=False, strokeWidth=1.5, color="#999")
+        layers.append(hollow.encode(x=x, y=y))
     if view.baseline is not None:
         layers.append(
             _dots(alt, view, [view.baseline])

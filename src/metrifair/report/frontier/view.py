@@ -62,6 +62,8 @@ class FrontierView:
         What a model reaches that decides the same for everyone, and what it says.
     training, validation
         What the models reach on the rows of their training and on those for choosing, in the order of ``points``.
+    areas
+        Share of the unit box that the models dominate, and that they do with the constant model.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class FrontierView:
     constant_text: str = ""
     training: Sequence[Point | None] = ()
     validation: Sequence[Point | None] = ()
+    areas: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.points:

@@ -185,6 +185,18 @@ def constant_sentence(view: FrontierView) -> str:
     return f"{reached}; {alike} of {len(view.usable)} models {_are(alike)} no better."
 
 
+def area_sentence(view: FrontierView) -> str:
+    """How much of what can be had the models cover; empty if it is not known.
+
+    >>> area_sentence(FrontierView([Point(0, 0, 0.9, 0.4)], areas=(0.54, 0.78), constant=Point(0, 0, 0.6, 0.0)))
+    'Area below the Pareto line: 0.540, with the constant model 0.780.'
+    """
+    if view.areas is None:
+        return ""
+    with_it = f", with the constant model {figure_text(view.areas[1])}" if view.baseline is not None else ""
+    return f"Area below the Pareto line: {figure_text(view.areas[0])}{with_it}."
+
+
 def marked_sentence(utility: Utility, mark: str, rows: str = "test rows") -> str:
     """What to know of a chosen model that is no better than a constant, and what to do.
 

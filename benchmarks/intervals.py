@@ -1,0 +1,257 @@
+"""How often the intervals of an audit hold the distance of the populations: `python -m benchmarks.intervals`.
+
+Data sets are drawn from populations whose distances are known, and each is given its intervals by what an audit calls.
+The table goes to docs/intervals.md. Finished pieces of work are kept in build/intervals.jsonl and are not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy import stats
+
+from metrifair import __version__
+from metrifair.auditing.distribution import Floats, TwoSamples, distances_of
+from metrifair.auditing.resampling import RESOLUTION, Rows, bootstrap, thinned
+from metrifair.files import replace_file
+from metrifair.parallel import spread
+from metrifair.results import FEWEST
+
+USUAL = ("kolmogorov", "wasserstein", "energy")
+OTHERS = ("cramer", "lp", "mmd", "total_variation")
+SIZES = ((10, 1000), (50, 50), (100, 100), (500, 50), (200, 200), (2000, 2000))
+SIZES_OF_OTHERS = ((10, 100), (50, 50), (100, 100))  # kernels compare all pairs of scores
+WEIGHTS = ("none", "mild", "heavy")
+CONFIDENCE, RESAMPLES, AT_LEAST = 0.95, 250, 0.93  # resamples: half of what an audit draws, to end in hours
+PIECE = 100  # data sets that are drawn, and kept, at a time
+_CELLS = 6000  # of a continuous population, to compute its distances; kernels compare all pairs of cells
+_CELLS_OF_KERNELS = 600
+
+
+class Law(NamedTuple):
+    """One side of a population: a continuous law, rounded or not, with a share of it moved to 0."""
+
+    continuous: object  # frozen, of scipy.stats
+    decimals: int | None = None
+    at_zero: float = 0.0
+
+    def drawn(self, size: int, generator: np.random.Generator) -> Floats:
+        """A sample."""
+        found = self.continuous.rvs(size, random_state=generator)
+        found = found if self.decimals is None else np.round(found, self.decimals)
+        return np.where(generator.random(size) < self.at_zero, 0.0, found)
+
+    def cells(self, ends: Floats) -> Floats:
+        """The probability of each cell between ascending ends, of which 0 is a cell of its own in the middle of one."""
+        return (1 - self.at_zero) * np.diff(self.continuous.cdf(ends))
+
+
+UNIFORM, BETA = stats.uniform(), (stats.beta(2, 3), stats.beta(3, 2))
+POPULATIONS: dict[str, tuple[Law, Law]] = {
+    "null": (Law(UNIFORM), Law(UNIFORM)),
+    "null, skew": (Law(stats.lognorm(1)), Law(stats.lognorm(1))),
+    "ties": (Law(BETA[0], decimals=1), Law(BETA[1], decimals=1)),
+    "shift 0.5": (Law(stats.norm(0, 1)), Law(stats.norm(0.5, 1))),
+    "shift 2": (Law(stats.norm(0, 1)), Law(stats.norm(2, 1))),
+    "beta": (Law(BETA[0]), Law(BETA[1])),
+    "lognormal": (Law(stats.lognorm(1)), Law(stats.lognorm(1, scale=np.exp(0.5)))),
+    "spike": (Law(UNIFORM, at_zero=0.3), Law(UNIFORM, at_zero=0.5)),
+    "binary": (Law(stats.bernoulli(0.3), decimals=0), Law(stats.bernoulli(0.5), decimals=0)),
+    "rare": (Law(stats.bernoulli(0.05), decimals=0), Law(stats.bernoulli(0.3), decimals=0)),
+}
+
+
+def truth_of(population: tuple[Law, Law], metrics: Sequence[str]) -> dict[str, float]:
+    """The distances of the populations: exact where scores are few, of many narrow cells where they are continuous."""
+    left, right = population
+    if left.decimals is not None:
+        values = np.arange(0, 10**left.decimals + 1) / 10**left.decimals
+        half = 0.5 / 10**left.decimals
+        ends = np.concatenate([values - half, values[-1:] + half])
+    else:
+        cells = _CELLS_OF_KERNELS if "mmd" in metrics else _CELLS
+        tails = np.geomspace(1e-10, 1e-3, cells // 12, endpoint=False)
+        shares = np.concatenate([tails, np.linspace(1e-3, 1 - 1e-3, cells), 1 - tails[::-1]])
+        ends = np.unique(np.concatenate([side.continuous.ppf(shares) for side in population]))
+        values = (ends[1:] + ends[:-1]) / 2
+    masses = [side.cells(ends) for side in population]
+    if left.at_zero or right.at_zero:
+        values, masses = (
+            np.insert(values, 0, 0.0),
+            [np.insert(mass, 0, side.at_zero) for mass, side in zip(masses, population, strict=True)],
+        )
+    return {name: float(value) for name, value in distances_of(values, *masses, metrics).items()}
+
+
+def weights_of(kind: str, size: int, generator: np.random.Generator) -> Floats | None:
+    """Weights that say nothing of the score; heavy ones leave about 37 in 100 samples."""
+    if kind == "none":
+        return None
+    return generator.uniform(0.5, 1.5, size) if kind == "mild" else generator.lognormal(0.0, 1.0, size)
+
+
+class Scenario(NamedTuple):
+    """One line of the table."""
+
+    population: str
+    sizes: tuple[int, int]
+    weights: str
+    metrics: tuple[str, ...]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Total variation is looked at where scores repeat; elsewhere it is 1 between any two samples."""
+        repeats = POPULATIONS[self.population][0].decimals is not None
+        return tuple(metric for metric in self.metrics if repeats or metric != "total_variation")
+
+    def key(self, piece: int) -> str:
+        """What a finished piece of work is known by."""
+        return json.dumps([__version__, RESAMPLES, *self, piece])
+
+
+def intervals(scenario: Scenario, piece: int) -> dict[str, list[tuple[float, float] | None]]:
+    """Intervals of ``PIECE`` data sets, by metric; None where there is none."""
+    torch.set_num_threads(1)
+    seed = [piece, *scenario.sizes, list(POPULATIONS).index(scenario.population), WEIGHTS.index(scenario.weights)]
+    generator = np.random.default_rng(seed)
+    found: dict[str, list[tuple[float, float] | None]] = {metric: [] for metric in scenario.shown}
+    on_left = np.arange(sum(scenario.sizes)) < scenario.sizes[0]
+    for _ in range(PIECE):
+        laws = zip(POPULATIONS[scenario.population], scenario.sizes, strict=True)
+        values, place = np.unique(
+            np.concatenate([law.drawn(size, generator) for law, size in laws]), return_inverse=True
+        )
+        weight = weights_of(scenario.weights, len(place), generator)
+        amount = np.ones(len(place)) if weight is None else weight
+        sides = [np.bincount(place[side], amount[side], len(values)) for side in (on_left, ~on_left)]
+        rows = [] if weight is None else [Rows(place[side], weight[side]) for side in (on_left, ~on_left)]
+        few, few_rows = thinned(TwoSamples(values, *sides), rows, RESOLUTION)
+        drawn = bootstrap(
+            few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows
+        )
+        for metric, kept in found.items():
+            kept.append((drawn[metric].low, drawn[metric].high) if metric in drawn else None)
+    return found
+
+
+class Coverage(NamedTuple):
+    """Of one metric in one scenario."""
+
+    data_sets: int
+    given: float  # the share of data sets that have an interval
+    covered: float  # the share of intervals that hold the truth
+    width: float  # the mean, in units of the truth (of a truth of 0: as it is)
+
+
+def coverage(ends: Sequence[tuple[float, float] | None], truth: float) -> Coverage:
+    """How often the truth lies between the ends; the last digits of a truth that is itself computed are let pass."""
+    known = np.array([pair for pair in ends if pair is not None]).reshape(-1, 2)
+    holds = (known[:, 0] <= truth * (1 + 1e-6) + 1e-12) & (truth * (1 - 1e-6) - 1e-12 <= known[:, 1])
+    unit = truth if truth > 1e-9 else 1.0
+    shares = (float(part.mean()) if len(known) else float("nan") for part in (holds, np.diff(known) / unit))
+    return Coverage(len(ends), len(known) / len(ends), *shares)
+
+
+def scenarios() -> Iterator[Scenario]:
+    """All of them, the quick ones first."""
+    for metrics, sizes in ((USUAL, SIZES), (OTHERS, SIZES_OF_OTHERS)):
+        for pair in sizes:
+            for weights in WEIGHTS:
+                yield from (Scenario(name, pair, weights, metrics) for name in POPULATIONS)
+
+
+def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, dict[str, Coverage]]:
+    """What the store holds, and what is missing from it computed and added to it."""
+    store.parent.mkdir(exist_ok=True)
+    done = dict(json.loads(line) for line in store.read_text().splitlines()) if store.exists() else {}
+    wanted = [
+        (one, piece)
+        for piece in range(-(-max(data_sets, others) // PIECE))
+        for one in scenarios()
+        if piece < -(-(data_sets if one.metrics == USUAL else others) // PIECE)
+    ]
+    missing = [pair for pair in wanted if pair[0].key(pair[1]) not in done]
+    with store.open("a") as file:
+        tasks: list[Callable[[], object]] = [partial(intervals, *pair) for pair in missing]
+        for (one, piece), found in zip(missing, spread(tasks, jobs), strict=True):
+            done[one.key(piece)] = found
+            file.write(json.dumps([one.key(piece), found]) + "\n")
+            file.flush()
+    result: dict[Scenario, dict[str, Coverage]] = {}
+    for one in scenarios():
+        pieces = [done[one.key(piece)] for other, piece in wanted if other == one]
+        truth = truth_of(POPULATIONS[one.population], one.shown)
+        result[one] = {
+            metric: coverage([pair for found in pieces for pair in found[metric]], truth[metric])
+            for metric in one.shown
+            if pieces
+        }
+    return result
+
+
+_ABOUT = f"""# How often intervals hold the truth
+
+Made by `python -m benchmarks.intervals`: data sets are drawn from populations whose distances are known, and each is
+given its {100 * CONFIDENCE:.0f} % intervals as in an audit ({RESAMPLES} resamples). Every cell holds the share of
+intervals that hold the distance of the populations, then their mean width in units of that distance (where it is 0: as
+it is). Each share is to be at least {100 * AT_LEAST:.0f} %; those below are set in bold.
+
+There is no interval where a group has fewer than {FEWEST} samples, or weights w that are worth fewer,
+(sum w)² / sum w²: so few say next to nothing of their own spread, and an interval would be as wide as the scale. Where
+that happened, the share of data sets with an interval is given in brackets.
+
+Populations: *null* uniform, both alike; *null, skew* lognormal, both alike; *ties* beta(2, 3) and beta(3, 2) rounded
+to one decimal; *shift* normal, moved by 0.5 or 2; *beta* as before, not rounded; *lognormal* moved by 0.5 on the
+logarithmic scale; *spike* uniform with 30 % and 50 % at 0; *binary* 30 % and 50 % ones; *rare* 5 % and 30 % ones.
+Weights say nothing of the score: *mild* are uniform from 0.5 to 1.5, *heavy* lognormal (worth 37 in 100 samples)."""
+
+
+def page(result: dict[Scenario, dict[str, Coverage]]) -> str:
+    """The tables in Markdown."""
+    lines = [_ABOUT]
+    for metrics, title in ((USUAL, "The usual metrics"), (OTHERS, "The other metrics")):
+        rows = {one: found for one, found in result.items() if one.metrics == metrics and found}
+        if not rows:
+            continue
+        count = {cell.data_sets for found in rows.values() for cell in found.values()}
+        lines += ["", f"## {title}", "", f"{' or '.join(f'{number:,}' for number in sorted(count))} data sets each."]
+        lines += ["", f"| sizes | weights | population | {' | '.join(metrics)} |", "|---" * (3 + len(metrics)) + "|"]
+        for one, found in rows.items():
+            cells = [_cell(found.get(metric)) for metric in metrics]
+            lines.append(f"| {one.sizes[0]}/{one.sizes[1]} | {one.weights} | {one.population} | {' | '.join(cells)} |")
+        covered = [cell.covered for found in rows.values() for cell in found.values() if cell.given]
+        below = f"Cells below {100 * AT_LEAST:.0f} %: {sum(share < AT_LEAST for share in covered)} of {len(covered)}."
+        lines += ["", f"Lowest: {100 * min(covered, default=1.0):.1f} %. {below}"]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(found: Coverage | None) -> str:
+    if found is None or not found.given:
+        return "-" if found is None else "no interval"
+    share = f"{100 * found.covered:.1f} %"
+    given = "" if found.given == 1 else f" [{100 * found.given:.0f} %]"
+    return f"{share if found.covered >= AT_LEAST else f'**{share}**'}, {found.width:.2f}{given}"
+
+
+def main() -> None:
+    """Compute what is missing and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.intervals", description=__doc__)
+    parser.add_argument("--data-sets", type=int, default=2000, help="for each of the usual metrics' cells (2,000)")
+    parser.add_argument("--others", type=int, default=500, help="for each of the other metrics' cells (500)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--store", type=Path, default=Path("build/intervals.jsonl"), help="finished pieces of work")
+    parser.add_argument("--out", type=Path, default=Path("docs/intervals.md"), help="the page")
+    asked = parser.parse_args()
+    replace_file(asked.out, page(work(asked.store, asked.data_sets, asked.others, asked.jobs)).encode())
+    print(f"Written: {asked.out.resolve()}")
+
+
+if __name__ == "__main__":
+    main()

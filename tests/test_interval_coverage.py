@@ -1,0 +1,50 @@
+"""The table of how often intervals hold the truth: truths are right, work is not done twice, misses are marked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import intervals
+
+
+def test_the_truths_of_populations_are_those_of_closed_forms() -> None:
+    closed = {
+        "null": (0.0, 0.0, 0.0),
+        "shift 2": (0.6826894921, 2.0, None),  # P(|Z| < 1), the shift
+        "beta": (0.375, 0.2, 4 / 35),  # the difference of the distribution functions is 6 x^2 (1 - x)^2
+        "lognormal": (0.1974126514, 1.0695646494, None),  # P(|Z| < 1/4), the difference of means
+        "spike": (0.2, 0.1, 2 * 0.04 / 3),
+        "binary": (0.2, 0.2, 0.08),
+        "rare": (0.25, 0.25, 0.125),
+    }
+    for name, told in closed.items():
+        found = intervals.truth_of(intervals.POPULATIONS[name], intervals.USUAL)
+        for value, exact in zip(found.values(), told, strict=True):
+            assert exact is None or value == pytest.approx(exact, rel=1e-5, abs=1e-9), name
+
+
+def test_a_share_of_intervals_is_that_of_those_that_hold_the_truth() -> None:
+    found = intervals.coverage([(0.0, 1.0), (0.6, 0.8), None, (0.5, 0.5)], 0.5)
+    assert found == (4, 0.75, pytest.approx(2 / 3), pytest.approx((2.0 + 0.4) / 3))
+
+
+def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "PIECE", 2)
+    monkeypatch.setattr(intervals, "SIZES", ((6, 5),))
+    monkeypatch.setattr(intervals, "SIZES_OF_OTHERS", ((6, 4),))
+    store = tmp_path / "kept" / "done.jsonl"
+    result = intervals.work(store, 2, 2, 1)
+    lines = store.read_text().splitlines()
+    assert len(lines) == 2 * 3 * len(intervals.POPULATIONS)
+    monkeypatch.setattr(intervals, "intervals", None)  # would fail if asked
+    assert str(intervals.work(store, 2, 2, 1)) == str(result)
+
+    key, found = json.loads(lines[0])
+    found["energy"] = [[1.0, 2.0], [0.0, 2.0]]  # of a truth of 0
+    store.write_text("\n".join([json.dumps([key, found]), *lines[1:]]) + "\n")
+    text = intervals.page(intervals.work(store, 2, 2, 1))
+    assert "**50.0 %**, 1.50 |" in next(line for line in text.splitlines() if line.startswith("| 6/5 | none | null |"))
+    assert "| 6/4 | none | beta | no interval | no interval | no interval | - |" in text

@@ -1,0 +1,124 @@
+"""What rows kept apart tell of one model: figures by group against plain NumPy, the constant, training rows beside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import r2_score, roc_auc_score
+
+from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.tradeoff.judgement import judged
+from metrifair.tradeoff.split import HeldOut, data_set
+
+RNG = np.random.default_rng(4)
+N = 400
+SEX, AREA = np.array(["f", "m"])[RNG.integers(2, size=N)], np.array(["a", "b", "c"])[RNG.integers(3, size=N)]
+X = RNG.normal(size=(N, 2)) + (SEX == "m")[:, None]
+SCORE = 1 / (1 + np.exp(-X[:, 0]))
+LABEL = np.where(RNG.random(N) < SCORE, "yes", "no")
+ROWS = np.arange(N)
+
+
+class Told:
+    """A classifier that says the score of each row; rows are known by their first feature."""
+
+    def __init__(self, score: Any, threshold: float = 0.5) -> None:
+        self.score = dict(zip(X[:, 0], score, strict=True))
+        self.threshold = threshold
+
+    def predict_proba(self, features: Any) -> Any:
+        score = np.array([self.score[key] for key in features[:, 0]])
+        return np.stack([1 - score, score], axis=1)
+
+    def predict(self, features: Any) -> Any:
+        return np.where(self.predict_proba(features)[:, 1] >= self.threshold, "yes", "no")
+
+
+class Number(Told):
+    def predict(self, features: Any) -> Any:
+        return self.predict_proba(features)[:, 1]
+
+
+def parts(y: Any, groups: Any, *, regression: bool = False, weight: Any = None) -> tuple[HeldOut, HeldOut]:
+    data = data_set(
+        X, y, groups, None, regression=regression, criterion=STATISTICAL_PARITY, contrast="pairs", sample_weight=weight
+    )
+    return data.held_out(ROWS[200:]), data.held_out(ROWS[:200])
+
+
+@pytest.mark.parametrize("weight", [None, RNG.integers(1, 5, N).astype(float)], ids=["equal", "weighted"])
+def test_figures_of_two_classes_are_those_of_each_group(weight: Any) -> None:
+    found = judged(Told(SCORE), *parts(LABEL, {"sex": SEX, "area": AREA}, weight=weight), strength=1.0, seed=0)
+    assert [one.group for one in found.groups] == ["sex: f", "sex: m", "area: a", "area: b", "area: c"]
+    for one, own in zip(found.groups, [SEX == "f", SEX == "m", *(name == AREA for name in "abc")], strict=True):
+        rows = ROWS[(ROWS >= 200) & own]
+        w = None if weight is None else weight[rows]
+        positive, score = LABEL[rows] == "yes", SCORE[rows]
+        assert one.rows == len(rows)
+        assert one.figures == pytest.approx(
+            {
+                "base_rate": np.average(positive, weights=w),
+                "mean_score": np.average(score, weights=w),
+                "decision_rate": np.average(score >= 0.5, weights=w),
+                "accuracy": np.average((score >= 0.5) == positive, weights=w),
+                "auc": roc_auc_score(positive, score, sample_weight=w),
+            }
+        )
+
+
+def test_figures_of_numbers_are_means_and_r2() -> None:
+    y = SCORE + RNG.normal(0, 0.1, N)
+    found = judged(Number(SCORE), *parts(y, {"sex": SEX}, regression=True), strength=1.0, seed=0)
+    for one, name in zip(found.groups, ("f", "m"), strict=True):
+        rows = ROWS[(ROWS >= 200) & (name == SEX)]
+        assert one.figures == pytest.approx(
+            {
+                "mean_outcome": y[rows].mean(),
+                "mean_prediction": SCORE[rows].mean(),
+                "r2": r2_score(y[rows], SCORE[rows]),
+            }
+        )
+    assert found.constant.accuracy == pytest.approx(r2_score(y[200:], np.full(200, y[:200].mean())))
+
+
+def test_a_group_of_one_label_has_no_auc_and_one_without_rows_no_figures() -> None:
+    area = AREA.copy()
+    area[200:][(area[200:] == "c")] = "b"
+    label = np.where((area == "a") & (ROWS >= 200), "yes", LABEL)
+    found = judged(Told(SCORE), *parts(label, {"sex": SEX, "area": area}), strength=1.0, seed=0)
+    by_name = {one.group: one for one in found.groups}
+    assert by_name["area: a"].figures["auc"] is None
+    assert by_name["area: a"].figures["base_rate"] == 1.0
+    assert (by_name["area: c"].rows, by_name["area: c"].figures) == (0, {"accuracy": None, "auc": None})
+
+
+def test_the_constant_is_that_of_the_training_rows() -> None:
+    label = LABEL.copy()
+    label[:200], label[200:] = np.where(ROWS[:200] % 5, "no", "yes"), np.where(ROWS[200:] % 4, "yes", "no")
+    found = judged(Told(SCORE), *parts(label, {"sex": SEX}), strength=1.0, seed=0)
+    assert found.constant_text == "“no” for everyone"
+    assert found.constant.accuracy == 0.25
+    assert found.constant.unfairness == 0.0
+
+
+def test_a_model_that_decides_alike_is_marked_and_one_that_tells_people_apart_is_not() -> None:
+    held_out, training = parts(LABEL, {"sex": SEX})
+    alike = judged(Told(SCORE, threshold=0.0), held_out, training, strength=1.0, seed=0)
+    assert alike.point.marks["accuracy"] == "decides the same for everyone"
+    assert "auc" not in alike.point.marks
+    constant = judged(Told(np.full(N, 0.7)), held_out, training, strength=1.0, seed=0)
+    assert {"accuracy", "auc"} <= set(constant.point.marks)
+    assert judged(Told(SCORE), held_out, training, strength=1.0, seed=0).point.marks == {}
+
+
+def test_fairness_of_training_rows_alone_is_called_overfit() -> None:
+    """Equal scores on the rows that taught the model, the groups apart on others: the planted fault."""
+    apart = 1 / (1 + np.exp(-(RNG.normal(size=N) + 2.0 * (SEX == "m"))))
+    fair = np.where(ROWS < 200, RNG.random(N), apart)
+    held_out, training = parts(LABEL, {"sex": SEX})
+    found = judged(Told(fair), held_out, training, strength=1.0, seed=0)
+    assert found.point.overfit
+    assert found.point.unfairness > found.training.unfairness + found.chance
+    assert not judged(Told(apart), held_out, training, strength=1.0, seed=0).point.overfit
