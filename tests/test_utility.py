@@ -85,10 +85,12 @@ def test_the_table_of_utilities_is_complete() -> None:
 def test_the_standard_error_is_the_spread_over_repeated_samples(name: str, weighted: bool) -> None:
     """Errors of 400 samples of 300 rows: their mean is within a sixth of the spread of the values."""
     values, errors = [], []
+    first, _, numbers = sample(name, 0)
+    scheme = rows(first, numbers=numbers)
     for seed in range(400):
-        y, found, numbers = sample(name, 1000 + seed)
+        y, found, _ = sample(name, 1000 + seed)
         weight = np.random.default_rng(seed).uniform(0.2, 3, N) if weighted else None
-        problem = rows(y, weight, numbers=numbers)
+        problem = replace(scheme, labels=y, weight=weight)
         measured = UTILITIES[name].of(found, problem)
         assert measured is not None
         values.append(measured.value)
@@ -243,6 +245,7 @@ def test_a_good_model_is_not_marked_by_any_utility() -> None:
 def test_a_model_that_knows_nothing_is_marked_nearly_always(name: str) -> None:
     """At the level of a one-sided test: 2.5 % may pass, of 400 at most 22 (the probability of more is below 0.1 %)."""
     numbers, passed = UTILITIES[name].needs == "numbers", 0
+    scheme = rows(np.arange(N) % 2, numbers=numbers)
     for seed in range(400):
         generator = np.random.default_rng(seed)
         if numbers:
@@ -251,7 +254,7 @@ def test_a_model_that_knows_nothing_is_marked_nearly_always(name: str) -> None:
         else:
             y, score = (generator.random(N) < 0.6).astype(int), 0.6 + 0.12 * generator.normal(size=N).clip(-3, 3)
             found = Predictions(score, (score >= 0.5).astype(int), "probability")
-        passed += mark(found, rows(y, numbers=numbers), name) == ""
+        passed += mark(found, replace(scheme, labels=y), name) == ""
     assert passed <= 22
 
 

@@ -198,3 +198,15 @@ def test_compressed_text(tmp_path):
     with gzip.open(tmp_path / "scores.csv.gz", "wt") as stream:
         stream.write(GOOD)
     assert audit_file(tmp_path / "scores.csv.gz", score="p", group="sex", random_state=0).record.rows == 4
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_column_of_ids_is_refused_while_it_is_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    """Before its values are listed: to name and sort a million took 20 s."""
+    ids = pl.Series([f"id {number}" for number in range(30_000)])
+    pl.DataFrame({"p": np.linspace(0, 1, 30_000), "g": ids}).write_parquet(tmp_path / "ids.parquet")
+    monkeypatch.setattr(pl.Series, "to_list", lambda column: pytest.fail(f"listed {len(column)} values"))
+    with pytest.raises(DataError, match=r"hold \d+,000 or more different values"):
+        audit_file(tmp_path / "ids.parquet", score="p", group="g", in_memory_rows=10**6 if held else 0)

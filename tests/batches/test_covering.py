@@ -160,7 +160,7 @@ def counts_law(p: float, size: int, least: int) -> Iterator[tuple[int, int, floa
 
 def weight_of_group_0(zeros: int, ones: int, rule: Coverage) -> float:
     member = torch.arange(zeros + ones) < zeros
-    return float(overshoot_weights(torch.stack([member, ~member]), rule)[0])
+    return float(overshoot_weights(torch.stack([member, ~member], 1).numpy(), rule)[0])
 
 
 def delta(total: int, n: int, size: int) -> float:

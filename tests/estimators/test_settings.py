@@ -38,7 +38,7 @@ def refusal(kind: type[ValueError | TypeError], call: Callable[[], object]) -> s
 
 SETTINGS = {
     "strength": ("a finite number from 0 upwards", [-1, -1e-9, NAN, math.inf, True, "1", None, 1j]),
-    "learning_rate": ("a positive number", [0, -0.1, NAN, math.inf, True, "fast"]),
+    "learning_rate": ("'auto' or a positive number", [0, -0.1, NAN, math.inf, True, "fast"]),
     "learning_rate_decay": ("a number above 0, at most 1", [0, 1.01, NAN, -1, True]),
     "weight_decay": ("a number from 0 upwards", [-1e-3, NAN, math.inf, None]),
     "epochs": ("'auto' or an integer from 1 upwards", [0, -3, 2.5, True, "all", None]),

@@ -24,9 +24,11 @@ _A = pd.Series(np.where(np.arange(_N) % 4 < 2, "a", "b"), index=_LABELS)
 TAKERS: dict[str, Any] = {
     "unfairness": lambda y, a: unfairness(y, _X["u"], sensitive_features=a),
     "audit": lambda y, a: audit(_X["u"], y_true=y, sensitive_features=a, resamples=0, permutations=0),
-    "fit": lambda y, a: FairClassifier(epochs=1).fit(_X, y, sensitive_features=a),
+    "fit": lambda y, a: FairClassifier(epochs=1, random_state=0).fit(_X, y, sensitive_features=a),
     "partial_fit": lambda y, a: FairClassifier().partial_fit(_X, y, sensitive_features=a),
-    "frontier": lambda y, a: frontier(FairClassifier(epochs=1), _X, y, sensitive_features=a, strengths=[0, 1]),
+    "frontier": lambda y, a: frontier(
+        FairClassifier(epochs=1, random_state=0), _X, y, sensitive_features=a, strengths=[0, 1]
+    ),
     "booster": lambda y, a: FairLGBMClassifier(n_estimators=1, verbose=-1).fit(_X, y, sensitive_features=a),
     "baseline": lambda y, a: ReweighingClassifier().fit(_X, y, sensitive_features=a),
     "post-processor": lambda y, a: XianPostprocessor().fit(_X, y, sensitive_features=a),
@@ -41,10 +43,26 @@ def test_rows_in_another_order_are_refused_by_all(taker: str) -> None:
         TAKERS[taker](_Y.set_axis(_LABELS + 1000), _A)
 
 
-@pytest.mark.parametrize("taker", ["unfairness", "audit", "fit", "frontier"])
+FIGURES: dict[str, Any] = {
+    "unfairness": lambda found: found,
+    "audit": lambda found: [one.value for one in found.findings],
+    "fit": lambda model: model.predict_proba(_X).tolist(),
+    "frontier": lambda front: [(point.unfairness, point.accuracy) for point in front.points],
+}
+
+
+@pytest.mark.parametrize("taker", FIGURES)
 def test_arrays_and_numbered_rows_are_taken_by_position(taker: str) -> None:
-    TAKERS[taker](_Y.to_numpy(), _A.tolist())
-    TAKERS[taker](_Y.reset_index(drop=True), pl.Series(_A.to_numpy()))
+    """Not by the labels of the table beside them, in whose order they would be other rows."""
+
+    def figures(y: Any, a: Any) -> Any:
+        return FIGURES[taker](TAKERS[taker](y, a))
+
+    labelled = figures(_Y, _A)
+    assert figures(_Y.to_numpy(), _A.tolist()) == labelled
+    assert figures(_Y.reset_index(drop=True), pl.Series(_A.to_numpy())) == labelled
+    in_order = np.argsort(_LABELS)
+    assert figures(_Y.to_numpy()[in_order], _A.to_numpy()[in_order]) != labelled
 
 
 def test_every_two_tables_are_compared() -> None:

@@ -19,6 +19,7 @@ from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train, weighted_moments
+from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Moments, Network, Scaling, StackedModule, member, stacked
 from metrifair.training.objective import Objective
 
@@ -431,3 +432,18 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     assert torch.equal(found, expected)
     assert torch.equal(left.mean, torch.zeros_like(left.mean))
     assert torch.equal(left.scale, torch.ones_like(left.scale))
+
+
+@pytest.mark.parametrize("network", [Network(3), Network(3, (4,)), Network(3, (5, 4), outputs=2)])
+def test_a_network_by_hand_is_that_of_autograd(network: Network) -> None:
+    adam = Adam(stacked([network.initial(1)], 1), learning_rate=0.1)
+    x, slope = torch.randn(7, 3, dtype=torch.float64), torch.randn(7, network.outputs, dtype=torch.float64)
+    output, back = network.traced(adam.arrays, x.numpy())
+    expected = network(adam.parameters, x.unsqueeze(0)).reshape(7, network.outputs)
+    np.testing.assert_allclose(output, expected.detach(), rtol=1e-12)
+    (expected * slope).sum().backward()
+    by_autograd = adam.gradient.clone()
+    adam.gradient.zero_()
+    back(slope.numpy())
+    torch.testing.assert_close(adam.gradient, by_autograd, rtol=1e-12, atol=1e-14)
+    assert by_autograd.count_nonzero() > 0.4 * len(by_autograd)

@@ -367,3 +367,36 @@ def test_statistical_parity_and_energy_are_the_defaults() -> None:
     objective = Objective(BINARY, COMPARISONS)
     assert (objective.criterion, objective.metric, objective.estimate) == (STATISTICAL_PARITY, "energy", "rows")
     assert (objective.combine, objective.compare, objective.rho) == ("mean", "prediction", None)
+
+
+COUNTED = {"binary": BINARY, "regression": regression()}
+
+
+@pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
+@pytest.mark.parametrize("compare", ["prediction", "output"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_slopes_by_counting_are_those_of_autograd(name: str, compare: str, estimate: str) -> None:
+    cell = torch.tensor([0] * 12 + [1] * 4 + [2] * 8)
+    y = Y[name][:24]
+    data = Samples(torch.zeros(24, 0), y, cell, WEIGHT[:24] / WEIGHT[:24])
+    comparisons = (Comparison((0,), (1,)), Comparison((1,), (2,)), Comparison((0,), (2,), "other"))
+    objective = Objective(COUNTED[name], comparisons, estimate=estimate, compare=compare)
+    (batch,) = stratified(data, comparisons, size=14, generator=torch.Generator())
+    output = OUTPUT[name][0, : len(batch.samples)].clone().requires_grad_()
+    terms = objective(output, batch)
+    (expected,) = torch.autograd.grad(terms.risk + 3 * terms.unfairness, output)
+    found = objective.slopes(output.detach().numpy(), batch, 3.0)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_slopes_are_counted_for_the_usual_objective_only() -> None:
+    batch, output = batch_for(BINARY), OUTPUT["binary"][0].numpy()
+    assert Objective(BINARY, COMPARISONS).slopes(output, batch, 1.0) is not None
+    others: list[Objective] = [
+        Objective(BINARY, COMPARISONS, metric="mmd"),
+        Objective(BINARY, COMPARISONS, RISK_PARITY),
+        Objective(BINARY, COMPARISONS, rho=torch.square),
+        Objective(MULTICLASS, COMPARISONS),
+        Objective(regression("huber"), COMPARISONS),
+    ]
+    assert [objective.slopes(output, batch, 1.0) for objective in others] == [None] * 5

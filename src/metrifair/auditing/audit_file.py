@@ -18,7 +18,7 @@ from metrifair.auditing.out_of_core.counting import bins_for, counted, grid_of
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.tables import FileRows, Roles, decoded, levels_for, used_rows
 from metrifair.auditing.record import Proven, record_of
-from metrifair.auditing.request import Criteria, Request, Threshold, check_groups, groups_allowed
+from metrifair.auditing.request import MOST_LEVELS, Criteria, Request, Threshold, check_groups, groups_allowed
 from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
@@ -194,7 +194,8 @@ def _as_read(request: Request, labels: Any) -> Request:
 
 def _held(source: Source, roles: Roles, table: pl.DataFrame, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
-    levels = levels_for(roles, most=len(table))
+    # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
+    levels = levels_for(roles, most=len(table), most_groups=MOST_LEVELS)
     rows = used_rows(roles, levels, table)
     _check_some(source, roles, len(rows.scores))
     columns = decoded(roles, levels, rows.codes, is_text=source.is_text)

@@ -33,6 +33,7 @@ RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once
 _MOST_PERMUTED = 10**9  # NumPy's limit for drawing without replacement
 _MOST_SHUFFLED = 2**22  # samples, of which each is a number in memory then
+_CACHED = 2**16
 _ADDED = 4.0  # samples of the even mixture of both sides that either is given for its spread: "plus four"
 _STEEP = 2.0  # by how much perturbations are magnified to see the bias of a maximum; by experiment
 
@@ -250,8 +251,9 @@ def permutation_p_values(
     observed = distances_of(found.values, found.left, found.right, metrics)
     at_least = dict.fromkeys(metrics, 0)
     total, dealt = int(pooled.sum()), int(found.left.sum())
-    # Shuffling is the faster way to deal few samples to one side; many share scores, which are dealt as a whole.
-    few = total <= _MOST_SHUFFLED and min(dealt, total - dealt) <= 16 * len(pooled)
+    # Shuffling is the faster way to deal few samples to one side, above all where all fit into the cache; many
+    # share scores, which are dealt as a whole.
+    few = min(dealt, total - dealt) <= (16 if total <= _CACHED else 2) * len(pooled) and total <= _MOST_SHUFFLED
     method: Literal["count", "marginals"] = "count" if few else "marginals"
     for count in _blocks(permutations, len(pooled)):
         left = generator.multivariate_hypergeometric(pooled, dealt, size=count, method=method)

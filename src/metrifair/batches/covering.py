@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, log1p
 from typing import TypeAlias
 
@@ -11,11 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import gammaln
-from torch import Tensor
 
 from metrifair.checks import check_integer, check_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Samples, joined, membership, sides_at
+from metrifair.problem.cells import Batch, Booleans, Comparison, Integers, Samples, Sides, joined
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -54,6 +54,20 @@ class Coverage:
         if self.size < 1 or self.least < 1:
             raise DataError(f"size and least must be at least 1, got size={self.size} and least={self.least}")
 
+    @cached_property
+    def _sides(self) -> Booleans:
+        """Whether each cell is on the left and on the right of each comparison, (cells, 2, comparisons)."""
+        cells = 2 + max((max(one.left + one.right) for one in self.comparisons), default=-1)
+        found = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
+        for j, one in enumerate(self.comparisons):
+            found[list(one.left), 0, j] = found[list(one.right), 1, j] = True
+        return found
+
+    def member(self, cell: Integers) -> Booleans:
+        """True where a sample lies on the left (0) or right (1) of a comparison: (n, 2, comparisons)."""
+        found: Booleans = self._sides[np.minimum(cell, len(self._sides) - 1)]  # the last one is in none
+        return found
+
     @property
     def patience(self) -> int:
         """Samples that a batch may grow to."""
@@ -91,39 +105,47 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
     (tensor([0, 0, 1]), 1)
     """
     window = 2 * rule.size  # the front first: most batches end soon, and a chunk may be long
-    while (batch := _covered(waiting.take(slice(0, window)), rule)) is None and window < len(waiting):
+    while (batch := _covered(waiting, window, rule)) is None and window < len(waiting):
         window *= 4
     return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
 
 
-def _covered(waiting: Samples, rule: Coverage) -> Batch | None:
+def _covered(waiting: Samples, window: int, rule: Coverage) -> Batch | None:
+    """The batch that the first so many samples hold."""
     if len(waiting) < rule.size:
         return None
-    member = membership(rule.comparisons, waiting.cell)
-    enough = (member.cumsum(-1) >= rule.least).all(0)  # (comparisons, n), from some sample on
-    enough[:, : rule.size - 1] = False
-    if not bool(enough.any(-1).all()):
-        _check_patience(len(waiting), member, rule)
+    member = rule.member(waiting.cell.numpy()[:window])
+    enough = np.cumsum(member, 0) >= rule.least  # (n, 2, comparisons), from some sample on
+    if not enough[-1].all():
+        check_patience(len(member), member, rule)
         return None
-    covered = (enough.int().argmax(-1) + 1).tolist()  # each comparison's own covered prefix
-    length = max([rule.size, *covered])
-    _check_patience(length, member[..., :length], rule)
+    covered = np.maximum(enough.argmax(0).max(0) + 1, rule.size)  # each comparison's own covered prefix
+    length = max(rule.size, int(covered.max(initial=0)))
+    check_patience(length, member[:length], rule)
     batch = waiting.take(slice(0, length))
-    uneven = None if bool((batch.weight == batch.weight[0]).all()) else batch.weight
-    prefixes = [[side[:end].nonzero()[:, 0] for side in member[:, j]] for j, end in enumerate(covered)]
-    sides = (sides_at(left, right, uneven) for left, right in prefixes)
-    weight = overshoot_weights(member[..., :length].flatten(0, 1), rule).to(batch.weight.dtype)
-    return Batch(batch.with_weight(batch.weight * weight), tuple(sides))
+    given = batch.weight.numpy()
+    uneven = None if (given == given[0]).all() else batch.weight
+    sides = []
+    for j, end in enumerate(covered.tolist()):
+        left, right = (np.flatnonzero(member[:end, side, j]) for side in (0, 1))
+        rows = torch.from_numpy(np.concatenate([left, right]))
+        sides.append(Sides(rows, (len(left),), (len(right),), None if uneven is None else uneven[rows]))
+    if length > rule.size:
+        weight = torch.from_numpy(overshoot_weights(member[:length].reshape(length, -1), rule))
+        batch = batch.with_weight(batch.weight * weight.to(batch.weight.dtype))
+    return Batch(batch, tuple(sides))
 
 
-def _check_patience(length: int, member: Tensor, rule: Coverage) -> None:
+def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
+    """Raise TooFewSamples, naming what is missing, where a batch (n, 2, comparisons) has grown too long."""
     if length <= rule.patience:
         return
+    seen = member[: rule.patience].sum(0)
     short = [
         f"{one.attribute} {one.groups[side]!r}, {one.within} ({count} seen)"
         for j, one in enumerate(rule.comparisons)
         for side in (0, 1)
-        if (count := int(member[side, j, : rule.patience].sum())) < rule.least
+        if (count := int(seen[side, j])) < rule.least
     ]
     missing = "; ".join(dict.fromkeys(short))
     raise TooFewSamples(
@@ -132,25 +154,24 @@ def _check_patience(length: int, member: Tensor, rule: Coverage) -> None:
     )
 
 
-def overshoot_weights(member: Tensor, rule: Coverage) -> Tensor:
+def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
     """Loss weights that make the mean over a covering batch an unbiased estimate of the risk, (n,).
 
-    ``member`` is (sides, n). A batch that went on beyond ``size`` ended with a sample that was waited for. The
+    ``member`` is (n, sides). A batch that went on beyond ``size`` ended with a sample that was waited for. The
     mean of all samples but the last is unbiased; these weights average it over the K samples that could
     have been last: those in a side that holds exactly ``least``.
 
     >>> rule = Coverage((Comparison((0,), (1,)),), size=4, least=2)
-    >>> overshoot_weights(torch.tensor([[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]]).bool(), rule)
-    tensor([1.2500, 1.2500, 1.2500, 0.6250, 0.6250], dtype=torch.float64)
+    >>> overshoot_weights(np.array([[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool).T, rule)
+    array([1.25 , 1.25 , 1.25 , 0.625, 0.625])
     """
-    n = member.shape[-1]
-    weight = torch.ones(n, dtype=torch.float64)
+    n = len(member)
+    weight = np.ones(n)
     if n == rule.size:
         return weight
-    scarce = member.sum(-1) == rule.least
-    critical = member[scarce].any(0)
-    weight[critical] = 1 - 1 / float(critical.sum())
-    return weight * n / (n - 1)
+    critical = member[:, member.sum(0) == rule.least].any(1)
+    weight[critical] = 1 - 1 / critical.sum()
+    return weight * (n / (n - 1))
 
 
 def covering_law(share: float, size: int, *, tail: float = 1e-12) -> tuple[Floats, Floats, Floats]:

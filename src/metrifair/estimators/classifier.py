@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 from metrifair.errors import DataError
-from metrifair.estimators.estimator import FairEstimator, Floats, output_of
+from metrifair.estimators.estimator import FairEstimator, Floats, linear_parts, output_of
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
@@ -21,7 +21,7 @@ from metrifair.problem.tables import Table
 class FairClassifier(ClassifierMixin, FairEstimator):
     """A classifier whose scores are distributed alike in all groups.
 
-    Trains risk + strength x unfairness by stochastic gradient descent, the unfairness being a distance between
+    Trains risk + strength x unfairness by a solver or by stochastic steps, the unfairness being a distance between
     the groups' score distributions. Predicting needs no groups.
 
     Parameters
@@ -53,18 +53,23 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample (to one per class,
         if there are more than two). Layers that keep running statistics, as BatchNorm does, are refused.
+    solver : {"auto", "lbfgs", "sgd"}, default="auto"
+        Linear models are fitted by L-BFGS to all rows at once: on the CPU, the same for every seed; networks by
+        stochastic steps. ``"auto"`` takes steps for a linear model too where ``epochs``, ``batch_size`` or
+        ``learning_rate`` is given, for metrics without a useful gradient (kolmogorov, total_variation, functions of
+        your own), for ``estimate="population"``, for mmd beyond 2,000 rows and for more than 100 million numbers in X.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers of ``"mlp"``.
     batch_size : int or "auto", default="auto"
         Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
     epochs : int or "auto", default="auto"
         Passes over the data; by default so many that 100 to 1,000 steps are made.
-    learning_rate : float, default=0.005
-        Step size of Adam.
+    learning_rate : float or "auto", default="auto"
+        Step size of Adam, 0.005 unless given.
     learning_rate_decay : float, default=1.0
         Factor of the step size after each epoch.
     weight_decay : float, default=0.0
-        Weight of the squared parameters.
+        Weight of half the squared parameters, those of standardised features.
     standardize : bool, default=True
         Centre and scale the features inside.
     device : str, default="auto"
@@ -87,7 +92,11 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     feature_names_in_ : ndarray of str
         Names of the features, where X had them.
     n_iter_ : int
-        Epochs of ``fit``.
+        Epochs of ``fit``, or iterations of the solver.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features, in their own units; linear models only.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        What is added to them; linear models only.
     n_updates_ : int
         Steps of ``partial_fit``.
 
@@ -162,6 +171,16 @@ class FairClassifier(ClassifierMixin, FairEstimator):
             chosen = (output >= 0 if self.scheme_.positive == 1 else output > 0).astype(int)
         predicted: NDArray[Any] = self.classes_[chosen]
         return predicted
+
+    @property
+    def coef_(self) -> Floats:
+        """Weights of a linear model's features, in their own units: (1, n_features), or a row for each class."""
+        return linear_parts(self, "coef_")[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """What a linear model adds to them: (1,), or one number for each class."""
+        return linear_parts(self, "intercept_")[1]
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
         classes, labels = list(problem.scheme.classes), problem.labels

@@ -6,13 +6,12 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from itertools import product
 from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,15 +20,15 @@ from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError, Diverged, MetrifairWarning
 from metrifair.estimators.features import numbers_explained
 from metrifair.estimators.settings import (
+    LEARNING_RATE,
     OnSmall,
-    Trainable,
+    Solver,
     check_settings,
-    device_of,
     model_for,
     objective_for,
     schedule_for,
-    trainable,
 )
+from metrifair.estimators.stack import trained_stack
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
@@ -37,8 +36,8 @@ from metrifair.problem.problem import Declared, Given, Problem, later_problem, p
 from metrifair.problem.tables import Table, group_codes
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
-from metrifair.training import Predictor, train
-from metrifair.training.models import Moments
+from metrifair.training import Predictor
+from metrifair.training.models import Network
 from metrifair.training.online import Learner
 
 Floats = NDArray[np.float64]
@@ -83,10 +82,11 @@ class FairEstimator(BaseEstimator):
     intersectional: bool = False
     on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
+    solver: Solver = "auto"
     hidden: Sequence[int] = (16,)
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
-    learning_rate: float = 5e-3
+    learning_rate: float | Literal["auto"] = "auto"
     learning_rate_decay: float = 1.0
     weight_decay: float = 0.0
     standardize: bool = True
@@ -141,7 +141,8 @@ class FairEstimator(BaseEstimator):
         (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
         if fitted is None:
             raise Diverged(
-                f"training diverged at strength {self.strength}; lower learning_rate (now {self.learning_rate}), "
+                f"training diverged at strength {self.strength}; lower learning_rate "
+                f"(now {LEARNING_RATE if self.learning_rate == 'auto' else self.learning_rate}), "
                 "or check the scale of X and y"
             )
         self.__dict__.update(fitted)
@@ -294,42 +295,22 @@ def output_of(estimator: Any, X: Table) -> Floats:
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
 
 
+def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
+    """Weights (outputs, features) and intercepts (outputs,) of a fitted linear model, in the units of X."""
+    check_is_fitted(estimator, "predictor_")
+    predictor: Predictor = estimator.predictor_
+    if not isinstance(predictor.model, Network) or predictor.model.hidden:
+        raise AttributeError(f"only linear models have {name}; fit with model='linear'")
+    weight = predictor.parameters["weight0"][0, 0] / predictor.scaling.scale
+    intercept = predictor.parameters["bias0"][0, 0, :, 0] - weight @ predictor.scaling.mean[0]
+    return weight.numpy(), intercept.numpy()
+
+
 def _check_no_text(y: NDArray[Any]) -> None:
     """Raise a DataError where a regression is given labels."""
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
     if text is not None:
         raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
-
-
-def trained_stack(
-    estimator: Any, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
-) -> list[dict[str, Any] | None]:
-    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
-    scheme, samples = data.problem.scheme, data.samples()
-    schedule = schedule_for(estimator, len(samples))
-    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
-    trained = train(
-        samples,
-        model_for(estimator, data.x.shape[1], data.outputs),
-        objective_for(estimator, scheme, data.task, found.comparisons),
-        strengths=strengths,
-        seeds=seeds,
-        schedule=schedule,
-        standardize=estimator.standardize,
-        device=device_of(estimator.device),
-        verbose=estimator.verbose,
-    )
-    shared = {
-        "scheme_": scheme,
-        "left_out_": found.left_out,
-        "n_iter_": schedule.epochs,
-        "moments_": Moments.of_samples(samples) if estimator.standardize else None,
-    }
-    return [
-        None if bool(trained.failed[s, k]) else shared | {"predictor_": trained.predictor(s, k)}
-        for s in range(len(seeds))
-        for k in range(len(strengths))
-    ]
 
 
 def _check_first(estimator: Any, sensitive_features: Table | None, groups: Declared | None) -> None:
@@ -362,7 +343,7 @@ def _learner(estimator: Any, data: FitData) -> Learner:
         rule,
         strength=estimator.strength,
         seed=seed,
-        learning_rate=estimator.learning_rate,
+        learning_rate=schedule_for(estimator, 1).learning_rate,
         weight_decay=estimator.weight_decay,
         standardize=estimator.standardize,
         start=None if fitted is None else fitted.parameters,
@@ -370,32 +351,3 @@ def _learner(estimator: Any, data: FitData) -> Learner:
     if fitted is not None:
         learner.moments = estimator.moments_
     return learner
-
-
-def fit_stack(
-    estimator: Estimator,
-    X: Table,
-    y: Table,
-    *,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    sensitive_features: Table | None = None,
-    control_features: Table | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> list[Estimator | None]:
-    """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
-
-    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
-    """
-    template = clone(estimator)
-    data = template._training_data(X, y, sensitive_features, control_features, sample_weight, strengths=strengths)
-    fits = trained_stack(template, data, strengths=strengths, seeds=seeds)
-    models: list[Estimator | None] = []
-    for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):
-        if fitted is None:
-            models.append(None)
-            continue
-        model = clone(template).set_params(strength=strength, random_state=seed)
-        model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")} | fitted)
-        models.append(model)
-    return models

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from metrifair.errors import DataError
-from metrifair.estimators.estimator import FairEstimator, Floats, output_of
+from metrifair.estimators.estimator import FairEstimator, Floats, linear_parts, output_of
 from metrifair.problem.criteria import Task, regression
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
@@ -53,18 +53,23 @@ class FairRegressor(RegressorMixin, FairEstimator):
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample. Layers that
         keep running statistics, as BatchNorm does, are refused.
+    solver : {"auto", "lbfgs", "sgd"}, default="auto"
+        Linear models are fitted by L-BFGS to all rows at once: on the CPU, the same for every seed; networks by
+        stochastic steps. ``"auto"`` takes steps for a linear model too where ``epochs``, ``batch_size`` or
+        ``learning_rate`` is given, for metrics without a useful gradient (kolmogorov, total_variation, functions of
+        your own), for ``estimate="population"``, for mmd beyond 2,000 rows and for more than 100 million numbers in X.
     hidden : sequence of int, default=(16,)
         Units of the hidden layers of ``"mlp"``.
     batch_size : int or "auto", default="auto"
         Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
     epochs : int or "auto", default="auto"
         Passes over the data; by default so many that 100 to 1,000 steps are made.
-    learning_rate : float, default=0.005
-        Step size of Adam.
+    learning_rate : float or "auto", default="auto"
+        Step size of Adam, 0.005 unless given.
     learning_rate_decay : float, default=1.0
         Factor of the step size after each epoch.
     weight_decay : float, default=0.0
-        Weight of the squared parameters.
+        Weight of half the squared parameters, those of standardised features.
     standardize : bool, default=True
         Centre and scale the features and the target inside.
     device : str, default="auto"
@@ -87,7 +92,11 @@ class FairRegressor(RegressorMixin, FairEstimator):
     feature_names_in_ : ndarray of str
         Names of the features, where X had them.
     n_iter_ : int
-        Epochs of ``fit``.
+        Epochs of ``fit``, or iterations of the solver.
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features, in the units of X and y; linear models only.
+    intercept_ : float
+        What is added to them; linear models only.
     n_updates_ : int
         Steps of ``partial_fit``.
 
@@ -120,13 +129,26 @@ class FairRegressor(RegressorMixin, FairEstimator):
         centre, spread = self.target_scaling_
         return output * spread + centre
 
+    @property
+    def coef_(self) -> Floats:
+        """Weights of a linear model's features, (n_features,), in the units of X and y."""
+        found: Floats = linear_parts(self, "coef_")[0][0] * self.target_scaling_[1]
+        return found
+
+    @property
+    def intercept_(self) -> float:
+        """What a linear model adds to them."""
+        centre, spread = self.target_scaling_
+        return float(linear_parts(self, "intercept_")[1][0] * spread + centre)
+
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
         y = np.asarray(problem.labels)
         if not hasattr(self, "scheme_"):
             self.target_scaling_ = (0.0, 1.0)
             if self.standardize and not stream:
-                weight = np.ones(len(y)) if problem.weight is None else problem.weight
-                mean, deviation = weighted_moments(torch.as_tensor(y).unsqueeze(1), torch.as_tensor(weight))
+                distinct, place = np.unique(y, return_inverse=True)  # so that a weight of two is exactly two rows
+                weight = np.bincount(place, problem.weight)
+                mean, deviation = weighted_moments(torch.as_tensor(distinct).unsqueeze(1), torch.as_tensor(weight))
                 if bool(deviation.isinf()):
                     raise DataError("y spreads so far that its square is infinite; rescale it")
                 self.target_scaling_ = (mean.item(), deviation.item())

@@ -13,7 +13,7 @@ import torch
 
 from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, least_samples
+from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
 from metrifair.problem.cells import Combine, Comparison, Contrast
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Problem, Scheme
@@ -21,6 +21,11 @@ from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective
 
+Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
+
+LEARNING_RATE = 5e-3  # of Adam, where that is left to us
+_MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
+_MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
 OnSmall: TypeAlias = Literal["leave_out", "error"]
 """What becomes of a group that is too small to train on."""
 
@@ -46,10 +51,11 @@ class Settings(Aim, Protocol):
     """All parameters of an estimator that fitting reads."""
 
     model: str | torch.nn.Module
+    solver: Solver
     hidden: Sequence[int]
     batch_size: int | Literal["auto"]
     epochs: int | Literal["auto"]
-    learning_rate: float
+    learning_rate: float | Literal["auto"]
     learning_rate_decay: float
     weight_decay: float
     standardize: bool
@@ -60,7 +66,10 @@ class Settings(Aim, Protocol):
 
 _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "strength": ("a finite number from 0 upwards", lambda value: is_number(value) and value >= 0),
-    "learning_rate": ("a positive number", lambda value: is_number(value) and value > 0),
+    "learning_rate": (
+        "'auto' or a positive number",
+        lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and value > 0),
+    ),
     "learning_rate_decay": ("a number above 0, at most 1", lambda value: is_number(value) and 0 < value <= 1),
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
     "epochs": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
@@ -79,6 +88,13 @@ def check_settings(settings: Settings) -> None:
         check_range(name, getattr(settings, name))
     check_switches(**{name: getattr(settings, name) for name in ("intersectional", "standardize")})
     check_aim(settings)
+    check_known("solver", settings.solver, ("auto", "lbfgs", "sgd"))
+    if settings.solver == "lbfgs" and settings.model != "linear":
+        raise DataError("solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network")
+    if settings.solver == "lbfgs" and settings.estimate == "population":
+        raise DataError(
+            "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set solver='sgd'"
+        )
 
 
 def check_aim(aim: Aim) -> None:
@@ -192,7 +208,25 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     per_epoch = max(1, samples // size)
     steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 100, 1_000))
     epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
-    return Schedule(size, epochs, settings.learning_rate, settings.learning_rate_decay, settings.weight_decay)
+    rate = LEARNING_RATE if settings.learning_rate == "auto" else settings.learning_rate
+    return Schedule(size, epochs, rate, settings.learning_rate_decay, settings.weight_decay)
+
+
+def is_solved(settings: Settings, rows: int, features: int) -> bool:
+    """Whether a model is fitted by the solver for linear models, not by steps; docs/defaults.md says why then.
+
+    Left to us, it is where the loss is smooth, the metric's gradient a guide, the rows' own distance asked for, nothing
+    said of how to take steps, and the data not too large.
+    """
+    if settings.solver != "auto" or settings.model != "linear":
+        return settings.solver == "lbfgs"
+    said = [settings.epochs, settings.batch_size, settings.learning_rate]
+    if any(value != "auto" for value in said) or settings.learning_rate_decay != 1 or settings.estimate == "population":
+        return False
+    kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
+    if kinks_everywhere or callable(settings.metric) or facts(settings.metric).gradient != "exact":
+        return False
+    return rows * features <= _MOST_NUMBERS and (rows <= _MOST_PAIRED_ROWS or not facts(settings.metric).by_pairs)
 
 
 def device_of(device: str) -> torch.device:

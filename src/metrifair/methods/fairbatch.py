@@ -37,7 +37,8 @@ class FairBatchClassifier(NetworkClassifier):
         Whose losses are to be equal.
     variant : {"method", "reference"}, default="method"
         The reference does as the authors' code: the score is the logistic function of twice the output, halves are
-        rounded to even, and after the end of a cell's rows some of them repeat.
+        rounded to even, shares move before the first epoch as well, by what the untrained network gets wrong, and
+        after the end of a cell's rows some of them repeat.
     step : float, default=0.005
         By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
@@ -237,11 +238,11 @@ class Sampler:
         self.begun = False
 
     def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
-        """The batches of an epoch; from the second one on the shares move first.
+        """The batches of an epoch; from the second one on the shares move first (in the reference, from the first).
 
         All seeds' batches are filled up to one size with rows of weight 0.
         """
-        if self.begun:
+        if self.begun or self.reference:
             output = outputs()[:, 0]
             self.member, self.y = self.member.to(output), self.y.to(output)
             losses = cell_losses(output, self.member, self.y, self.criterion).double().cpu().numpy()

@@ -79,6 +79,8 @@ class MetricFacts:
     # --- training
     # Whether the gradient is that of the value itself, or of a smoothed version and a poor guide.
     gradient: Literal["exact", "smoothed"] = "exact"
+    # Whether it takes time that grows with the square of the rows.
+    by_pairs: bool = False
     # What is trained on in place of the plug-in. None: the plug-in.
     trained: Metric | None = None
     # The estimate whose mean over samples is the distance of the populations, or of the rows that a fraction of was
@@ -209,6 +211,7 @@ METRICS: dict[str, MetricFacts] = {
         "How different the two groups' averages of a smooth, bell-shaped utility are, squared.",
         of_shares=mean_kernel,
         of_vectors=partial(mmd_between, vector=True),
+        by_pairs=True,
         unbiased=partial(mmd_between, unbiased=True),
         squared=True,
         degree=nan,

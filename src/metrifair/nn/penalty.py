@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +15,15 @@ from torch import Tensor
 from metrifair.checks import check_known, check_renamed
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import Combine, Comparison, Contrast, Integers, Sides, penalty_weights, sides_of
+from metrifair.problem.cells import Combine, Comparison, Contrast, Integers, Sides, penalty_weights
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.training.objective import penalty
+
+_MOST_LAYOUTS = 100  # of batches that are remembered
 
 
 class UnfairnessPenalty(torch.nn.Module):
@@ -121,6 +126,8 @@ class UnfairnessPenalty(torch.nn.Module):
         self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None
         self._scheme: Scheme | None = None  # of what is known so far
+        self._lookup: CellLookup | None = None
+        self._weights: tuple[float, ...] = ()  # of the scheme's comparisons
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: _Strata | None = None
         if sampler is not None:
@@ -174,15 +181,19 @@ class UnfairnessPenalty(torch.nn.Module):
         """
         _check_scores(scores)
         own = None if weights is None else numbers("weights", weights).to(scores.device)
-        values = BatchValues(self.criterion, groups, targets, scores=scores, weights=own)
-        problem = values.problem(self._scheme_with(values))
-        scores = self._one_column(scores, problem.scheme)
+        cell = None if self._lookup is None or own is not None else self._lookup.cells(groups, targets)
+        if cell is None or len(cell) != len(scores):  # something new, or something wrong
+            values = BatchValues(self.criterion, groups, targets, scores=scores, weights=own)
+            cell = values.problem(self._scheme_with(values)).cell
+        scheme = self._known_scheme
+        scores = self._one_column(scores, scheme)
         if self._strata is None:
-            sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell).to(scores.device), own)
+            rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
+            sides = plain_sides(scheme.comparisons, rows, own, scores.device)
         elif weights is not None:
             raise DataError("the sampler draws rows by their weight; give it sample_weight, and leave weights out here")
         else:
-            sides = self._strata.sides(values, problem, scores.device)
+            sides = self._strata.sides(cell, groups, targets, scheme.comparisons, scores.device)
         if self.generator.device != scores.device:
             self.generator = torch.Generator(scores.device).manual_seed(self.generator.initial_seed())
         try:
@@ -191,13 +202,13 @@ class UnfairnessPenalty(torch.nn.Module):
                 sides,
                 metric=self.metric,
                 estimate=self.estimate,
-                weights=penalty_weights(problem.comparisons, self.combine),
+                weights=self._weights,
                 vector=scores.ndim == 2,
                 slices=self.slices,
                 generator=self.generator,
             )
         except TooFewSamples as error:
-            raise _too_few(problem.comparisons, sides, error) from error
+            raise _too_few(scheme.comparisons, sides, error) from error
 
     def _scheme_with(self, values: BatchValues) -> Scheme:
         """What values stand for, with all groups and labels known so far."""
@@ -212,6 +223,14 @@ class UnfairnessPenalty(torch.nn.Module):
         if self._scheme is None or (known, classes) != (self._known_groups, self._known_labels):
             self._known_groups, self._known_labels = known, classes
             self._scheme = scheme_of(self.criterion, known, classes, contrast=self.contrast, pos_label=self.pos_label)
+            self._lookup = CellLookup(self._scheme)
+            self._weights = penalty_weights(self._scheme.comparisons, self.combine)
+        return self._scheme
+
+    @property
+    def _known_scheme(self) -> Scheme:
+        if self._scheme is None:
+            raise DataError("no batch has been seen yet")
         return self._scheme
 
     def _one_column(self, scores: Tensor, scheme: Scheme) -> Tensor:
@@ -228,6 +247,8 @@ class _Strata:
 
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
         self.drawn = sampler.problem.scheme
+        self.lookup = CellLookup(self.drawn)
+        self._still: dict[tuple[int, ...], list[Sides]] = {}  # what does not change while batches have the same counts
         compared, strata = problem.scheme.cells, self.drawn.cells
         self.cells = compared.count if compared else 1
         # Most samplers draw by the very cells that are compared; who is in which need not be asked twice then.
@@ -238,44 +259,54 @@ class _Strata:
         # How many rows the batches' are drawn from; where weights are odds, with replacement, as if without end.
         counts = np.bincount(block, weight > 0).astype(np.float64)
         self.drawn_from = counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
+        self.present = np.flatnonzero(self.mass).tolist()
+        self._of_side: dict[tuple[int, ...], list[int]] = {}
 
-    def sides(self, values: BatchValues, problem: Problem, device: torch.device) -> tuple[Sides, ...]:
+    def sides(
+        self,
+        cell: Integers,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        comparisons: Sequence[Comparison],
+        device: torch.device,
+    ) -> tuple[Sides, ...]:
         """The rows of each comparison, block by block, with weights where a side mixes several."""
-        stratum = problem.cell
-        if not self.alike:
-            stratum = BatchValues(self.drawn.criterion, values.groups, values.targets).problem(self.drawn).cell
-        block = stratum * self.cells + problem.cell
-        order = np.argsort(block, kind="stable")
-        blocks, counts = np.unique(block[order], return_counts=True)
-        rows = dict(zip(blocks.tolist(), np.split(order, np.cumsum(counts)[:-1]), strict=True))
-        present = np.flatnonzero(self.mass)
-        return tuple(self._side(comparison, present, rows, device) for comparison in problem.comparisons)
+        stratum = cell if self.alike else self.lookup.cells(groups, targets)
+        if stratum is None:
+            stratum = BatchValues(self.drawn.criterion, groups, targets).problem(self.drawn).cell
+        rows = BatchRows(stratum * self.cells + cell, len(self.mass))
+        key = tuple(rows.counts.tolist())
+        if key not in self._still:
+            if len(self._still) > _MOST_LAYOUTS:
+                self._still.clear()
+            self._still[key] = [self._still_of(one, rows.counts, device) for one in comparisons]
+        blocks = [self._blocks(one.left) + self._blocks(one.right) for one in comparisons]
+        return tuple(
+            replace(still, rows=rows.of(own, device)) for still, own in zip(self._still[key], blocks, strict=True)
+        )
 
-    def _side(
-        self, comparison: Comparison, present: Integers, rows: dict[int, Integers], device: torch.device
-    ) -> Sides:
-        parts, sizes, weights, rows_of = [], [], [], []
-        for cells in (comparison.left, comparison.right):
-            own = [int(block) for block in present[np.isin(present % self.cells, cells)]]
-            found = [rows.get(block, np.zeros(0, dtype=np.int64)) for block in own]
-            if len(own) > 1 and not all(map(len, found)):
+    def _blocks(self, cells: tuple[int, ...]) -> list[int]:
+        """The blocks that make up a side."""
+        if cells not in self._of_side:
+            self._of_side[cells] = [int(block) for block in self.present if block % self.cells in cells]
+        return self._of_side[cells]
+
+    def _still_of(self, comparison: Comparison, counts: Integers, device: torch.device) -> Sides:
+        """The sides without their rows."""
+        sides = [self._blocks(cells) for cells in (comparison.left, comparison.right)]
+        for own in sides:
+            if len(own) > 1 and not counts[own].all():
                 raise TooFewSamples(
                     f"comparing {comparison}: the batch lacks one of the {len(own)} kinds of rows that make up a side; "
                     "pass batches of the sampler"
                 )
-            parts += found
-            rows_of += [self.drawn_from[block] for block in own]
-            sizes.append(tuple(map(len, found)))
-            shares = [self.mass[block] / max(1, len(part)) for block, part in zip(own, found, strict=True)]
-            weights += [np.full(len(part), share) for part, share in zip(found, shares, strict=True)]
-        mixed = max(map(len, sizes)) > 1
-        return Sides(
-            torch.as_tensor(np.concatenate(parts)).to(device),
-            sizes[0],
-            sizes[1],
-            torch.as_tensor(np.concatenate(weights)).to(device) if mixed else None,
-            torch.tensor([*map(len, parts)], dtype=torch.float64, device=device) / torch.tensor(rows_of, device=device),
-        )
+        blocks, sizes = sides[0] + sides[1], [tuple(counts[own].tolist()) for own in sides]
+        weights = None
+        if max(map(len, sides)) > 1:
+            share = self.mass[blocks] / np.maximum(1, counts[blocks])
+            weights = torch.as_tensor(np.repeat(share, counts[blocks])).to(device)
+        fraction = torch.as_tensor(counts[blocks] / self.drawn_from[blocks]).to(device)
+        return Sides(slice(0), sizes[0], sizes[1], weights, fraction)
 
 
 def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples) -> TooFewSamples:
@@ -301,6 +332,6 @@ def _check_scores(scores: Tensor) -> None:
             "DataLoader, pass StratifiedBatchSampler as batch_sampler=, not as sampler="
         )
     # On another device this would wait for all work that is under way there.
-    if scores.device.type == "cpu" and not bool(scores.isfinite().all()):
+    if scores.device.type == "cpu" and not isfinite(scores.detach().sum()) and not bool(scores.isfinite().all()):
         found = scores[~scores.isfinite()][0]
         raise DataError(f"scores must be finite, got {found}; has the training diverged, or is an input missing?")

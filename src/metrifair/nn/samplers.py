@@ -11,15 +11,18 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.batches import Coverage, cut
+from metrifair.batches import Coverage
+from metrifair.batches.covering import check_patience, overshoot_weights
 from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_known, check_renamed
 from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
-from metrifair.problem.cells import Attribute, Contrast, Integers, Samples, joined, rows_by_cell
+from metrifair.problem.cells import Attribute, Contrast, Integers, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import UNKNOWN, codes, same_length
+
+_MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
@@ -186,20 +189,56 @@ def covering(
     kind = criterion_named(criterion)
     scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None)
     rule = Coverage(scheme.comparisons, size=batch_size, least=least)
-    pending: list[tuple[Tensor, Tensor, Tensor]] = []
-    waiting: Samples | None = None
+    cell_of = _CellOf(kind, scheme, rule)
+    pending: list[tuple[Tensor, Any, Any]] = []
+    cells: list[int] = []
+    missing = [least] * (2 * len(rule.comparisons))  # of every side
+    left = sum(missing)
     for x, y, group in stream:
-        pending.append((torch.as_tensor(x), numbers("y", y), numbers("group", group)))
-        target = pending[-1][1].reshape(1)
-        problem = BatchValues(kind, pending[-1][2].reshape(1, 1), target).problem(scheme)
-        one = Samples(torch.empty(1, 0), target, torch.as_tensor(problem.cell), torch.ones(1))
-        waiting = one if waiting is None else joined([waiting, one])
-        if (found := cut(waiting, rule)) is not None:
-            batch, waiting = found
-            count = len(batch.samples)
-            features, targets, own = (torch.stack(part) for part in zip(*pending[:count], strict=True))
-            pending = pending[count:]
-            yield CoveringBatch(features, targets, own, batch.samples.weight)
+        pending.append((torch.as_tensor(x), y, group))
+        cell, sides = cell_of(y, group)
+        cells.append(cell)
+        for side in sides:
+            if missing[side] > 0:
+                missing[side] -= 1
+                left -= 1
+        if len(cells) < rule.size or (left and len(cells) <= rule.patience):
+            continue
+        member = rule.member(np.array(cells))
+        check_patience(len(cells), member, rule)
+        features, targets, own = zip(*pending, strict=True)
+        weight = torch.from_numpy(overshoot_weights(member.reshape(len(cells), -1), rule)).float()
+        yield CoveringBatch(torch.stack(features), together("y", targets), together("group", own), weight)
+        pending, cells, missing = [], [], [least] * len(missing)
+        left = sum(missing)
+
+
+class _CellOf:
+    """The cell of a sample and the sides that it is on, looked up where its group and label were met before."""
+
+    def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage) -> None:
+        self.criterion, self.scheme, self.rule = criterion, scheme, rule
+        self.known: dict[object, tuple[int, tuple[int, ...]]] = {}
+
+    def __call__(self, y: Tensor | float, group: Tensor | int) -> tuple[int, tuple[int, ...]]:
+        """Both, checked the first time."""
+        label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
+        key = label, group.item() if isinstance(group, Tensor) else group
+        found = self.known.get(key)
+        if found is None:
+            given = numbers("y", y).reshape(1), numbers("group", group).reshape(1, 1)
+            cell = BatchValues(self.criterion, given[1], given[0]).problem(self.scheme).cell
+            found = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
+            if len(self.known) < _MOST_KNOWN:  # a number that is cut into bins is another one in every sample
+                self.known[key] = found
+        return found
+
+
+def together(name: str, values: Sequence[Any]) -> Tensor:
+    """Numbers, or tensors of one, as one tensor (n,)."""
+    if isinstance(values[0], Tensor):
+        return torch.stack([value if isinstance(value, Tensor) else numbers(name, value) for value in values])
+    return numbers(name, values)
 
 
 def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:

@@ -96,18 +96,6 @@ def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tupl
     return tuple(1 / averaged[one.attribute, one.labels] for one in comparisons)
 
 
-def membership(comparisons: Sequence[Comparison], cell: Tensor) -> Tensor:
-    """True where a sample lies on the left (index 0) or right (1) of a comparison: (2, comparisons, n)."""
-
-    if not comparisons:
-        return torch.zeros(2, 0, len(cell), dtype=torch.bool, device=cell.device)
-
-    def on(side: str) -> Tensor:
-        return torch.stack([torch.isin(cell, cell.new_tensor(getattr(one, side))) for one in comparisons])
-
-    return torch.stack([on("left"), on("right")])
-
-
 @dataclass(frozen=True, eq=False)
 class Sides:
     """The rows of a batch that a comparison uses: those of its left side, then those of its right side.

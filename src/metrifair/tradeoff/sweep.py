@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
+from metrifair.estimators.settings import is_solved
 from metrifair.parallel import spread
 from metrifair.problem.tables import Table, columns, renumbered
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
@@ -63,8 +64,9 @@ def sweep(
 ) -> list[Outcome]:
     """Every job's outcome, in the order of the jobs.
 
-    Our own estimators train as one stack (with a ledger, one stack per seed, each noted when it is finished); others
-    one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
+    Our own estimators train as one stack (with a ledger, one stack per seed, each noted when it is finished, unless
+    seeds make no difference); others one by one, spread by joblib, with ``parameter`` and, where they have it,
+    ``random_state`` set.
     """
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
@@ -101,6 +103,7 @@ def _stacks(
     for seed, own in by_seed.items():
         groups.setdefault(tuple(own), []).append(seed)
     arguments = data.arguments()
+    split = split and not is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))
     for values, seeds in groups.items():
         for together in [[seed] for seed in seeds] if split else [seeds]:
             models = fit_stack(estimator, strengths=values, seeds=together, **arguments)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _KEPT = (0.9, 0.999)  # of the moments, from step to step
@@ -60,6 +62,11 @@ class Adam:
         self.vector.sub_(first.mul(rate).div_(spread))
         self.gradient.zero_()
 
+    @cached_property
+    def arrays(self) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+        """Parameters and their gradients as NumPy sees them, in the same memory, on the CPU."""
+        return {name: (leaf.detach().numpy(), leaf.grad.numpy()) for name, leaf in self.parameters.items()}  # type: ignore[union-attr]
+
     def snapshot(self) -> tuple[Tensor, ...]:
         """Copies of all that a step changes."""
         return tuple(part.clone() for part in self._changing)
@@ -79,7 +86,7 @@ class Adam:
         return self.vector, self.gradient, self.moments, self.powers, self.learning_rate
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "parameters"}
+        return {name: value for name, value in vars(self).items() if name not in ("parameters", "arrays")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -22,6 +22,7 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Samples
 
 Parameters: TypeAlias = Mapping[str, Tensor]
+Floats: TypeAlias = NDArray[np.float64]
 
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded
@@ -88,7 +89,7 @@ def mean_and_deviation(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 
     def mean_of(change: Callable[[Tensor], Tensor]) -> Tensor:
         pieces = zip(x.split(_ROWS_AT_ONCE), share.split(_ROWS_AT_ONCE), strict=True)
-        sums = [(own.unsqueeze(-1) * change(piece.double())).sum(0) for piece, own in pieces]
+        sums = [own @ change(piece.double()) for piece, own in pieces]
         return torch.stack(sums).sum(0)
 
     mean = mean_of(lambda piece: piece)
@@ -116,16 +117,23 @@ class Moments(NamedTuple):
 
     def with_samples(self, x: Tensor, weight: Tensor) -> Moments:
         """After more samples; the order of the additions is that of the batches."""
-        more = weight.sum()
-        mean = (weight.unsqueeze(-1) * x).sum(0) / more
-        squares = (weight.unsqueeze(-1) * (x - mean).square()).sum(0)
-        total = self.weight + more
-        shift = mean - self.mean
+        rows, counted, before = x.numpy(), weight.numpy(), float(self.weight)
+        more = counted.sum()
+        mean = counted @ rows / more
+        squares = counted @ np.square(rows - mean)
+        shift, part = mean - self.mean.numpy(), more / (before + more)
         return Moments(
-            total,
-            self.mean + shift * (more / total),
-            self.squares + squares + shift.square() * self.weight * (more / total),
+            self.weight + more,
+            torch.from_numpy(self.mean.numpy() + shift * part),
+            torch.from_numpy(self.squares.numpy() + squares + np.square(shift) * before * part),
         )
+
+    def standardized(self, x: Floats) -> Floats:
+        """Features (n, features) in units of these samples, as ``scaling`` has them."""
+        mean, spread = self.mean.numpy(), np.sqrt(self.squares.numpy() / max(float(self.weight), 1e-300))
+        spread[spread <= _ROUNDING * np.abs(mean)] = 1.0
+        found: Floats = (x - mean) / spread
+        return found
 
     @property
     def scaling(self) -> Scaling:
@@ -175,6 +183,29 @@ class Network:
                 drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
                 parameters[f"{name}{layer}"] = (2 * drawn - 1) * bound
         return parameters
+
+    def traced(self, arrays: Mapping[str, tuple[Floats, Floats]], x: Floats) -> tuple[Floats, Callable[[Floats], None]]:
+        """Outputs (n, outputs) of one network for features (n, features), and the way back from their slopes.
+
+        Of every parameter ``arrays`` hold the value and the gradient, to which the way back adds. By hand, since
+        autograd takes longer than a small batch does.
+        """
+        layers = range(len(self.widths) - 1)
+        inputs, found = [x], x
+        for layer in layers:
+            weight, bias = (arrays[f"{name}{layer}"][0][0, 0] for name in ("weight", "bias"))
+            found = inputs[-1] @ weight.T + bias[:, 0]
+            inputs.append(np.maximum(found, 0.0))
+
+        def back(slope: Floats) -> None:
+            for layer in reversed(layers):
+                (weight, slope_of_weight), (_, slope_of_bias) = arrays[f"weight{layer}"], arrays[f"bias{layer}"]
+                slope_of_weight[0, 0] += slope.T @ inputs[layer]
+                slope_of_bias[0, 0, :, 0] += slope.sum(0)
+                if layer:
+                    slope = (slope @ weight[0, 0]) * (inputs[layer] > 0)
+
+        return found, back
 
     def near(self, parameters: Parameters, output: Tensor) -> dict[str, Tensor]:
         """Parameters of networks whose outputs lie near a constant (outputs,), little apart from each other."""

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.metrics.pair import between
+from metrifair.metrics.quadratic import energy_coefficients
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
 from metrifair.problem.cells import Batch, Combine, Comparison, Sides, penalty_weights
-from metrifair.problem.criteria import STATISTICAL_PARITY, Compare, Criterion, Task, scores
+from metrifair.problem.criteria import (
+    BINARY,
+    REGRESSION_LOSSES,
+    STATISTICAL_PARITY,
+    Compare,
+    Criterion,
+    Task,
+    scores,
+)
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 class Terms(NamedTuple):
@@ -97,6 +110,35 @@ class Objective:
         samples = batch.samples
         risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
         return Terms(risk, self.unfairness(output, batch))
+
+    def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
+        """The derivative of risk + strength x unfairness by each output (n,), by counting and without autograd.
+
+        For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
+        """
+        of_predictions = self.criterion.score == "prediction" and self.metric == "energy" and self.rho is None
+        counted = all(one.weights is None and min(one.counts) >= self.least for one in batch.sides)
+        if not (of_predictions and counted) or self.task.name not in ("binary", "regression"):
+            return None
+        weight, y = batch.samples.weight.numpy() / len(output), batch.samples.y.numpy()
+        if self.task is BINARY:
+            score = 1 / (1 + np.exp(-output))
+            link, found = score * (1 - score), weight * (score - y)
+        elif self.task.loss is REGRESSION_LOSSES["squared_error"]:
+            score, link, found = output, np.ones(1), 2 * weight * (output - y)
+        else:
+            return None
+        if self.compare == "output":
+            score, link = output, np.ones(1)
+        slope = np.zeros_like(output)
+        for one, counts in zip(batch.sides, self.weights, strict=True):
+            rows = one.rows if isinstance(one.rows, slice) else one.rows.numpy()
+            fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
+            if self.estimate == "rows" and one.fraction is not None:
+                fractions = one.fraction.tolist()
+            slope[rows] += counts * energy_coefficients(score[rows], one.counts[0], fractions=fractions)[0]
+        total: Floats = found + strength * slope * link
+        return total
 
     def unfairness(self, output: Tensor, batch: Batch) -> Tensor:
         """The metric combined over the comparisons; 0 where there are none.

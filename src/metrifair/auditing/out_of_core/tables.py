@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,20 +120,25 @@ class ColumnLevels:
 
     def _learn(self, column: pl.Series, found: NDArray[Any]) -> bool:
         """Take in the values that are not known yet; whether there are any."""
-        other = column.filter(polars().Series(found == 0)).drop_nulls().unique().sort().to_list()
+        distinct = column.filter(polars().Series(found == 0)).drop_nulls().unique()
+        if len(self.values) + len(distinct) > self.most + len(MISSING) and self.role == "group":
+            self._refuse(len(self.values) + len(distinct))  # before a million of them are named and sorted
+        other = distinct.sort().to_list()
         # Text without a value is missing; so is, in labels, what stands for it.
         missing = MISSING if self.role == "label" else ("",)
         new = [value for value in other if str(value).strip().lower() not in missing]
         self.values += new
         if len(self.values) > self.most and self.role == "group":
-            met = len(self.values)
-            raise too_many_groups(self.name, f"{met:,} or more different values", max(met, MOST_LEVELS))
+            self._refuse(len(self.values))
         if len(self.values) > self.most:
             raise DataError(
                 f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
                 f"most {self.most:,} can be told apart; make them coarser"
             )
         return bool(new)
+
+    def _refuse(self, groups: int) -> NoReturn:
+        raise too_many_groups(self.name, f"{groups:,} or more different values", max(groups, MOST_LEVELS))
 
     def _known(self, column: pl.Series) -> NDArray[Any]:
         pl = polars()

@@ -1,0 +1,118 @@
+"""Many fitted estimators at once: every seed and every strength, by steps or by the solver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from metrifair.estimators.settings import (
+    Trainable,
+    device_of,
+    is_solved,
+    model_for,
+    objective_for,
+    schedule_for,
+    trainable,
+)
+from metrifair.problem.tables import Table
+from metrifair.training import train
+from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
+from metrifair.training.models import Moments, Network
+from metrifair.training.solver import solved
+
+if TYPE_CHECKING:
+    from metrifair.estimators.estimator import FairEstimator, FitData
+
+Estimator = TypeVar("Estimator", bound="FairEstimator")
+
+
+def trained_stack(
+    estimator: Any, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
+) -> list[dict[str, Any] | None]:
+    """Fitted attributes for every seed and, within it, every strength, trained at once; None where it diverged."""
+    scheme, samples = data.problem.scheme, data.samples()
+    model, schedule = model_for(estimator, data.x.shape[1], data.outputs), schedule_for(estimator, len(samples))
+    found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
+    objective = objective_for(estimator, scheme, data.task, found.comparisons)
+    if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
+        trained, ends = solved(
+            samples,
+            model,
+            objective,
+            strengths=strengths,
+            weight_decay=estimator.weight_decay,
+            standardize=estimator.standardize,
+        )
+        _warn_of_unfinished(strengths, ends)
+        places, iterations = [0] * len(seeds), [max(1, end.iterations) for end in ends]  # the same for all seeds
+    else:
+        trained = train(
+            samples,
+            model,
+            objective,
+            strengths=strengths,
+            seeds=seeds,
+            schedule=schedule,
+            standardize=estimator.standardize,
+            device=device_of(estimator.device),
+            verbose=estimator.verbose,
+        )
+        places, iterations = list(range(len(seeds))), [schedule.epochs] * len(strengths)
+    shared = {
+        "scheme_": scheme,
+        "left_out_": found.left_out,
+        "moments_": Moments.of_samples(samples) if estimator.standardize else None,
+    }
+    return [
+        None
+        if bool(trained.failed[place, k])
+        else shared | {"predictor_": trained.predictor(place, k), "n_iter_": iterations[k]}
+        for place in places
+        for k in range(len(strengths))
+    ]
+
+
+def _warn_of_unfinished(strengths: Sequence[float], ends: Sequence[Minimum]) -> None:
+    unfinished = [f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged]
+    if unfinished:
+        warnings.warn(
+            f"the solver had not converged after {MOST_ITERATIONS} iterations at strength {', '.join(unfinished)}; "
+            "scale X (standardize=True), or add some weight_decay",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def fit_stack(
+    estimator: Estimator,
+    X: Table,
+    y: Table,
+    *,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    sensitive_features: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> list[Estimator | None]:
+    """Fitted copies of the estimator for every seed and, within it, every strength; None where training diverged.
+
+    They equal ``fit`` with that strength and ``random_state``, but are trained all at once.
+    """
+    template = clone(estimator)
+    data = template._training_data(X, y, sensitive_features, control_features, sample_weight, strengths=strengths)
+    fits = trained_stack(template, data, strengths=strengths, seeds=seeds)
+    models: list[Estimator | None] = []
+    for (seed, strength), fitted in zip(product(seeds, strengths), fits, strict=True):
+        if fitted is None:
+            models.append(None)
+            continue
+        model = clone(template).set_params(strength=strength, random_state=seed)
+        model.__dict__.update({name: value for name, value in vars(template).items() if name.endswith("_")} | fitted)
+        models.append(model)
+    return models

@@ -1,0 +1,101 @@
+"""The cells of a batch and the rows of its comparisons, looked up where groups and labels are small integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from metrifair.problem.cells import Comparison, Integers, Sides
+from metrifair.problem.problem import Scheme
+
+_HIGHEST = 100  # group or label that is looked up
+_LARGEST = 100_000  # entries of the table
+
+
+class CellLookup:
+    """From groups (and labels) that the scheme knows to cells, without compiling or checking anything again.
+
+    >>> from metrifair.nn.samplers import scheme_of
+    >>> from metrifair.problem.criteria import STATISTICAL_PARITY
+    >>> scheme = scheme_of(STATISTICAL_PARITY, [{0, 1}], (), contrast="pairs", pos_label=None)
+    >>> CellLookup(scheme).cells(torch.tensor([1, 0, -1]), None)             # -1: not known
+    array([1, 0, 2])
+    >>> CellLookup(scheme).cells(torch.tensor([1, 0, 2]), None) is None      # 2 was not met before
+    True
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.table: Integers | None = None  # by label and group of each attribute, from -2 upwards; -1: not met before
+        self.by_label = scheme.criterion.needs_labels
+        labels = list(scheme.classes) if self.by_label else [0]
+        groups = [list(attribute.groups) for attribute in scheme.attributes]
+        small = all(-1 <= value <= _HIGHEST for own in (labels, *groups) for value in own)  # type: ignore[operator]
+        by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
+        if scheme.cells is None or scheme.strata is not None or by_value or not labels or not small:
+            return
+        shape = [4 + max(own) for own in (labels, *groups)]  # type: ignore[type-var, operator]
+        if np.prod(shape) > _LARGEST:
+            return
+        places = [[2 + label for label in labels], *([2 + group for group in own] + [1] for own in groups)]  # type: ignore[operator]
+        codes = [range(len(labels)), *([*range(len(own)), len(own)] for own in groups)]  # the last one is "unknown"
+        self.table = np.full(shape, -1, dtype=np.int64)
+        self.table[np.ix_(*places)] = scheme.cells.table[:, 0][np.ix_(*codes)]
+
+    def cells(self, groups: Any, targets: Any) -> Integers | None:
+        """The cell of each sample; None where something has to be looked at more closely."""
+        if self.table is None or not isinstance(groups, Tensor) or groups.ndim not in (1, 2):
+            return None
+        columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
+        if self.by_label and not isinstance(targets, Tensor):
+            return None
+        columns = [targets if self.by_label else torch.zeros(1, dtype=torch.int64), *columns]
+        if len(columns) != self.table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
+            return None
+        places = []
+        for column, length in zip(columns, self.table.shape, strict=True):
+            values: NDArray[Any] = column.detach().cpu().numpy()
+            if values.dtype.kind == "f":
+                with np.errstate(invalid="ignore"):  # of what is not a number
+                    whole = values.astype(np.int64)
+                if not (whole == values).all():
+                    return None
+                values = whole
+            places.append(np.clip(values + 2, 0, length - 1))  # both ends were not met before
+        found: Integers = self.table[tuple(places)]
+        return None if not len(found) or found.min() < 0 else found
+
+
+class BatchRows:
+    """The rows of a batch by cell (or by any other number): in one piece where the batch is laid out that way."""
+
+    def __init__(self, cell: Integers, cells: int) -> None:
+        self.counts = np.bincount(cell, minlength=cells)
+        self.starts = np.cumsum(self.counts) - self.counts
+        self.order = None if (cell[1:] >= cell[:-1]).all() else np.argsort(cell, kind="stable")
+
+    def of(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
+        """The rows of these cells, one after the other."""
+        ends = [(int(self.starts[cell]), int(self.starts[cell] + self.counts[cell])) for cell in cells]
+        if self.order is None:
+            if all(end == start for (_, end), (start, _) in pairwise(ends)):
+                return slice(ends[0][0], ends[-1][1])
+            return torch.from_numpy(np.concatenate([np.arange(*piece) for piece in ends])).to(device)
+        return torch.from_numpy(np.concatenate([self.order[slice(*piece)] for piece in ends])).to(device)
+
+
+def plain_sides(
+    comparisons: Sequence[Comparison], rows: BatchRows, weights: Tensor | None, device: torch.device
+) -> tuple[Sides, ...]:
+    """The sides of every comparison, each an ordinary sample; ``weights`` is one number per sample."""
+    found = []
+    for one in comparisons:
+        both = rows.of(one.left + one.right, device)
+        sizes = [(int(rows.counts[list(side)].sum()),) for side in (one.left, one.right)]
+        found.append(Sides(both, sizes[0], sizes[1], None if weights is None else weights[both]))
+    return tuple(found)
