@@ -188,6 +188,18 @@ class Frontier(FrontierFigures):
         ------
         DataError
             If no model is chosen, or the frontier comes from a file, which keeps no rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from metrifair import frontier
+        >>> X = np.linspace(-1, 1, 400)[:, None]
+        >>> y, sex = (X[:, 0] > 0).astype(int), np.arange(400) % 2
+        >>> front = frontier([LogisticRegression().fit(X, y)], X, y, sensitive_features={"sex": sex})
+        >>> model = front.select(max_unfairness=1.0)
+        >>> front.held_out("pandas").columns.tolist()
+        ['row', 'sex', 'label', 'prediction', 'probability']
         """
         job, source = self._choice()
         model = next(one.model for one in self.outcomes if one.job == job)
@@ -209,6 +221,17 @@ class Frontier(FrontierFigures):
         ------
         DataError
             If no model is chosen, fitted models were handed over, or the frontier comes from a file.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from metrifair import FairClassifier, frontier
+        >>> X = np.linspace(-1, 1, 400)[:, None]
+        >>> y, sex = (X[:, 0] > 0).astype(int), np.arange(400) % 2
+        >>> front = frontier(FairClassifier(epochs=60), X, y, sensitive_features=sex, strengths=[0.0])
+        >>> half, whole = front.select(max_unfairness=1.0), front.refit()
+        >>> whole.score(X, y) > 0.9
+        True
         """
         job, source = self._choice()
         model = source.refitted(job, self.parameter)
