@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: help demo test test-slow test-install lint format bench reproduce clean
+.PHONY: help demo test test-slow test-install test-lowest lint format bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test        install into .venv, lint, type-check, run all tests and documentation examples"
 	@echo "make test-slow   the long tests"
 	@echo "make test-install  the built wheel, without extras, in an empty environment"
+	@echo "make test-lowest   the core with the lowest versions that pyproject.toml allows"
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
 	@echo "make bench       ratios against peers, measured in one run"
@@ -50,6 +51,19 @@ test-install: .venv/installed
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
 	build/empty/bin/python -I tests/use_core.py
+
+# Tests that need nothing but the core, with the lowest versions of what it needs.
+CORE_TESTS := $(addprefix tests/,metrics/test_closed_forms.py metrics/test_line.py metrics/test_energy.py \
+	metrics/test_unbiased.py metrics/test_registry.py problem/test_cells.py training/test_adam.py training/test_models.py \
+	training/test_objective.py test_certificates.py test_parallel.py)
+test-lowest: .venv/installed
+	rm -rf build/wheel build/lowest
+	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
+	$(PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt build/wheel/*.whl
+	build/lowest/bin/python -I tests/use_core.py
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt pytest hypothesis
+	build/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(CORE_TESTS)
 
 bench: .venv/installed
 	$(BIN)/python -m benchmarks

@@ -824,7 +824,8 @@ def test_unfairness_that_is_learnt_row_by_row_is_shown_and_warned_of() -> None:
     assert memory.training.unfairness < 0.02
     assert (plain.test.overfit, memory.test.overfit) == (False, True)
     (note,) = (note for note in front.notes if "training rows" in note)
-    assert f"at 1 of 2 models (most at strength 1: {memory.training.unfairness:.3f} against " in note
+    assert f"at 1 of 2 models (most at strength 1: {memory.training.unfairness:.3f}, against " in note
+    assert f"and {memory.test.unfairness:.3f} on test rows)" in note
     assert "Fewer leaves, a smaller network, more rows or a larger strength help." in note
     table = front.to_frame("pandas")
     assert table["overfit"].tolist() == [False, True]

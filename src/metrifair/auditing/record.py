@@ -1,7 +1,4 @@
-"""The audit of a sample, from one end to the other: comparisons, findings, decisions, distributions, notes, summary.
-
-Which notes apply is decided here; their words stand in report/audit.
-"""
+"""The audit of a sample, from one end to the other: comparisons, findings, decisions, distributions, notes, summary."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import decisions_of
 from metrifair.auditing.distribution import (
-    Floats,
-    Integers,
     LargestGap,
     TwoSamples,
     bins,
@@ -23,37 +18,30 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
     shares,
-    stand_ins,
     unbiased_distance,
     utility_of,
 )
+from metrifair.auditing.notes import notes_of, training_note
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
     Rows,
     bootstrap,
     permutation_p_values,
-    spread_of,
     thinned,
 )
 from metrifair.auditing.sample import AuditSample, Compared, Part, compared_in, members_of, parts_of
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
-from metrifair.problem.cells import Attribute
 from metrifair.report.audit import words
-from metrifair.results import AuditRecord, Decisions, Distribution, Finding, Interval, Note, WitnessCurve
+from metrifair.results import AuditRecord, Distribution, Finding, Interval, WitnessCurve
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
 _FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
 _MOST_CURVES = 1_000  # comparisons whose witnesses are drawn: of more, nobody looks at all, and files grow
 _GRID = 100
-_TELLING = 0.2  # a correlation of score and outcome that is worth having
-_TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
-_CLEARLY = 4.0  # standard deviations below chance
-_SLIGHT = 0.02  # below chance: of no interest, however many the samples
-_STAND_INS = 100_000  # rows that stand for all rows of a file where a correlation is looked at
 
 
 @dataclass(frozen=True)
@@ -142,7 +130,7 @@ def record_of(
         complete=complete,
     )
     if plan.vc_dimension is not None:
-        notes.append(words.training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
+        notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
     return AuditRecord(
@@ -299,115 +287,3 @@ def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:
         return None
     grid = np.union1d(np.linspace(found.values[0], found.values[-1], _GRID), largest_gap(found).score)
     return WitnessCurve(grid.tolist(), utility(grid).tolist(), utility.expected)
-
-
-def notes_of(
-    sample: AuditSample,
-    parts: Sequence[Part],
-    findings: Sequence[Finding],
-    decisions: Sequence[Decisions],
-    *,
-    confidence: float,
-    decided: bool,
-    assumed: bool,
-    resampled: bool = True,
-    complete: bool | None = None,
-) -> list[Note]:
-    """All notes; ``assumed``: nobody said which label is the positive one; ``resampled``: there are intervals.
-
-    ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
-    """
-    problem, classes = sample.problem, sample.problem.scheme.classes
-    notes = words.left_out_notes(sample.left_out) + constant_notes(sample, decisions)
-    if not decided:
-        notes.append(words.UNDECIDED)
-    if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
-        notes.append(words.label_note(classes, problem.scheme.positive))
-    counted, outcome = sample.predicted.get(""), sample.outcome  # None: of several classes
-    if counted is not None and outcome is not None and classes:
-        positive, negative = (np.flatnonzero(outcome == label) for label in (1, 0))
-        sizes = sample.size(positive), sample.size(negative)
-        notes += direction_notes(counted.at(positive), counted.at(negative), sizes)
-    units = np.arange(len(problem))
-    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        unknown = sample.size(np.flatnonzero(code < 0))
-        notes += words.missing_notes(attribute.name, unknown, sample.size(units))
-    notes += words.absent_notes(_absent(sample, parts)) + words.small_notes(findings, confidence)
-    if complete is not None:
-        notes.append(words.exactness_note(sample.size(units), complete=complete))
-    if sample.weighted:
-        notes.append(words.weight_note(held=complete is None))
-        notes += words.unequal_notes(findings) if resampled else []
-    if counted is not None and outcome is not None:
-        score, unit = stand_ins(counted, _STAND_INS)
-        notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
-    return notes
-
-
-def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
-    """That scores, or the decisions at the threshold, are the same for everyone: gaps of 0 then praise nothing."""
-    if sample.ends[0] == sample.ends[1]:
-        return [words.constant_note(sample.ends[0])]
-    if sample.prediction is not None and sample.prediction.ndim > 1 and not np.ptp(sample.prediction, axis=0).any():
-        return [words.constant_note(None)]
-    rates = {rate.selection_rate for found in decisions for rate in found.rates}
-    if len(rates) == 1 and rates <= {0.0, 1.0}:
-        return [words.alike_note(decisions[0].threshold, selected=rates == {1.0})]
-    return []
-
-
-def _absent(sample: AuditSample, parts: Sequence[Part]) -> list[str]:
-    """Groups without a row in some set."""
-    found: dict[str, None] = {}
-    for part in parts:
-        for place, attribute in enumerate(sample.problem.scheme.attributes):
-            present = set(members_of(sample.problem, part.units, place).present)
-            for code, group in enumerate(attribute.groups):
-                if code not in present:
-                    found[f"{words.quoted(str(group))} of {attribute.name} in {part.within}"] = None
-    return list(found)
-
-
-def direction_notes(positive: NDArray[Any], negative: NDArray[Any], sizes: tuple[int, int]) -> list[Note]:
-    """Scores that are clearly higher for the negative label: the score or the label may be the wrong one.
-
-    Rows (or weights) of either label are counted at ascending scores; ``sizes`` are numbers of rows. The area under the
-    ROC curve follows from counts that are there already; scikit-learn would sort the scores once more, which takes a
-    third of the time of an audit.
-
-    >>> direction_notes(np.repeat([1, 0], 20), np.repeat([0, 1], 20), (20, 20))[0].text[:58]
-    'The score ranks the positive label lower than the other (A'
-    """
-    if min(sizes) == 0:
-        return []
-    auc = float(positive / positive.sum() @ (np.cumsum(negative) - negative / 2) / negative.sum())
-    chance = np.sqrt((sum(sizes) + 1) / (12 * sizes[0] * sizes[1]))  # spread where the score tells nothing
-    return [] if auc > 0.5 - max(_CLEARLY * chance, _SLIGHT) else [words.direction_note(auc)]
-
-
-def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Sequence[Attribute]) -> list[Note]:
-    """Groups for whom the score says nothing about the outcome, while for others it does (the paper's Example 1).
-
-    ``codes`` are (n, attributes). There, equal distributions are reached by dealing scores to such a group by lot.
-    """
-    notes = []
-    for attribute, code in zip(attributes, codes.T, strict=True):
-        found = {}
-        for place, name in enumerate(attribute.groups):
-            own = code == place
-            if not _is_constant(outcome[own]):  # else there is nothing to tell
-                correlation = 0.0
-                if not _is_constant(score[own]):  # numbers may be of any size
-                    both = (of[own] / np.abs(of[own]).max() for of in (score, outcome))
-                    correlation = float(np.corrcoef(*both)[0, 1])
-                found[str(name)] = correlation, 2 / np.sqrt(own.sum())
-        blind = {name: r for name, (r, error) in found.items() if abs(r) < error < _TELLING}
-        told = {name: r for name, (r, error) in found.items() if r - error > 0 and r >= _TELLING}
-        if blind and told:
-            notes.append(words.parity_note(attribute.name, blind, told))
-    return notes
-
-
-def _is_constant(values: Floats) -> bool:
-    """Whether there is no spread but that of rounding errors."""
-    return len(values) < 2 or spread_of(values) <= 1e-12 * float(np.abs(values).max())

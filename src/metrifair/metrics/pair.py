@@ -87,6 +87,8 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
 
 def joined(u: Tensor, v: Tensor, *, axis: int = -1) -> Tensor:
     """One after the other along an axis counted from the end, axes before it broadcast."""
+    if u.shape[:axis] == v.shape[:axis]:  # nothing to broadcast, and nothing for autograd to undo
+        return torch.cat([u, v], axis)
     lead = torch.broadcast_shapes(u.shape[:axis], v.shape[:axis])
     return torch.cat([part.expand(*lead, *part.shape[axis:]) for part in (u, v)], axis)
 
@@ -150,6 +152,8 @@ def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
 
 def _finite(tensor: Tensor) -> bool:
     """One pass, where torch.isfinite takes five."""
+    if tensor.ndim == 0:
+        return isfinite(tensor.item())
     if not tensor.numel():
         return True
     low, high = tensor.detach().aminmax()

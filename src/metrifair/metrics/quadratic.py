@@ -123,7 +123,8 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
             counted = energy_coefficients(array, *pair.left, fractions=fractions)
             coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
     # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-    value: Tensor = torch.linalg.vecdot(coefficients, z - centre.unsqueeze(-1))
+    centred = z - (centre if z.ndim == 1 else centre.unsqueeze(-1))
+    value: Tensor = torch.dot(coefficients, centred) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centred)
     return value if unbiased else value.clamp_min(0.0)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf, nan, sqrt
 from typing import Literal, TypeAlias
@@ -306,7 +306,7 @@ def trained(metric: MetricLike, *, estimate: Estimate) -> Metric:
 
 def _of_fresh_rows(metric: Metric) -> Metric:
     """The metric of samples as if the rows that they were drawn from had no end."""
-    return lambda pair: metric(pair if pair.fraction is None else replace(pair, fraction=None))
+    return lambda pair: metric(Pair(pair.values, pair.left, pair.right, pair.weights))
 
 
 def trained_on_vectors(

@@ -54,11 +54,12 @@ class CellLookup:
         columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
         if self.by_label and not isinstance(targets, Tensor):
             return None
-        columns = [targets if self.by_label else torch.zeros(1, dtype=torch.int64), *columns]
-        if len(columns) != self.table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
+        columns = [targets, *columns] if self.by_label else columns
+        table = self.table if self.by_label else self.table[2]  # of the one label that stands for all
+        if len(columns) != table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
             return None
         places = []
-        for column, length in zip(columns, self.table.shape, strict=True):
+        for column, length in zip(columns, table.shape, strict=True):
             values: NDArray[Any] = column.detach().cpu().numpy()
             if values.dtype.kind == "f":
                 with np.errstate(invalid="ignore"):  # of what is not a number
@@ -66,8 +67,8 @@ class CellLookup:
                 if not (whole == values).all():
                     return None
                 values = whole
-            places.append(np.clip(values + 2, 0, length - 1))  # both ends were not met before
-        found: Integers = self.table[tuple(places)]
+            places.append(np.minimum(np.maximum(values + 2, 0), length - 1))  # both ends were not met before
+        found: Integers = table[tuple(places)]
         return None if not len(found) or found.min() < 0 else found
 
 

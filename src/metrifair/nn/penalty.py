@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 from typing import Any, Self
 
@@ -282,7 +281,8 @@ class _Strata:
             self._still[key] = [self._still_of(one, rows.counts, device) for one in comparisons]
         blocks = [self._blocks(one.left) + self._blocks(one.right) for one in comparisons]
         return tuple(
-            replace(still, rows=rows.of(own, device)) for still, own in zip(self._still[key], blocks, strict=True)
+            Sides(rows.of(own, device), still.left, still.right, still.weights, still.fraction)
+            for still, own in zip(self._still[key], blocks, strict=True)
         )
 
     def _blocks(self, cells: tuple[int, ...]) -> list[int]:

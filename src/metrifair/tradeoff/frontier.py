@@ -164,8 +164,9 @@ def frontier(
         small_groups(choosing, "the rows for choosing"),
     )
     training = None if given else data.held_out(split.train)
-    base, floor = training or choosing, unfairness_by_chance(judging)
-    judge = Judge(training, choosing, judging, own_seeds[0], rivals(base.problem, asked, X=base.X), floor)
+    base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
+    against = rivals(base.problem, asked, X=base.X)
+    judge = Judge(training, choosing, judging, own_seeds[0], against, others, unfairness_by_chance(others))
     source, tried = Source(judge, split.test), None
     if given:
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
@@ -192,14 +193,14 @@ def frontier(
             tried = len(own_seeds) * (2 * len(values) - 1)
             outcomes += trained(_bends(outcomes, on, asked))
             outcomes.sort(key=lambda one: (one.job.seed, one.job.value))
-    shown = unfairness_by_chance(judging, on) if on == "decisions" else floor
+    shown = unfairness_by_chance(judging, on)
     constant, constant_text = judge.constant(asked)
     notes = (
         split_note(*map(len, split)),
         "" if data.problem.weight is None else WEIGHTED,
         few,
         floor_note(shown, len(scheme.comparisons), on=on),
-        overfit_note((one.training, one.test) for one in outcomes),
+        overfit_note((one.training, one.validation, one.test) for one in outcomes),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
     return Frontier(

@@ -27,24 +27,26 @@ class Judge:
     judging: HeldOut
     shown: int  # the seed whose distributions are looked at: one is enough
     against: tuple[Rival, ...]
-    floor: float  # the unfairness of scores that chance alone would show on the rows to judge on
+    others: HeldOut  # the rows to choose on, then those to judge on: all that models are not trained on
+    floor: float  # the unfairness of scores that chance alone would show on these
 
     def __call__(self, model: Any, job: Job) -> Outcome:
         """What this model reaches on each part; None is a model whose training failed."""
         if model is None:
             lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
             return Outcome(job, lost, lost)
-        validation = self._point(predictions(model, self.choosing), self.choosing, job)
-        found = predictions(model, self.judging)
-        test, training = self._point(found, self.judging, job), None
-        if test.failed:
+        seen, found = predictions(model, self.choosing), predictions(model, self.judging)
+        validation, test = self._point(seen, self.choosing, job), self._point(found, self.judging, job)
+        training = None
+        if validation.failed or test.failed:
             return Outcome(job, validation, test, model=model)
         if self.training is not None:
             own = predictions(model, self.training)
             training = self._point(own, self.training, job)
-            # Both parts that it was not trained on must show it: one alone may be an odd draw of rows.
-            apart = not training.failed and validation.unfairness - training.unfairness > self.floor
-            if apart and is_overfit(own, self.training, found, self.judging, least=self.floor):
+            apart = Predictions(
+                np.concatenate([seen.score, found.score]), np.concatenate([seen.decision, found.decision]), found.kind
+            )
+            if not training.failed and is_overfit(own, self.training, apart, self.others, least=self.floor):
                 test = replace(test, overfit=True)
         curves = curves_of(found, self.judging) if job.seed == self.shown else None
         return Outcome(job, validation, test, curves, model, training)

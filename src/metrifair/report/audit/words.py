@@ -1,4 +1,4 @@
-"""All sentences of an audit: findings, notes, the summary. Whoever shows an audit places them.
+"""All sentences of an audit: findings, the summary. Whoever shows an audit places them.
 
 They stand here and not with the audit since reports, which may not know audits, say some of them as well.
 """
@@ -6,19 +6,18 @@ They stand here and not with the audit since reports, which may not know audits,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, floor, log10
 
-from metrifair.certificates import dkw_radius, generalisation_bounds
+from metrifair.certificates import dkw_radius
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEW, FEWEST, Decisions, Finding, Interval, Note, few_text, listed
+from metrifair.results import FEW, Decisions, Finding, Interval, Note
 
 REST = "the rest"
 """What all groups but one are called."""
 
 FOUR_FIFTHS = 0.8
-_BLIND = 0.2  # a gap this large should not go unseen
 _ROUNDING = 1e-9
 _LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
 
@@ -115,153 +114,6 @@ at 0.43 they do.'
     )
 
 
-# --- notes ------------------------------------------------------------------------------------------------------
-
-
-def left_out_notes(left_out: int) -> list[Note]:
-    """That some rows could not be used.
-
-    >>> left_out_notes(3)[0].text
-    'Left out: 3 rows without a score, or without a label, weight or group that was asked for.'
-    """
-    rows = f"{left_out:,} row{'' if left_out == 1 else 's'}"
-    text = f"Left out: {rows} without a score, or without a label, weight or group that was asked for."
-    return [Note("missing", text)] if left_out else []
-
-
-UNDECIDED = Note(
-    "exactness",
-    "No decisions were looked at: the scores are not probabilities, so 0.5 is not a natural threshold for them. "
-    "Pass threshold=... to see selection rates.",
-)
-
-
-def constant_note(score: float | None) -> Note:
-    """That all scores are equal; None: those of each class."""
-    what = "The probabilities are those of everyone" if score is None else f"Every score is {score_text(score)}"
-    text = f"{what}: nobody is told apart, so that no gap can show. That is no proof of fairness, and of no use."
-    return Note("constant", text)
-
-
-def alike_note(threshold: float, *, selected: bool) -> Note:
-    """That scores differ, and decisions do not."""
-    who = "everyone is" if selected else "nobody is"
-    text = f"At threshold {score_text(threshold)} {who} selected: equal rates and a ratio of 1 then say nothing."
-    return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
-
-
-def label_note(classes: Sequence[object], positive: int) -> Note:
-    """Which of two labels counts as the positive one, where nobody said so and they do not tell.
-
-    >>> label_note(["approved", "denied"], 1).text
-    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
-    """
-    names = ", ".join(map(repr, classes))
-    return Note("labels", f"Positive label: {classes[positive]!r} (the last of {names}); pass pos_label= to change it.")
-
-
-def direction_note(auc: float) -> Note:
-    """That scores are lower where the label is positive."""
-    return Note(
-        "labels",
-        f"The score ranks the positive label lower than the other (AUC {auc:.2f}, worse than chance): the score or "
-        "the positive label may be turned round.",
-    )
-
-
-def missing_notes(attribute: str, unknown: int, rows: int) -> list[Note]:
-    """Samples whose group is not known."""
-    text = f"{attribute} is not known for {unknown:,} of {rows:,} samples: they are left out of its findings."
-    return [Note("missing", text)] if unknown else []
-
-
-def absent_notes(absent: Sequence[str]) -> list[Note]:
-    """Groups that have no sample in some set."""
-    return [Note("small", f"Not compared, having no sample there: {listed(absent)}.")] if absent else []
-
-
-def small_notes(findings: Sequence[Finding], confidence: float) -> list[Note]:
-    """Groups with so few samples that no figure of theirs says much, or that a large gap would go unseen."""
-    few = few_text(
-        (group, finding.attribute, finding.within, size)
-        for finding in findings
-        for group, size in zip(finding.groups, finding.sizes, strict=True)
-    )
-    blind: dict[str, None] = {}
-    for finding in findings:
-        radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
-        if is_largest_gap(finding.metric) and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
-            blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
-    if any(min(finding.sizes) < FEWEST for finding in findings):
-        few += f" Below {FEWEST} there is no interval."
-    notes = [Note("small", few)] if few else []
-    if blind:
-        text = f"Too few samples to rule out a gap of {100 * _BLIND:.0f} points or more: {listed(list(blind))}."
-        notes.append(Note("small", text))
-    return notes
-
-
-def exactness_note(rows: int, *, complete: bool) -> Note:
-    """How exact distances of rows are that were counted."""
-    text = (
-        f"The {rows:,} rows were counted, not held: every distance lies in a proven bracket and is given as its middle."
-    )
-    wide = " Some brackets are wider than the tolerance, the passes over the file being used up."
-    return Note("exactness", text if complete else text + wide)
-
-
-def weight_note(*, held: bool) -> Note:
-    """What weights rule out, of rows that are held in memory, or were counted."""
-    what = "Samples have weights: certified bounds and p-values hold for equal weights only"
-    return Note("weights", f"{what}, {'and' if held else 'intervals need all rows at hand; they'} are left out.")
-
-
-def unequal_notes(findings: Sequence[Finding]) -> list[Note]:
-    """Comparisons of weighted samples without an interval, although there are enough samples."""
-    unequal = dict.fromkeys(
-        f"{quoted(one.groups[0])} against {quoted(one.groups[1])} in {one.within}"
-        for one in findings
-        if one.interval is None and is_largest_gap(one.metric) and one.value > 0 and min(one.sizes) >= FEWEST
-    )
-    text = f"No interval, since weights leave a group with what fewer than {FEWEST} equal samples would say"
-    return [Note("weights", f"{text}: {listed(list(unequal))}.")] if unequal else []
-
-
-def training_note(decisions: Sequence[Decisions], dimension: int, confidence: float, *, weighted: bool) -> Note:
-    """What rows that trained the model prove, and what they do not."""
-    text = (
-        "These rows trained the model, or chose it: intervals and p-values describe them alone, and others may fare "
-        f"worse. The paper's bound holds all the same, for every model of its class (VC dimension {dimension})"
-    )
-    first = next((one for one in decisions if len(one.rates) == 2 and one.accuracy_difference is not None), None)
-    sizes = [] if first is None or weighted else [rate.size for rate in first.rates]
-    if first is None or not sizes:
-        return Note("training", f"{text}; audit rows that the model never saw to prove more.")
-    right = sum(rate.size * (rate.accuracy or 0.0) for rate in first.rates) / sum(sizes)
-    bounds = generalisation_bounds(
-        right, first.selection_difference, samples=(sizes[0], sizes[1]), dimension=dimension, confidence=confidence
-    )
-    if bounds is None:
-        return Note("training", f"{text}, but needs more than {dimension} rows of each group.")
-    return Note(
-        "training",
-        f"{text}: with {confidence_text(confidence)} confidence decisions at {score_text(first.threshold)} are right "
-        f"for at least {percent_text(bounds.accuracy)} and differ between the groups of {first.attribute} by at most "
-        f"{points_text(bounds.unfairness)}; audit rows that the model never saw to prove more.",
-    )
-
-
-def parity_note(attribute: str, blind: Mapping[str, float], told: Mapping[str, float]) -> Note:
-    """Groups for whom the score says nothing, and others, each with the correlation of score and outcome."""
-    nothing, much = (listed([f"{quoted(name)} ({r:.2f})" for name, r in groups.items()]) for groups in (blind, told))
-    return Note(
-        "parity",
-        f"By {attribute}, the score says nothing about the outcome within {nothing}, but does within {much} (in "
-        "brackets: correlation of score and outcome). Enforcing equal distributions here would deal out scores by lot "
-        "and help nobody; what the first group lacks is information that bears on its outcome.",
-    )
-
-
 # --- the whole audit --------------------------------------------------------------------------------------------
 
 
@@ -346,8 +198,11 @@ def summary_of(
     ``permutations`` are those behind the p-values: no p-value is below 1 / (1 + permutations).
     """
     worst, told = worst_of(findings), []
-    if any(note.kind == "constant" for note in notes):
-        told.append("What is audited here decides the same for everyone.")
+    told += [
+        f"{note.text.split(':')[0]}: what is audited here decides the same for everyone."
+        for note in notes
+        if note.kind == "constant"
+    ]
     if worst is None:
         told.append("Nothing could be compared.")
     else:

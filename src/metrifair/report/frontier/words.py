@@ -212,35 +212,35 @@ strengths; a utility that looks at scores, such as AUC, may still tell models ap
     )
 
 
-def overfit_note(pairs: Iterable[tuple[Point | None, Point]]) -> str:
-    """At how many models unfairness grows from training to test rows by more than chance, and what to do; or empty.
+def overfit_note(parts: Iterable[tuple[Point | None, Point, Point]]) -> str:
+    """At how many models (on training, validation and test rows) unfairness grows by more than chance; or empty.
 
-    >>> overfit_note([(Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.17, overfit=True))])
-    'Unfairness is larger on test rows than on training rows, by more than chance, at 1 of 1 models (most at strength \
-1: 0.018 against 0.170): they have learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a \
-larger strength help.'
+    >>> overfit_note([(Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.15), Point(1, 0, 0.8, 0.17, overfit=True))])
+    'Unfairness is smaller on training rows than on others, by more than chance, at 1 of 1 models (most at strength 1: \
+0.018, against 0.150 on the rows for choosing and 0.170 on test rows): they have learnt the fairness of single rows. \
+Fewer leaves, a smaller network, more rows or a larger strength help.'
     """
-    known = [(trained, tested) for trained, tested in pairs if trained is not None]
-    parted = [(trained, tested) for trained, tested in known if tested.overfit]
+    known = [(trained, *others) for trained, *others in parts if trained is not None]
+    parted = [own for own in known if own[-1].overfit]
     if not parted:
         return ""
-    trained, tested = max(parted, key=lambda pair: pair[1].unfairness - pair[0].unfairness)
+    trained, seen, tested = max(parted, key=lambda own: own[1].unfairness + own[2].unfairness - 2 * own[0].unfairness)
     return (
-        "Unfairness is larger on test rows than on training rows, by more than chance, at "
+        "Unfairness is smaller on training rows than on others, by more than chance, at "
         f"{len(parted)} of {len(known)} models (most at strength {tested.strength:g}: "
-        f"{figure_text(trained.unfairness)} against {figure_text(tested.unfairness)}): they have learnt the fairness "
-        "of single rows. Fewer leaves, a smaller network, more rows or a larger strength help."
+        f"{figure_text(trained.unfairness)}, against {figure_text(seen.unfairness)} on the rows for choosing and "
+        f"{figure_text(tested.unfairness)} on test rows): they have learnt the fairness of single rows. Fewer leaves, "
+        "a smaller network, more rows or a larger strength help."
     )
 
 
 def overfit_sentence(view: FrontierView, row: Row) -> str:
-    """That unfairness at one strength grows from training to test rows by more than chance; or empty."""
+    """That unfairness at one strength is smaller on training rows by more than chance, and what to do; or empty."""
     if not row.overfit or "training" not in row.parts:
         return ""
-    gap = noun(view.label(view.gap_key))
     return (
-        f"More than chance lies between the {gap} on training rows ({row.parts['training'].text}) and on test rows "
-        f"({row.figures[view.gap_key].text}): fewer leaves, a smaller network, more rows or a larger strength help."
+        f"More than chance lies between the {noun(view.label(view.gap_key))} on training rows and on others: fewer "
+        "leaves, a smaller network, more rows or a larger strength help."
     )
 
 

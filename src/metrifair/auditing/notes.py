@@ -1,0 +1,285 @@
+"""What to know before acting on an audit: which notes apply, and their words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.auditing.distribution import Floats, Integers, stand_ins
+from metrifair.auditing.resampling import spread_of
+from metrifair.auditing.sample import AuditSample, Part, members_of
+from metrifair.certificates import dkw_radius, generalisation_bounds
+from metrifair.metrics.registry import is_largest_gap
+from metrifair.problem.cells import Attribute
+from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
+from metrifair.report.numbers import percent_text
+from metrifair.results import FEW, FEWEST, Decisions, Finding, Note, few_text, listed
+
+_BLIND = 0.2  # a gap this large should not go unseen
+_TELLING = 0.2  # a correlation of score and outcome that is worth having
+_TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
+_CLEARLY = 4.0  # standard deviations below chance
+_SLIGHT = 0.02  # below chance: of no interest, however many the samples
+_STAND_INS = 100_000  # rows that stand for all rows of a file where a correlation is looked at
+
+
+def notes_of(
+    sample: AuditSample,
+    parts: Sequence[Part],
+    findings: Sequence[Finding],
+    decisions: Sequence[Decisions],
+    *,
+    confidence: float,
+    decided: bool,
+    assumed: bool,
+    resampled: bool = True,
+    complete: bool | None = None,
+) -> list[Note]:
+    """All notes; ``assumed``: nobody said which label is the positive one; ``resampled``: there are intervals.
+
+    ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
+    """
+    problem, classes = sample.problem, sample.problem.scheme.classes
+    notes = left_out_notes(sample.left_out) + constant_notes(sample, decisions)
+    if not decided:
+        notes.append(UNDECIDED)
+    if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
+        notes.append(label_note(classes, problem.scheme.positive))
+    counted, outcome = sample.predicted.get(""), sample.outcome  # None: of several classes
+    if counted is not None and outcome is not None and classes:
+        positive, negative = (np.flatnonzero(outcome == label) for label in (1, 0))
+        sizes = sample.size(positive), sample.size(negative)
+        notes += direction_notes(counted.at(positive), counted.at(negative), sizes)
+    units = np.arange(len(problem))
+    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
+        unknown = sample.size(np.flatnonzero(code < 0))
+        notes += missing_notes(attribute.name, unknown, sample.size(units))
+    notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence)
+    if complete is not None:
+        notes.append(exactness_note(sample.size(units), complete=complete))
+    if sample.weighted:
+        notes.append(weight_note(held=complete is None))
+        notes += unequal_notes(findings) if resampled else []
+    if counted is not None and outcome is not None:
+        score, unit = stand_ins(counted, _STAND_INS)
+        notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
+    return notes
+
+
+def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
+    """That scores, or the decisions at the threshold, are the same for everyone: gaps of 0 then praise nothing."""
+    if sample.ends[0] == sample.ends[1]:
+        return [constant_note(sample.ends[0])]
+    if sample.prediction is not None and sample.prediction.ndim > 1 and not np.ptp(sample.prediction, axis=0).any():
+        return [constant_note(None)]
+    rates = {rate.selection_rate for found in decisions for rate in found.rates}
+    if len(rates) == 1 and rates <= {0.0, 1.0}:
+        return [alike_note(decisions[0].threshold, selected=rates == {1.0})]
+    return []
+
+
+def _absent(sample: AuditSample, parts: Sequence[Part]) -> list[str]:
+    """Groups without a row in some set."""
+    found: dict[str, None] = {}
+    for part in parts:
+        for place, attribute in enumerate(sample.problem.scheme.attributes):
+            present = set(members_of(sample.problem, part.units, place).present)
+            for code, group in enumerate(attribute.groups):
+                if code not in present:
+                    found[f"{quoted(str(group))} of {attribute.name} in {part.within}"] = None
+    return list(found)
+
+
+def direction_notes(positive: NDArray[Any], negative: NDArray[Any], sizes: tuple[int, int]) -> list[Note]:
+    """Scores that are clearly higher for the negative label: the score or the label may be the wrong one.
+
+    Rows (or weights) of either label are counted at ascending scores; ``sizes`` are numbers of rows. The area under the
+    ROC curve follows from counts that are there already; scikit-learn would sort the scores once more, which takes a
+    third of the time of an audit.
+
+    >>> direction_notes(np.repeat([1, 0], 20), np.repeat([0, 1], 20), (20, 20))[0].text[:58]
+    'The score ranks the positive label lower than the other (A'
+    """
+    if min(sizes) == 0:
+        return []
+    auc = float(positive / positive.sum() @ (np.cumsum(negative) - negative / 2) / negative.sum())
+    chance = np.sqrt((sum(sizes) + 1) / (12 * sizes[0] * sizes[1]))  # spread where the score tells nothing
+    return [] if auc > 0.5 - max(_CLEARLY * chance, _SLIGHT) else [direction_note(auc)]
+
+
+def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Sequence[Attribute]) -> list[Note]:
+    """Groups for whom the score says nothing about the outcome, while for others it does (the paper's Example 1).
+
+    ``codes`` are (n, attributes). There, equal distributions are reached by dealing scores to such a group by lot.
+    """
+    notes = []
+    for attribute, code in zip(attributes, codes.T, strict=True):
+        found = {}
+        for place, name in enumerate(attribute.groups):
+            own = code == place
+            if not _is_constant(outcome[own]):  # else there is nothing to tell
+                correlation = 0.0
+                if not _is_constant(score[own]):  # numbers may be of any size
+                    both = (of[own] / np.abs(of[own]).max() for of in (score, outcome))
+                    correlation = float(np.corrcoef(*both)[0, 1])
+                found[str(name)] = correlation, 2 / np.sqrt(own.sum())
+        blind = {name: r for name, (r, error) in found.items() if abs(r) < error < _TELLING}
+        told = {name: r for name, (r, error) in found.items() if r - error > 0 and r >= _TELLING}
+        if blind and told:
+            notes.append(parity_note(attribute.name, blind, told))
+    return notes
+
+
+def _is_constant(values: Floats) -> bool:
+    """Whether there is no spread but that of rounding errors."""
+    return len(values) < 2 or spread_of(values) <= 1e-12 * float(np.abs(values).max())
+
+
+# --- their words ------------------------------------------------------------------------------------------------
+
+
+def left_out_notes(left_out: int) -> list[Note]:
+    """That some rows could not be used.
+
+    >>> left_out_notes(3)[0].text
+    'Left out: 3 rows without a score, or without a label, weight or group that was asked for.'
+    """
+    rows = f"{left_out:,} row{'' if left_out == 1 else 's'}"
+    text = f"Left out: {rows} without a score, or without a label, weight or group that was asked for."
+    return [Note("missing", text)] if left_out else []
+
+
+UNDECIDED = Note(
+    "exactness",
+    "No decisions were looked at: the scores are not probabilities, so 0.5 is not a natural threshold for them. "
+    "Pass threshold=... to see selection rates.",
+)
+
+
+def constant_note(score: float | None) -> Note:
+    """That all scores are equal; None: those of each class."""
+    what = "The probabilities are those of everyone" if score is None else f"Every score is {score_text(score)}"
+    text = f"{what}: nobody is told apart, so that no gap can show. That is no proof of fairness, and of no use."
+    return Note("constant", text)
+
+
+def alike_note(threshold: float, *, selected: bool) -> Note:
+    """That scores differ, and decisions do not."""
+    who = "everyone is" if selected else "nobody is"
+    text = f"At threshold {score_text(threshold)} {who} selected: equal rates and a ratio of 1 then say nothing."
+    return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
+
+
+def label_note(classes: Sequence[object], positive: int) -> Note:
+    """Which of two labels counts as the positive one, where nobody said so and they do not tell.
+
+    >>> label_note(["approved", "denied"], 1).text
+    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    """
+    names = ", ".join(map(repr, classes))
+    return Note("labels", f"Positive label: {classes[positive]!r} (the last of {names}); pass pos_label= to change it.")
+
+
+def direction_note(auc: float) -> Note:
+    """That scores are lower where the label is positive."""
+    return Note(
+        "labels",
+        f"The score ranks the positive label lower than the other (AUC {auc:.2f}, worse than chance): the score or "
+        "the positive label may be turned round.",
+    )
+
+
+def missing_notes(attribute: str, unknown: int, rows: int) -> list[Note]:
+    """Samples whose group is not known."""
+    text = f"{attribute} is not known for {unknown:,} of {rows:,} samples: they are left out of its findings."
+    return [Note("missing", text)] if unknown else []
+
+
+def absent_notes(absent: Sequence[str]) -> list[Note]:
+    """Groups that have no sample in some set."""
+    return [Note("small", f"Not compared, having no sample there: {listed(absent)}.")] if absent else []
+
+
+def small_notes(findings: Sequence[Finding], confidence: float) -> list[Note]:
+    """Groups with so few samples that no figure of theirs says much, or that a large gap would go unseen."""
+    few = few_text(
+        (group, finding.attribute, finding.within, size)
+        for finding in findings
+        for group, size in zip(finding.groups, finding.sizes, strict=True)
+    )
+    blind: dict[str, None] = {}
+    for finding in findings:
+        radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
+        if is_largest_gap(finding.metric) and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
+            blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
+    if any(min(finding.sizes) < FEWEST for finding in findings):
+        few += f" Below {FEWEST} there is no interval."
+    notes = [Note("small", few)] if few else []
+    if blind:
+        text = f"Too few samples to rule out a gap of {100 * _BLIND:.0f} points or more: {listed(list(blind))}."
+        notes.append(Note("small", text))
+    return notes
+
+
+def exactness_note(rows: int, *, complete: bool) -> Note:
+    """How exact distances of rows are that were counted."""
+    text = (
+        f"The {rows:,} rows were counted, not held: every distance lies in a proven bracket and is given as its middle."
+    )
+    wide = " Some brackets are wider than the tolerance, the passes over the file being used up."
+    return Note("exactness", text if complete else text + wide)
+
+
+def weight_note(*, held: bool) -> Note:
+    """What weights rule out, of rows that are held in memory, or were counted."""
+    what = "Samples have weights: certified bounds and p-values hold for equal weights only"
+    return Note("weights", f"{what}, {'and' if held else 'intervals need all rows at hand; they'} are left out.")
+
+
+def unequal_notes(findings: Sequence[Finding]) -> list[Note]:
+    """Comparisons of weighted samples without an interval, although there are enough samples."""
+    unequal = dict.fromkeys(
+        f"{quoted(one.groups[0])} against {quoted(one.groups[1])} in {one.within}"
+        for one in findings
+        if one.interval is None and is_largest_gap(one.metric) and one.value > 0 and min(one.sizes) >= FEWEST
+    )
+    text = f"No interval, since weights leave a group with what fewer than {FEWEST} equal samples would say"
+    return [Note("weights", f"{text}: {listed(list(unequal))}.")] if unequal else []
+
+
+def training_note(decisions: Sequence[Decisions], dimension: int, confidence: float, *, weighted: bool) -> Note:
+    """What rows that trained the model prove, and what they do not."""
+    text = (
+        "These rows trained the model, or chose it: intervals and p-values describe them alone, and others may fare "
+        f"worse. The paper's bound holds all the same, for every model of its class (VC dimension {dimension})"
+    )
+    first = next((one for one in decisions if len(one.rates) == 2 and one.accuracy_difference is not None), None)
+    sizes = [] if first is None or weighted else [rate.size for rate in first.rates]
+    if first is None or not sizes:
+        return Note("training", f"{text}; audit rows that the model never saw to prove more.")
+    right = sum(rate.size * (rate.accuracy or 0.0) for rate in first.rates) / sum(sizes)
+    bounds = generalisation_bounds(
+        right, first.selection_difference, samples=(sizes[0], sizes[1]), dimension=dimension, confidence=confidence
+    )
+    if bounds is None:
+        return Note("training", f"{text}, but needs more than {dimension} rows of each group.")
+    return Note(
+        "training",
+        f"{text}: with {confidence_text(confidence)} confidence decisions at {score_text(first.threshold)} are right "
+        f"for at least {percent_text(bounds.accuracy)} and differ between the groups of {first.attribute} by at most "
+        f"{points_text(bounds.unfairness)}; audit rows that the model never saw to prove more.",
+    )
+
+
+def parity_note(attribute: str, blind: Mapping[str, float], told: Mapping[str, float]) -> Note:
+    """Groups for whom the score says nothing, and others, each with the correlation of score and outcome."""
+    nothing, much = (listed([f"{quoted(name)} ({r:.2f})" for name, r in groups.items()]) for groups in (blind, told))
+    return Note(
+        "parity",
+        f"By {attribute}, the score says nothing about the outcome within {nothing}, but does within {much} (in "
+        "brackets: correlation of score and outcome). Enforcing equal distributions here would deal out scores by lot "
+        "and help nobody; what the first group lacks is information that bears on its outcome.",
+    )
