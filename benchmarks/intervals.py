@@ -221,7 +221,9 @@ def page(result: dict[Scenario, dict[str, Coverage]]) -> str:
         if not rows:
             continue
         count = {cell.data_sets for found in rows.values() for cell in found.values()}
-        lines += ["", f"## {title}", "", f"{' or '.join(f'{number:,}' for number in sorted(count))} data sets each."]
+        error = 100 * (CONFIDENCE * (1 - CONFIDENCE) / min(count)) ** 0.5
+        lines += ["", f"## {title}", ""]
+        lines += [f"{min(count):,} data sets each: the standard error of a share is {error:.1f} points."]
         lines += ["", f"| sizes | weights | population | {' | '.join(metrics)} |", "|---" * (3 + len(metrics)) + "|"]
         for one, found in rows.items():
             cells = [_cell(found.get(metric)) for metric in metrics]

@@ -438,7 +438,8 @@ PEAK = """
 import sys
 from pathlib import Path
 from metrifair import audit_file
-found = audit_file(sys.argv[1], score="score", group="group", random_state=0, resamples=0, permutations=0)
+options = {"random_state": 0, "resamples": 0, "permutations": 0, "in_memory_rows": 1}
+found = audit_file(sys.argv[1], score="score", group="group", **options)
 print(max(one.bracket.high - one.bracket.low for one in found.findings))
 status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
 print(int(status["VmHWM"].split()[0]) * 1024)  # ru_maxrss would include the process that started this one
@@ -449,15 +450,18 @@ print(int(status["VmHWM"].split()[0]) * 1024)  # ru_maxrss would include the pro
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("kind", ["continuous", "one bin"])
 def test_memory_is_bounded(kind, tmp_path):
-    generator, path = np.random.default_rng(0), tmp_path / "large.parquet"
+    generator = np.random.default_rng(0)
     for place in range(10):
         scores = generator.random(2_000_000)
         scores = scores if kind == "continuous" else 1.0 + 1e-13 * np.floor(1e3 * scores)
         pl.DataFrame({"score": scores, "group": generator.integers(0, 2, 2_000_000)}).write_parquet(
             tmp_path / f"large-{place}.parquet"
         )
-    path = tmp_path / "large-*.parquet"
-    done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
-    width, peak = map(float, done.stdout.split())
-    assert width <= 1e-5
-    assert peak < 512e6
+    peaks = []
+    for path in (tmp_path / "large-0.parquet", tmp_path / "large-*.parquet"):
+        done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
+        width, peak = map(float, done.stdout.split())
+        assert width <= 1e-5
+        peaks.append(peak)
+    # What libraries and allocators take differs by machine; what ten times as many rows add to it is ours.
+    assert peaks[1] - peaks[0] < 64e6

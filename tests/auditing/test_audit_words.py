@@ -165,7 +165,7 @@ def test_the_summary_speaks_of_four_fifths() -> None:
 
 def test_constant_scores_are_named_as_such_and_not_praised() -> None:
     found = audit(np.full(800, 0.62), sensitive_features=SEX, **QUICK)
-    assert found.summary[0] == "What is audited here decides the same for everyone."
+    assert found.summary[0] == "Every score is 0.62: what is audited here decides the same for everyone."
     (text,) = [note.text for note in found.notes if note.kind == "constant"]
     assert text.startswith("Every score is 0.62: nobody is told apart, so that no gap can show.")
     assert found.worst().value == 0.0
@@ -185,7 +185,9 @@ def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, wh
     found = audit(SCORE, sensitive_features=SEX, threshold=threshold, sample_weight=weight, **QUICK)
     (text,) = [note.text for note in found.notes if note.kind == "constant"]
     assert text.startswith(f"At threshold {threshold:g} {who} selected: equal rates and a ratio of 1 then say nothing.")
-    assert found.summary[0] == "What is audited here decides the same for everyone."
+    assert found.summary[0] == (
+        f"At threshold {threshold:g} {who} selected: what is audited here decides the same for everyone."
+    )
 
 
 @pytest.mark.parametrize("threshold", ["auto", None, 0.8])

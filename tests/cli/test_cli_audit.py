@@ -66,12 +66,12 @@ def test_constant_scores_are_named_on_the_terminal_in_json_and_on_the_page(
     table.with_columns(p=pl.lit(0.7)).write_csv(tmp_path / "scores.csv")
     done = call("audit", tmp_path / "scores.csv", *ASKED, "--html", tmp_path / "r.html", "--json", tmp_path / "a.json")
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("What is audited here decides the same for everyone.")
+    assert done.stdout.startswith("Every score is 0.7: what is audited here decides the same for everyone.")
     assert "Note: Every score is 0.7: nobody is told apart" in done.stdout
     kinds = [note["kind"] for note in json.loads((tmp_path / "a.json").read_text())["notes"]]
     assert kinds.count("constant") == 1
     page = (tmp_path / "r.html").read_text()
-    assert "What is audited here decides the same for everyone." in page
+    assert "what is audited here decides the same for everyone." in page
     assert 'class="remark constant"' in page
     counted = audit_file(
         tmp_path / "scores.csv", score="p", group="sex", in_memory_rows=10, resamples=0, random_state=0

@@ -70,7 +70,10 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
             said += f", which is the prediction from {known.threshold:.4g} on (audit: --threshold {known.threshold!r})"
     where = "standard output" if output == STANDARD_OUTPUT else output
     out = console(stderr=True)
-    out.print(f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}")
+    out.print(
+        f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}",
+        soft_wrap=True,
+    )
     probabilities = 0 if known.classes is None else 1 if len(known.classes) == 2 else len(known.classes)
     alike = found.get_column(found.columns[-1 - probabilities])
     if len(alike) > 1 and alike.n_unique() == 1:

@@ -15,7 +15,7 @@ from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import floor_note, interval_note
 from metrifair.report.numbers import figure_text
 from metrifair.tradeoff.judgement import Judgement
-from metrifair.utility import ALIKE, NO_BETTER
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,20 +124,24 @@ def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
     judgement = found.judgement
     if judgement is None:
         return
-    point, marks, name = judgement.point, judgement.point.marks, source.accuracy_name
-    decided, ranked = marks.get("accuracy", ""), marks.get("auc", "")
+    point, constant = judgement.point, judgement.constant
+    # A threshold that was chosen by another utility than accuracy is judged by that one.
+    utility = UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    name = source.accuracy_name if utility.key == "accuracy" else utility.label.lower()
+    decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
     auc = f"AUC {figure_text(point.more.get('auc'))}"
-    if decided == ALIKE:
+    if ALIKE in (decided, point.marks.get("accuracy")):
+        decided = ALIKE
         yield f"the model {ALIKE}: equal decision rates and a four-fifths ratio of 1 are then no sign of fairness."
     elif decided == NO_BETTER:
-        said = f"{judgement.constant_text} reaches {figure_text(judgement.constant.accuracy)}"
-        yield f"by {name}, {figure_text(point.accuracy)}, the model is {NO_BETTER}: {said}."
+        said = f"{judgement.constant_text} reaches {figure_text(constant.figure(utility.key))}"
+        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model is {NO_BETTER}: {said}."
     if ranked:
         yield (
             f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
             "--strength, or find features that bear on the outcome."
         )
-    elif decided and "auc" in point.more:
+    elif decided and "auc" in point.more and found.model.threshold is None:
         yield f"its scores do rank people ({auc}): move the threshold with --choose-threshold."
     if point.overfit:
         yield (

@@ -198,8 +198,11 @@ def summary_of(
     ``permutations`` are those behind the p-values: no p-value is below 1 / (1 + permutations).
     """
     worst, told = worst_of(findings), []
-    if any(note.kind == "constant" for note in notes):
-        told.append("What is audited here decides the same for everyone.")
+    told += [
+        f"{note.text.split(':')[0]}: what is audited here decides the same for everyone."
+        for note in notes
+        if note.kind == "constant"
+    ]
     if worst is None:
         told.append("Nothing could be compared.")
     else:
