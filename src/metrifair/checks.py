@@ -5,13 +5,17 @@ from __future__ import annotations
 import difflib
 import importlib
 import secrets
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
+from functools import wraps
 from math import inf, isfinite
 from numbers import Integral, Real
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from metrifair.errors import DataError, MissingExtra
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def check_known(what: str, value: object, known: Iterable[str], *, otherwise: str = "") -> None:
@@ -55,6 +59,17 @@ def check_renamed(given: Container[str]) -> None:
     """
     if "unbiased" in given:
         raise DataError("unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'")
+
+
+def refuses_renamed(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, but an argument by its former name is told so, not called unknown."""
+
+    @wraps(function)
+    def checked(*positional: P.args, **named: P.kwargs) -> R:
+        check_renamed(named)
+        return function(*positional, **named)
+
+    return checked
 
 
 def require(module: str, *, extra: str, purpose: str) -> ModuleType:

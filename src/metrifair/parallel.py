@@ -1,4 +1,4 @@
-"""Work spread over processes, which end when the one that started them is killed; work that is kept on one thread."""
+"""Work spread over processes, which end when the one that started them is killed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
 import joblib
-from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -49,28 +47,3 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Within this, what the calling thread asks of torch runs on that thread alone; other threads are not touched.
-
-    Threads that wait for each other many times a second wait much longer on a busy machine. torch.set_num_threads would
-    also reach threads that are started meanwhile; OpenMP's own setting belongs to the thread that sets it. torch must
-    be loaded, and have read its settings in this thread (torch.get_num_threads does that): it would undo this later.
-
-    >>> import torch
-    >>> before = torch.get_num_threads()
-    >>> with one_thread():
-    ...     print(torch.get_num_threads())
-    1
-    >>> torch.get_num_threads() == before
-    True
-    """
-    with _openmp().limit(limits=1):
-        yield
-
-
-@cache  # looking for libraries takes some 50 ms
-def _openmp() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="openmp")

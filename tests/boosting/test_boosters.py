@@ -217,7 +217,9 @@ def test_only_the_ratio_of_weights_matters(kind: type) -> None:
     X, _, _, a = data()
     weight = np.random.default_rng(2).integers(1, 4, size=len(X)) * 1.0
     free = {"min_child_weight": 0.0, "reg_lambda": 0.0, "n_estimators": 3, "learning_rate": 0.3}
-    # LightGBM estimates the samples of a leaf from their weight, and the plain one too feels the scale by that.
+    # LightGBM estimates the samples of a leaf from their weight, and the plain one too feels the scale by that. With
+    # the plug-in's slopes two of its splits are equally good, and the scale's rounding decides between them.
+    free |= {"estimate": "population"}
     free |= {"cat_l2": 0.0, "min_child_samples": 1} if kind in (FairLGBMClassifier, FairLGBMRegressor) else {}
 
     def scored(weight: Any) -> np.ndarray:
@@ -395,7 +397,9 @@ def test_frontier_in_processes(kind: type) -> None:
     front = frontier(made(kind, n_estimators=20), X, target(kind), sensitive_features=a, strengths=[0, 20], n_jobs=2)
     alone = frontier(made(kind, n_estimators=20), X, target(kind), sensitive_features=a, strengths=[0, 20])
     assert [point.unfairness for point in front.points] == [point.unfairness for point in alone.points]
-    assert front.points[1].unfairness < front.points[0].unfairness
+    # Of all rows, half of which train: 20 trees may fit these alone.
+    apart = [unfairness(None, scores(one, X), sensitive_features=a, metric="energy") for one in front.models]
+    assert apart[1] < 0.5 * apart[0]
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

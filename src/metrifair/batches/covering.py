@@ -64,7 +64,18 @@ class Coverage:
         return found
 
     def member(self, cell: Integers) -> Booleans:
-        """True where a sample lies on the left (0) or right (1) of a comparison: (n, 2, comparisons)."""
+        """Whether samples lie on the left (0) or right (1) of a comparison.
+
+        Parameters
+        ----------
+        cell : ndarray of shape (n,)
+            The cell of each sample.
+
+        Returns
+        -------
+        ndarray of shape (n, 2, comparisons)
+            True where it does.
+        """
         found: Booleans = self._sides[np.minimum(cell, len(self._sides) - 1)]  # the last one is in none
         return found
 

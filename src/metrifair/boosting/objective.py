@@ -59,7 +59,7 @@ class PenalisedRisk:
     >>> penalised = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
     >>> found = penalised.at(np.array([-1.0, 0, 0, 1]))
     >>> print(f"{found.risk:.3f} {found.unfairness:.3f}", found.unfairness_slope.round(2))
-    0.503 0.000 [ 0.  -1.5  1.5  0. ]
+    0.503 0.231 [-0.39 -1.    1.    0.39]
     """
 
     objective: Objective

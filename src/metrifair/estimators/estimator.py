@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self, TypeVar
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from metrifair.batches import Coverage
 from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError, Diverged, MetrifairWarning
-from metrifair.estimators.features import numbers_explained
 from metrifair.estimators.settings import (
     LEARNING_RATE,
     OnSmall,
@@ -33,7 +34,7 @@ from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estima
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, group_codes
+from metrifair.problem.tables import Table, group_codes, not_numbers, wrapped
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor
@@ -247,7 +248,7 @@ class FairEstimator(BaseEstimator):
         numeric = bool(is_regressor(self))
         if numeric:
             _check_no_text(np.asarray(y))
-        with numbers_explained(self, X):
+        with _numbers_explained(self, X):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
             check_classification_targets(target)
@@ -289,7 +290,7 @@ def output_of(estimator: Any, X: Table) -> Floats:
             MetrifairWarning,
             stacklevel=3,
         )
-    with numbers_explained(estimator, X):
+    with _numbers_explained(estimator, X):
         x = validate_data(estimator, X, dtype=np.float64, reset=False)
     predictor: Predictor = estimator.predictor_
     return predictor.output(np.require(x, requirements=["C", "W"]))  # torch warns of memory it may not write to
@@ -351,3 +352,19 @@ def _learner(estimator: Any, data: FitData) -> Learner:
     if fitted is not None:
         learner.moments = estimator.moments_
     return learner
+
+
+@contextmanager
+def _numbers_explained(estimator: Any, X: Table) -> Iterator[None]:
+    """Where features are not numbers, the error says which, and what to do about it."""
+    frame = wrapped("X", X)
+    try:
+        yield
+    except ValueError as error:
+        name, found = type(estimator).__name__, not_numbers(X) if isinstance(frame, nw.DataFrame) else ""
+        if not found:
+            raise
+        raise DataError(
+            f"X holds {found}; encode it first with make_pipeline(TableEncoder(), {name}()), fitted with "
+            f"{name.lower()}__sensitive_features=..., or train on the file with 'metrifair train'"
+        ) from error

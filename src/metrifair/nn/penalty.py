@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from metrifair.checks import check_known, check_renamed
+from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
@@ -86,6 +86,7 @@ class UnfairnessPenalty(torch.nn.Module):
     True
     """
 
+    @refuses_renamed
     def __init__(
         self,
         criterion: str | Criterion = "statistical_parity",
@@ -133,11 +134,6 @@ class UnfairnessPenalty(torch.nn.Module):
             values = BatchValues(self.criterion, sampler.values.groups, sampler.values.targets)
             self._strata = _Strata(sampler, values.problem(self._scheme_with(values)))
             self._declared = True, True  # the data set has shown them all
-
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """A bare module; an argument by its former name is told so."""
-        check_renamed(given)
-        return super().__new__(cls)
 
     def extra_repr(self) -> str:
         """The parameters, for the module's repr.

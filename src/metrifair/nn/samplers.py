@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from metrifair.batches import Coverage
 from metrifair.batches.covering import check_patience, overshoot_weights
 from metrifair.batches.stratified import layout, stratified_pass
-from metrifair.checks import check_known, check_renamed
+from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.problem.cells import Attribute, Contrast, Integers, rows_by_cell
@@ -69,6 +69,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     ([4, 4], tensor([1.3333, 0.6667]))
     """
 
+    @refuses_renamed
     def __init__(
         self,
         groups: Tensor | ArrayLike,
@@ -111,11 +112,6 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
-
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """A bare sampler; an argument by its former name is told so."""
-        check_renamed(given)
-        return super().__new__(cls)
 
     def __len__(self) -> int:
         return sum(map(len, self.rows)) // self.layout.size

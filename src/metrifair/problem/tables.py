@@ -33,6 +33,7 @@ Backend: TypeAlias = Literal["pandas", "polars"]
 UNKNOWN = -1
 _EXACT = 2**53  # up to here every integer is a float
 _LONGEST = 1023  # bits of integers below the largest float
+_LISTED = 5
 
 
 class Groups(NamedTuple):
@@ -142,6 +143,21 @@ def is_missing(column: Column) -> Booleans:
         return np.zeros(len(column), dtype=np.bool_)
     # NA is not equal to itself, nor to anything: comparing gives no boolean.
     return np.array([not _equals_itself(value) for value in column.tolist()], dtype=np.bool_)
+
+
+def not_numbers(X: Table) -> str:
+    """The columns of a data frame that hold anything but numbers; "" where there are none."""
+    found = []
+    for name, values in columns("X", X).items():
+        missing = is_missing(values)
+        present = values[~missing] if missing.any() else values
+        try:
+            present.astype(np.float64)
+        except (TypeError, ValueError):
+            found.append(f"{present[0]!r} in {name!r}")
+        else:
+            found += [f"missing values (NaN) in {name!r}"] if missing.any() else []
+    return ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more columns" if len(found) > _LISTED else "")
 
 
 def _equals_itself(value: object) -> bool:

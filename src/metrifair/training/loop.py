@@ -6,16 +6,17 @@ is recorded once and replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import torch
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from metrifair.batches.stratified import EpochSource, stratified_epochs
-from metrifair.parallel import one_thread
 from metrifair.problem.cells import Batch, Samples, Sides
 from metrifair.progress import Progress
 from metrifair.training.adam import Adam
@@ -249,3 +250,28 @@ def recorded(stack: Stack, size: int) -> Step:
         graph.replay()
 
     return replay
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within this, what the calling thread asks of torch runs on that thread alone; other threads are not touched.
+
+    Threads that wait for each other many times a second wait much longer on a busy machine. torch.set_num_threads would
+    also reach threads that are started meanwhile; OpenMP's own setting belongs to the thread that sets it. torch must
+    be loaded, and have read its settings in this thread (torch.get_num_threads does that): it would undo this later.
+
+    >>> import torch
+    >>> before = torch.get_num_threads()
+    >>> with one_thread():
+    ...     print(torch.get_num_threads())
+    1
+    >>> torch.get_num_threads() == before
+    True
+    """
+    with _openmp().limit(limits=1):
+        yield
+
+
+@cache  # looking for libraries takes some 50 ms
+def _openmp() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="openmp")

@@ -114,7 +114,19 @@ class Objective:
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
         """The derivative of risk + strength x unfairness by each output (n,), by counting and without autograd.
 
-        For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
+        Parameters
+        ----------
+        output : ndarray of shape (n,)
+            What the model says of the samples of the batch.
+        batch : Batch
+            The samples, and the sides of each comparison.
+        strength : float
+            Weight of the unfairness.
+
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
         """
         of_predictions = self.criterion.score == "prediction" and self.metric == "energy" and self.rho is None
         counted = all(one.weights is None and min(one.counts) >= self.least for one in batch.sides)

@@ -25,7 +25,6 @@ from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
 
 _TIGHT, _ENOUGH, _ROUGH = 1e-13, 1e-8, 1e-5  # gained by ten iterations: at the start, at a strength, on the way there
-_STAGES = (0.01, 0.1)  # of a strength, on the way to it
 _SLICES = 16  # projections of vector scores, the same at every evaluation
 _MOST_FEATURES = 500  # of which all correlations are looked at
 _NO_SPREAD = 1e-12  # a share of the largest variance that is none
@@ -58,9 +57,14 @@ def solved(
     along, risk = problem.preconditioner(), problem.of_strength(0.0)
     alone = replace(problem, x=problem.x[:, :0], model=replace(model, features=0))
     intercepts = minimum(alone.of_strength(0.0), np.zeros(model.outputs), lambda gradient: gradient, tolerance=_TIGHT)
-    constant = np.append(np.zeros(problem.sizes[0]), intercepts.at)
-    start = minimum(risk, constant, along, tolerance=_TIGHT)
-    ends = [_minimum_at(strength, problem, start, constant, along) if strength else start for strength in strengths]
+    at = np.append(np.zeros(problem.sizes[0]), intercepts.at)
+    constant = _Constant(at, intercepts.value, problem.of_strength(1.0)(at)[0] - intercepts.value)
+    start = minimum(risk, at, along, tolerance=_TIGHT)
+    stages = _stages(problem, start, along, max(strengths))
+    ends = []
+    for strength in strengths:
+        nearest = [found for stage, found in stages if stage < strength or not stage][-1]
+        ends.append(_minimum_at(strength, problem, nearest, constant, along) if strength else start)
     weight, bias = torch.from_numpy(np.stack([end.at for end in ends])).split(problem.sizes, -1)
     parameters = {
         "weight0": weight.reshape(1, len(ends), model.outputs, model.features),
@@ -70,23 +74,44 @@ def solved(
     return Solution(Trained(model, parameters, problem.scaling, failed), ends)
 
 
-def _minimum_at(strength: float, problem: _Problem, start: Minimum, constant: Floats, along: Preconditioner) -> Minimum:
-    """The minimum at a strength, no higher than the constant model, by way of a hundredth and a tenth of a large one.
+class _Constant(NamedTuple):
+    """The best model that is the same for everyone."""
 
-    From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. The constant
-    model itself is no place to begin: all scores tie there.
+    at: Floats
+    risk: float
+    unfairness: float
+
+    def of_strength(self, strength: float) -> float:
+        """Its objective."""
+        return self.risk + strength * self.unfairness
+
+
+def _stages(problem: _Problem, start: Minimum, along: Preconditioner, largest: float) -> list[tuple[float, Minimum]]:
+    """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
+
+    From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. They are the
+    same whatever strengths are asked for, so that models of a frontier equal single fits.
     """
-    at, iterations, converged = start.at, start.iterations, start.converged
-    for part in (share * strength for share in _STAGES if share * strength >= 1):
-        found = minimum(problem.of_strength(part), at, along, tolerance=_ROUGH)
-        at, iterations = found.at, iterations + found.iterations
-    value = problem.of_strength(strength)
-    found, flat = minimum(value, at, along, tolerance=_ENOUGH), value(constant)[0]
+    found, stage = [(0.0, start)], 1.0
+    while stage < largest:
+        last = found[-1][1]
+        here = minimum(problem.of_strength(stage), last.at, along, tolerance=_ROUGH)
+        found.append((stage, here._replace(iterations=last.iterations + here.iterations, converged=last.converged)))
+        stage *= 10
+    return found
+
+
+def _minimum_at(
+    strength: float, problem: _Problem, start: Minimum, constant: _Constant, along: Preconditioner
+) -> Minimum:
+    """The minimum at a strength, no higher than the constant model, at which no search can begin: all scores tie."""
+    found = minimum(problem.of_strength(strength), start.at, along, tolerance=_ENOUGH)
+    flat = constant.of_strength(strength)
     return Minimum(
-        constant if flat <= found.value else found.at,
+        constant.at if flat <= found.value else found.at,
         min(flat, found.value),
-        iterations + found.iterations,
-        converged and found.converged,
+        start.iterations + found.iterations,
+        start.converged and found.converged,
     )
 
 

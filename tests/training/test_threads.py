@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from metrifair import FairClassifier
-from metrifair.parallel import one_thread
 from metrifair.training import loop
 from metrifair.training.adam import Adam
+from metrifair.training.loop import one_thread
 
 
 @pytest.fixture
