@@ -5,9 +5,9 @@ from math import inf
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
 from metrifair.checks import check_integer, check_known, check_number
+from metrifair.datasets.synthetic.closed_forms import Normal
 from metrifair.datasets.synthetic.population import Floats, check_probability
 
 _HALVINGS = 70  # beyond the 53 bits of a float
@@ -118,10 +118,10 @@ class ShiftedTarget:
         if self.sigma == 0:
             return np.sign(error) if reach == inf else np.clip(error, -reach, reach)
         if reach == inf:
-            return np.asarray(2 * ndtr(error / self.sigma) - 1)
+            return np.asarray(2 * _below(error / self.sigma) - 1)
         low, high = (-reach - error) / self.sigma, (reach - error) / self.sigma
-        inside = error * (ndtr(high) - ndtr(low)) + self.sigma * (_density(low) - _density(high))
-        return np.asarray(inside + reach * (ndtr(-high) - ndtr(low)))
+        inside = error * (_below(high) - _below(low)) + self.sigma * (_density(low) - _density(high))
+        return np.asarray(inside + reach * (_below(-high) - _below(low)))
 
     def _risk(self, error: Floats) -> Floats:
         """Expected loss there, but for a constant."""
@@ -129,14 +129,17 @@ class ShiftedTarget:
             return error**2
         k, s, far = self.threshold, self.sigma, np.abs(error)
         if self.loss == "absolute_error":
-            return far if s == 0 else np.asarray(error * (2 * ndtr(error / s) - 1) + 2 * s * _density(error / s))
+            return far if s == 0 else np.asarray(error * (2 * _below(error / s) - 1) + 2 * s * _density(error / s))
         if s == 0:
             return np.where(far <= k, error**2 / 2, k * (far - k / 2))
         low, high = (-k - error) / s, (k - error) / s
-        beyond = ndtr(low) + ndtr(-high)
+        beyond = _below(low) + _below(-high)
         square = (error**2 + s**2) * (1 - beyond) + s * ((error - k) * _density(low) - (error + k) * _density(high))
-        distance = error * (ndtr(-high) - ndtr(low)) + s * (_density(low) + _density(high))
+        distance = error * (_below(-high) - _below(low)) + s * (_density(low) + _density(high))
         return np.asarray(square / 2 + k * distance - k**2 / 2 * beyond)
+
+
+_below = np.vectorize(Normal(0.0, 1.0).cdf, otypes=[np.float64])  # without SciPy, whose import would take longer
 
 
 def _density(z: Floats) -> Floats:
