@@ -232,6 +232,7 @@ def decides_alike(
     """Whether these predictions do what a constant could do as well: the mark that they get, empty if none.
 
     ``ALIKE``: the decisions are the same for everyone; with a utility that looks at scores, or of numbers, the scores.
+    (What a scorer looks at is told by its value: one that finds them better than the constant does not mark them.)
     ``NO_BETTER``: the utility is not above that of the constant model by more than chance, that is, the 95 % interval
     of the difference, whose rows are paired, reaches down to 0 (without an interval: the difference is not above 0).
     Without outcomes only the first can be told.
@@ -241,18 +242,17 @@ def decides_alike(
     """
     scores = found.kind == "number" or (utility is not None and utility.needs == "scores")
     values = found.score if scores else found.decision
-    if len(values) and (values == values[:1]).all():
-        return ALIKE
+    alike = bool(len(values) and (values == values[:1]).all())
     if problem is None or constant is None or utility is None:
-        return ""
+        return ALIKE if alike else ""
     own, other = utility.of(found, problem, X), utility.of(constant.predictions(len(problem)), problem, X)
     if own is None or other is None:
-        return ""
+        return ALIKE if alike else ""
     gain, margin = utility.worth(own.value) - utility.worth(other.value), 0.0
     if own.influence is not None and other.influence is not None:
         error = measures.error_of(own.influence - other.influence, problem.weight)
         margin = _WIDTH * max(error, own.chance)
-    return "" if gain > margin else NO_BETTER
+    return "" if gain > margin else ALIKE if alike else NO_BETTER
 
 
 UTILITIES: Mapping[str, Utility] = {

@@ -95,6 +95,21 @@ def test_without_an_id_rows_have_their_number_in_the_file(people: pl.DataFrame, 
     assert found["hired"].to_list() == own["hired"].to_list()
 
 
+@pytest.mark.parametrize("command", ["train", "frontier"])
+def test_ids_are_written_as_they_stand_in_the_file(
+    command: str, people: pl.DataFrame, tmp_path: Path, call: Any
+) -> None:
+    """As floats, every second of these would be another one's."""
+    ids = [str(9_007_199_254_740_993 + 2 * at) for at in range(len(people))]
+    people.with_columns(number=pl.Series(ids)).write_csv(tmp_path / "people.csv")
+    more = ("--max-unfairness", "1", "--strengths", "0,1") if command == "frontier" else ()
+    done = call(command, tmp_path / "people.csv", *TRAIN, *more, "--held-out", tmp_path / "held.csv")
+    assert done.exit_code == 0, done.output
+    written = pl.read_csv(tmp_path / "held.csv", schema_overrides={"number": pl.String})["number"].to_list()
+    assert len(set(written)) == len(written) > 50
+    assert set(written) <= set(ids)
+
+
 def test_labels_are_written_as_the_model_names_them(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
     people.with_columns(hired=(pl.col("hired") == "yes").cast(pl.Int8)).write_csv(tmp_path / "people.csv")
     asked = ("--weight", "wage", "--control", "code", "--group", "member")

@@ -13,6 +13,7 @@ from sklearn.metrics import f1_score, make_scorer
 
 from metrifair import DataError, FairClassifier, FairRegressor, audit, frontier, load
 from metrifair.certificates import dkw_radius
+from metrifair.errors import MetrifairWarning
 from metrifair.results import Interval, Point
 from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.result import Frontier
@@ -287,3 +288,32 @@ def test_strengths_that_are_added_are_counted_with_those_that_are_not() -> None:
     assert found.tried == 2 * (first + first - 1)
     fixed = frontier(FairClassifier(epochs=1, hidden=(2,)), X, Y, sensitive_features=A, strengths=[0, 1])
     assert fixed.tried is None
+
+
+def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> None:
+    """Nine of ten are positive: the model ranks them, and says yes to everyone."""
+    rng = np.random.default_rng(0)
+    a, skill = rng.integers(2, size=1200), rng.normal(size=1200)
+    y = (rng.random(1200) < 1 / (1 + np.exp(-(2.9 + 0.7 * skill)))).astype(int)
+    front = frontier(
+        FairClassifier(model="linear"),
+        np.c_[skill, a],
+        y,
+        sensitive_features=a,
+        strengths=[0.0, 1.0],
+        utility="auc",
+        random_state=0,
+    )
+    assert all(point.marks.get("accuracy") == ALIKE and "auc" not in point.marks for point in front.points)
+    assert any("2 of 2 models decide the same for everyone at their threshold" in note for note in front.notes)
+    with pytest.warns(MetrifairWarning, match="ranks people, but decides the same for everyone"):
+        front.select(max_unfairness=1.0)
+    # By scikit-learn's own AUC it is no constant either, as by ours.
+    with pytest.warns(MetrifairWarning, match="ranks people, but decides the same for everyone"):
+        front.select(max_unfairness=1.0, utility="roc_auc")
+    assert front.chosen is not None
+    assert "roc_auc" not in front.chosen.marks
+    assert front.chosen.more["roc_auc"] == pytest.approx(front.chosen.more["auc"])
+    with pytest.warns(MetrifairWarning, match="decides the same for everyone"):
+        front.select(max_unfairness=1.0, utility="f1")  # which looks at decisions
+    assert front.chosen.marks["f1"] == ALIKE

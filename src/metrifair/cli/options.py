@@ -371,7 +371,8 @@ class TrainingOptions:
             self.file,
             separator=self.separator,
             format=self.format,
-            texts=[*self.group, *self.control],
+            # Ids are copied as they are written: a float holds no more than 15 digits of them.
+            texts=[*self.group, *self.control, *(name for name in self.ids if name != self.label)],
             roles={
                 "label": [self.label],
                 "group": self.group,

@@ -21,7 +21,7 @@ from metrifair.errors import DataError
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table
-from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, split_note
+from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
@@ -201,6 +201,7 @@ def frontier(
         few,
         floor_note(shown, len(scheme.comparisons), on=on),
         overfit_note((one.training, one.validation, one.test) for one in outcomes),
+        same_decisions_note([one.test for one in outcomes if not one.test.failed], asked),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
     return Frontier(

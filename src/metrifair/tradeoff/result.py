@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.frontier.words import marked_sentence
+from metrifair.report.frontier.words import marked_sentence, same_decisions_warning
 from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.figures import FrontierFigures
@@ -156,6 +156,9 @@ class Frontier(FrontierFigures):
             if mark := point.marks.get(own.key):
                 warnings.warn(marked_sentence(own, mark, rows), MetrifairWarning, stacklevel=2)
                 break
+        else:
+            if told := same_decisions_warning(best.test, own):
+                warnings.warn(told, MetrifairWarning, stacklevel=2)
         return best.model
 
     def _known(self, utility: UtilityLike) -> Utility:

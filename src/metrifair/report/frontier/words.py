@@ -5,7 +5,7 @@ Pages, terminals and the record itself only place them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from metrifair.report.frontier.view import FrontierView, Row, figure_texts
@@ -210,6 +210,40 @@ strengths; a utility that looks at scores, such as AUC, may still tell models ap
         f"The chosen model {_is(mark)} ({measured}): allow more unfairness, or train with other strengths"
         f"{scores if utility.needs == 'decisions' else ''}"
     )
+
+
+def same_decisions_note(points: Sequence[Point], utility: Utility) -> str:
+    """How many models a utility of scores tells apart that decide the same for everyone; or empty.
+
+    >>> alike = Point(1, 0, 0.9, 0.1, marks={"accuracy": "decides the same for everyone"})
+    >>> same_decisions_note([alike, Point(0, 0, 0.9, 0.1)], UTILITIES["auc"])
+    '1 of 2 models decides the same for everyone at its threshold, however well it ranks people: equal decision rates \
+and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold (metrifair train \
+--choose-threshold).'
+    """
+    alike = sum(point.marks.get("accuracy") == ALIKE and not point.marks.get(utility.key) for point in points)
+    if not alike:
+        return ""
+    who, verb = ("its", "decides") if alike == 1 else ("their", "decide")
+    ranks = "it ranks" if alike == 1 else "they rank"
+    return (
+        f"{alike} of {len(points)} models {verb} {_SAME} at {who} threshold, however well {ranks} people: equal "
+        "decision rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold "
+        f"({_THRESHOLD})."
+    )
+
+
+def same_decisions_warning(point: Point, utility: Utility) -> str:
+    """The same of the model that was chosen; empty where its decisions differ, or its mark says so already."""
+    if point.marks.get("accuracy") != ALIKE or point.marks.get(utility.key):
+        return ""
+    return (
+        f"The chosen model ranks people, but decides {_SAME} at its threshold (on test rows): equal decision rates are "
+        f"then no sign of fairness; choose another threshold ({_THRESHOLD})"
+    )
+
+
+_SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
 
 
 def overfit_note(parts: Iterable[tuple[Point | None, Point, Point]]) -> str:
