@@ -120,6 +120,9 @@ class Trainable(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
+_NAMED = 10  # small groups; ids by mistake would fill pages
+
+
 def trainable(aim: Aim, problem: Problem) -> Trainable:
     """The comparisons of a problem whose groups have rows enough; a warning, or an error, names the others.
 
@@ -145,7 +148,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
                 ] = None
         if all(sides):
             kept.append(replace(one, left=sides[0], right=sides[1]))
-    named = "; ".join(small)
+    named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
     if small and (aim.on_small == "error" or not kept):
         raise TooFewSamples(
             f"too small to train on: {named}; merge small groups, mark them as missing"
