@@ -71,7 +71,8 @@ def solved(
         "bias0": bias.reshape(1, len(ends), model.outputs, 1),
     }
     failed = torch.tensor([[not isfinite(end.value) for end in ends]])
-    return Solution(Trained(model, parameters, problem.scaling, failed), ends)
+    iterations = torch.tensor([[max(1, end.iterations) for end in ends]])
+    return Solution(Trained(model, parameters, problem.scaling, failed, iterations), ends)
 
 
 class _Constant(NamedTuple):
