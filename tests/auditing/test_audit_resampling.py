@@ -265,7 +265,7 @@ def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]
 
 
 def spread_over_steps(values: Floats, permutations: int, enough: int) -> Floats:
-    """The values of each step spread evenly down to the next: from h / d to h / (d + 1), else by 1 / (permutations + 1)."""
+    """The values of each step, spread evenly down to the next: h / d to h / (d + 1), else by 1 / (1 + permutations)."""
     early = values > enough / (permutations + 1)
     step = np.where(early, values - enough / (enough / values + 1), 1 / (permutations + 1))
     return values - np.random.default_rng(0).random(len(values)) * step
