@@ -28,7 +28,7 @@ for _ in range(15):
         features, labels, members, weights = (part.to(accelerator.device) for part in batch)
         output = model(features).squeeze(1)
         losses = weights * binary_cross_entropy_with_logits(output, labels, reduction="none")
-        loss = global_mean(losses) + 1.0 * penalty(output.sigmoid(), members)
+        loss = global_mean(losses) + 3.0 * penalty(output.sigmoid(), members)
         optimizer.zero_grad()
         accelerator.backward(loss)
         optimizer.step()

@@ -1,7 +1,7 @@
 """A fair model trained by several processes: torchrun --nproc-per-node 2 examples/ddp.py
 
-Each process computes its own rows of every batch. The penalty is that of the whole batch: with the same seed one process
-ends at the same model (python examples/ddp.py), but for rounding.
+Each process computes its own rows of every batch. The penalty is that of the whole batch: one process alone ends at the
+same model (python examples/ddp.py), but for rounding.
 """
 
 import os
@@ -36,7 +36,7 @@ for epoch in range(15):
     for rows in sampler:
         output = trained(X[rows]).squeeze(1)
         losses = weights[rows] * binary_cross_entropy_with_logits(output, y[rows], reduction="none")
-        loss = global_mean(losses) + 1.0 * penalty(output.sigmoid(), groups[rows])
+        loss = global_mean(losses) + 3.0 * penalty(output.sigmoid(), groups[rows])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
