@@ -214,7 +214,9 @@ def _interval(metric: str, value: float, replicates: Floats, error: _LinearError
     most_bias = steep / _STEEP if row.is_maximum else plain
     low, high = value - most_bias - error.below, value - min(plain, most_bias) + error.above
     # One side of the noise's distribution for the upper end, which has no other end to share the error with.
-    by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], [confidence, max(0.0, 2 * confidence - 1)])
+    # Of n draws the k-th stands for the share k / (n + 1): noise no different from the sample is beyond it that often.
+    levels = [confidence, max(0.0, 2 * confidence - 1)]
+    by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], levels, method="weibull")
     if value <= by_chance:
         low, high = 0.0, max(value + error.above, value + one_sided, by_chance)
     low, high = max(0.0, min(value, low)), max(value, high)
