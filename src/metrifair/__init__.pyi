@@ -22,6 +22,7 @@ from .methods.sinkhorn import SinkhornClassifier
 from .methods.threshold import ThresholdPostprocessor
 from .methods.xian import XianPostprocessor
 from .methods.zafar import ZafarClassifier
+from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
 from .metrics.distances import (
     cramer_distance,
     distances,
@@ -75,7 +76,10 @@ __all__ = [
     "cramer_distance",
     "criteria",
     "datasets",
+    "distance_correlation",
+    "distance_covariance",
     "distances",
+    "energy_dependence",
     "energy_distance",
     "errors",
     "frontier",
