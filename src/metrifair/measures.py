@@ -178,9 +178,8 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
         """What was decided."""
-        if self.coded:
-            return (self.found.decision == self.problem.scheme.positive).astype(np.int64)
-        found: NDArray[Any] = self.classes_[self.found.decision]
+        codes = self.found.decision
+        found: NDArray[Any] = self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
         return found
 
     @available_if(lambda self: self.found.kind == "probability")  # type: ignore[untyped-decorator]

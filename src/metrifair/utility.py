@@ -303,7 +303,7 @@ def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> 
     def measure(found: Predictions, problem: Problem, X: Any) -> Measured:
         two = coded and len(problem.scheme.classes) == 2
         answers: Any = Decided(found, problem, coded=two) if problem.scheme.classes else Predicted(found, problem)
-        labels = problem.is_positive.astype(np.int64) if two else problem.values
+        labels: Any = np.where(problem.labels == problem.scheme.positive, 1, 0) if two else problem.values
         more: dict[str, Any] = {} if problem.weight is None or not weighted else {"sample_weight": problem.weight}
         try:
             return Measured(float(scorer(answers, X, labels, **more)))

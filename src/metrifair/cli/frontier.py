@@ -186,8 +186,8 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if wish.held_out is not None:
         rows = front.source.test
         write_table(source.predictions(model, rows), wish.held_out)
-        told = held_out_sentences(source.options, model, len(rows), wish.held_out)
-        out.print("\n".join(map(printable, told)), soft_wrap=True)
+        lines = held_out_sentences(source.options, model, len(rows), wish.held_out)
+        out.print("\n".join(map(printable, lines)), soft_wrap=True)
     if wish.output is None:
         return
     if wish.again:
