@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
 from metrifair.auditing import record
-from metrifair.auditing.out_of_core import brackets, counting, files, tables
-from metrifair.auditing.out_of_core.tables import FileRows, Roles
+from metrifair.auditing.out_of_core import bins, brackets, file_rows, files
+from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.problem.criteria import EQUALIZED_ODDS
 
 WRITERS = {
@@ -132,8 +133,8 @@ def test_holding_agrees_with_audit(scores):
 
 @pytest.mark.parametrize("most_bins", [8, 64])
 def test_few_bins_give_the_same_after_more_passes(most_bins, scores, monkeypatch):
-    monkeypatch.setattr(counting, "_MOST_BINS", most_bins)
-    monkeypatch.setattr(counting, "_FEWEST_BINS", most_bins)
+    monkeypatch.setattr(bins, "_MOST_BINS", most_bins)
+    monkeypatch.setattr(bins, "_FEWEST_BINS", most_bins)
     options = {"score": "p", "group": ["sex", "region"], "label": "y", **QUICK}
     counted = audit_file(scores, **options, tolerance=1e-3, **STREAMED)
     held = audit_file(scores, **options)
@@ -329,10 +330,10 @@ def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path
     frame.write_parquet(tmp_path / "many.parquet")
     with files.opened(tmp_path / "many.parquet") as source:
         found = FileRows(source, Roles("p", tuple("abc")))
-        survey, tally = found.surveyed(0.5)
+        tally = found.surveyed(0.5).tally
         (block,) = found.read()
     met = frame.group_by("a", "b", "c").len()
-    assert (survey.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
+    assert (found.survey.rows, len(found.cells), int(tally.rows.max())) == (3000, len(met), met["len"].max())
     np.testing.assert_array_equal(np.bincount(block.cell), tally.rows)
     named = [
         tuple(level.values[code - 1] for level, code in zip(found.levels, cell, strict=True)) for cell in found.cells
@@ -347,9 +348,9 @@ def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, 
     assert all(one.witness is None for one in audit_file(scores, **options).findings)
 
 
-@pytest.mark.parametrize("limit", ["_MOST_CELLS", "_MOST_COMBINATIONS"])
+@pytest.mark.parametrize("limit", ["MOST_CELLS", "_MOST_COMBINATIONS"])
 def test_too_many_combinations_are_refused(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, limit, 5)
+    monkeypatch.setattr(file_rows, limit, 5)
     table(200).write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
     with pytest.raises(DataError, match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer"):
@@ -395,8 +396,8 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     assert not [note for note in audit_file(scores, **options).notes if note.kind == "exactness"]
     counted = audit_file(scores, **options, **STREAMED)
     assert ["proven bracket" in note.text for note in counted.notes if note.kind == "exactness"] == [True]
-    monkeypatch.setattr(counting, "_MOST_BINS", 4)
-    monkeypatch.setattr(counting, "_FEWEST_BINS", 4)
+    monkeypatch.setattr(bins, "_MOST_BINS", 4)
+    monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
     monkeypatch.setattr(brackets, "_EXACT_ROWS", 1)
     coarse = audit_file(scores, **options, **STREAMED)

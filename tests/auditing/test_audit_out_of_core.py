@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import distances
+from metrifair.auditing.out_of_core.bins import Scale, bins_for
 from metrifair.auditing.out_of_core.brackets import CellSides, measured
 from metrifair.auditing.out_of_core.counting import (
     Block,
-    Scale,
+    Passes,
     Survey,
-    bins_for,
-    counted,
     grid_of,
     ordered_keys,
     scores_of_keys,
@@ -44,15 +43,16 @@ def passes_over(scores, cell, weight=None, chunk=1000):
 
 def base_of(read, survey, cells, most_bins=None, *, weighted=False):
     grid = grid_of(survey.sample, survey.low, survey.high, most_bins or bins_for(cells))
-    return grid, counted(read, grid, cells, weighted=weighted)
+    passes = Passes(read, grid)
+    return passes, passes.counted(cells, weighted=weighted)
 
 
 def out_of_core(scores, cell, weight=None, *, metrics=METRICS, chunk=1000, most_bins=None, **limits):
     read, count = passes_over(scores, cell, weight, chunk)
     mass = np.ones(len(scores)) if weight is None else weight
     sides = CellSides(np.array([0]), np.array([1]), (mass[cell == 0].sum(), mass[cell == 1].sum()))
-    base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
-    return measured(read, *base, [sides], metrics, **limits), len(count)
+    finer, base = base_of(read, surveyed(scores, chunk), int(cell.max()) + 1, most_bins, weighted=weight is not None)
+    return measured(base, finer.scale, [sides], metrics, finer=finer, **limits), len(count)
 
 
 def in_memory(scores, cell, weight=None):
@@ -158,8 +158,8 @@ def test_several_comparisons_share_the_passes():
     cells = [np.array([0]), np.array([1]), np.array([2, 3])]
     pairs = [(cells[0], cells[1]), (cells[0], cells[2]), (cells[1], cells[2])]
     sides = [CellSides(u, v, (np.isin(cell, u).sum(), np.isin(cell, v).sum())) for u, v in pairs]
-    base = base_of(read, surveyed(scores), 4, 64)
-    found = measured(read, *base, sides, METRICS, exact_rows=3000, tolerance=1e-4)
+    finer, base = base_of(read, surveyed(scores), 4, 64)
+    found = measured(base, finer.scale, sides, METRICS, finer=finer, exact_rows=3000, tolerance=1e-4)
     assert found.complete
     assert len(count) <= 10
     for one, (u, v) in zip(found.found, pairs, strict=True):

@@ -116,7 +116,8 @@ def train(
     judges = None
     if validation is not None:  # fresh rows of the population
         judges = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)
-    with one_thread() if small else nullcontext():
+    on_its_device = torch.cuda.device(where) if where.type == "cuda" else nullcontext()  # for streams and graphs
+    with one_thread() if small else on_its_device:
         constants = None
         if schedule.from_constant and isinstance(model, Network):
             constants = torch.stack([_constant(data, part, objective, model.outputs) for part in own])

@@ -164,7 +164,7 @@ def recorded(stack: Stack, size: int) -> Step:
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
         stack.step(rows, weight)
     stack.adam.restore(saved)
 

@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from metrifair.auditing.distribution import Floats, Integers, LargestGap
-from metrifair.auditing.out_of_core.counting import Bins, Grid, Pass, Scale, Steps, held, joined, recounted
+from metrifair.auditing.out_of_core.bins import Bins, Finer, Scale, Steps, joined
 from metrifair.checks import check_known
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.results import Interval
@@ -201,12 +201,12 @@ def check_brackets(argument: str, metrics: Sequence[str]) -> None:
 
 
 def measured(
-    read: Pass,
-    grid: Grid,
     base: Bins,
+    scale: Scale,
     sides: Sequence[CellSides],
     metrics: Sequence[str],
     *,
+    finer: Finer | None,
     tolerance: float = 1e-5,
     exact_rows: int | None = None,
 ) -> Result:
@@ -214,29 +214,29 @@ def measured(
 
     The base bins hold all rows. Each further pass cuts up only the bins that matter: those which may hold a larger gap
     than any attained so far (until none is left: the Kolmogorov distance is exact), and those that contribute most to
-    a bracket wider than the tolerance.
+    a bracket wider than the tolerance. Without anyone to look closer, the base bins are all there is.
     """
     check_brackets("metric", metrics)
     most_held = min(_EXACT_ROWS, _MOST_STEPS // max(1, len(sides))) if exact_rows is None else exact_rows
     found = tuple(Measured(one) for one in sides)
-    ends = grid.scale.positions(np.array([base.low[0], base.high[-1]]))
+    ends = scale.positions(np.array([base.low[0], base.high[-1]]))
     goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))
-    bins, urgent = _still_urgent(base, found, grid.scale, goal)
+    bins, urgent = _still_urgent(base, found, scale, goal)
     for _ in range(_MOST_PASSES):
-        if len(bins) == 0:
+        if len(bins) == 0 or finer is None:
             break
         # The most urgent bins, as long as they hold at most so many rows together.
         order = np.argsort(-urgent, kind="stable")
         few = np.isin(np.arange(len(bins)), order[np.cumsum(bins.rows[order]) <= most_held])
-        if few.all() or (few.any() and len(bins) > grid.most):
-            _settle(held(read, grid, bins[few]), found, grid.scale, goal)
+        if few.all() or (few.any() and len(bins) > finer.most):
+            _settle(finer.held(bins[few]), found, scale, goal)
             bins = bins[~few]
         else:
-            worst = np.isin(np.arange(len(bins)), order[: max(1, grid.most // 4)])
-            bins = joined(bins[~worst], recounted(read, grid, bins[worst], grid.most))
-        bins, urgent = _still_urgent(bins, found, grid.scale, goal)
-    _settle(bins, found, grid.scale, goal)
-    return Result(grid.scale, found, len(bins) == 0)
+            worst = np.isin(np.arange(len(bins)), order[: max(1, finer.most // 4)])
+            bins = joined(bins[~worst], finer.recounted(bins[worst], finer.most))
+        bins, urgent = _still_urgent(bins, found, scale, goal)
+    _settle(bins, found, scale, goal)
+    return Result(scale, found, len(bins) == 0)
 
 
 def _still_urgent(bins: Bins, found: Sequence[Measured], scale: Scale, goal: _Goal) -> tuple[Bins, Floats]:

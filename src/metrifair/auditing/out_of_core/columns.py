@@ -1,4 +1,4 @@
-"""Columns of a file as numbers and codes, and its rows pass by pass: scores, and cells.
+"""Columns of a file or table as numbers and codes.
 
 Levels are learned as they are met, so that one pass tells all of them. A cell is a combination of groups, strata and
 label.
@@ -7,26 +7,21 @@ label.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.distribution import Booleans, Floats, Integers
-from metrifair.auditing.out_of_core.counting import Block, Survey
-from metrifair.auditing.out_of_core.files import MISSING, Source, polars
+from metrifair.auditing.distribution import Booleans, Floats
+from metrifair.auditing.out_of_core.files import MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
 
-_TABLE = 2**16  # combinations of levels that a table holds; more are looked up among those there are
-_MOST_CELLS = 2**18
-_MOST_COMBINATIONS = 2**63 - 1
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -40,6 +35,37 @@ class Roles(NamedTuple):
     label: str | None = None
     controls: tuple[str, ...] = ()
     weight: str | None = None
+
+    @classmethod
+    def named(
+        cls,
+        *,
+        score: str,
+        group: str | Sequence[str],
+        label: str | None = None,
+        control: str | Sequence[str] | None = None,
+        weight: str | None = None,
+    ) -> Self:
+        """The columns that a user named; a DataError where one would play two parts."""
+        several: dict[str, tuple[str, ...]] = {}
+        for role, given in (("group", group), ("control", control)):
+            names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
+            if role == "group" and not names:
+                raise DataError("group must name at least one column, got none")
+            if len(set(names)) < len(names):
+                raise DataError(f"{role} must name different columns, got {list(names)}")
+            several[role] = names
+        for role, name in (("label", label), ("weight", weight)):
+            if name == score:
+                raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
+        return cls(score, several["group"], label, several["control"], weight)
+
+    @property
+    def by_role(self) -> dict[str, Sequence[str]]:
+        """The columns of each part."""
+        one = {"score": self.score, "label": self.label, "weight": self.weight}
+        named: dict[str, Sequence[str]] = {role: [name] for role, name in one.items() if name is not None}
+        return named | {"group": self.groups, "control": self.controls}
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -220,99 +246,3 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
     if weight is not None and len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
         raise DataError(f"the weight column {roles.weight!r} must hold finite numbers that are not negative")
     return rows
-
-
-class Tally(NamedTuple):
-    """What each cell holds: rows, their weight, and the weight of those that are selected."""
-
-    rows: Integers
-    weight: Floats
-    selected: Floats
-
-
-def _sums(place: NDArray[Any], selected: Booleans, weight: Floats | None) -> Floats:
-    """Rows, weight and selected weight at each place: (3, places)."""
-    split, places = place.astype(np.int64) * 2 + selected, 2 * int(place.max()) + 2
-    rows = np.bincount(split, minlength=places).reshape(-1, 2)
-    weights = rows if weight is None else np.bincount(split, weight, places).reshape(-1, 2)
-    return np.stack([rows.sum(1), weights.sum(1), weights[:, 1]]).astype(np.float64)
-
-
-@dataclass
-class FileRows:
-    """The rows of a file that can be used, as scores and cells."""
-
-    source: Source
-    roles: Roles
-    most_groups: int = MOST_LEVELS
-    levels: list[ColumnLevels] = field(default_factory=list)
-    cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
-    left_out: int = 0
-
-    def __post_init__(self) -> None:
-        self.levels = levels_for(self.roles, most_groups=self.most_groups)
-
-    def surveyed(self, threshold: float) -> tuple[Survey, Tally]:
-        """Read all rows once: the cells there are, what they hold, and a sample of the scores."""
-        survey, tally = Survey(), dict[tuple[int, ...], Floats]()
-        self.left_out = 0
-        for scores, codes, weight, left_out in self._batches():
-            self.left_out += left_out
-            if len(scores) == 0:
-                continue
-            survey.add(scores)
-            sizes = self._sizes()
-            number = _radix(codes, sizes)
-            if prod(sizes) <= _TABLE:
-                numbers_met, place = np.arange(prod(sizes)), number
-            else:
-                numbers_met, place = np.unique(number, return_inverse=True)
-            sums = _sums(place, scores >= threshold, weight)
-            met = np.flatnonzero(sums[0])
-            keys = zip(*(code.tolist() for code in np.unravel_index(numbers_met[met], sizes)), strict=True)
-            for key, new in zip(keys, sums[:, met].T, strict=True):
-                tally[key] = tally.get(key, 0.0) + new
-            if len(tally) > _MOST_CELLS:
-                raise self._too_many()
-        self.cells = sorted(tally)
-        found = np.array([tally[key] for key in self.cells]).reshape(-1, 3).T
-        return survey, Tally(found[0].astype(np.int64), *found[1:])
-
-    def _sizes(self) -> list[int]:
-        sizes = [len(level.values) + 1 for level in self.levels]
-        if prod(sizes) > _MOST_COMBINATIONS:
-            raise self._too_many()
-        return sizes
-
-    def _too_many(self) -> DataError:
-        listed = ", ".join(map(repr, self.roles.keys))
-        return DataError(
-            f"the columns {listed} have more than {_MOST_CELLS:,} combinations of values, too many to count in a file "
-            "too large to hold; audit fewer of these columns at a time, or make their values coarser"
-        )
-
-    def read(self) -> Iterator[Block]:
-        """Read all rows once more, as blocks of scores and cells."""
-        sizes = self._sizes()
-        known = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
-        combinations = prod(sizes)
-        cell_at = np.searchsorted(known, np.arange(combinations)) if combinations <= _TABLE else None
-        for scores, codes, weight, _ in self._batches():
-            number = _radix(codes, sizes)
-            yield Block(scores, np.searchsorted(known, number) if cell_at is None else cell_at.take(number), weight)
-
-    def _batches(self) -> Iterator[UsedRows]:
-        """The rows that can be used and count."""
-        for batch in self.source.batches(self.roles.columns):
-            used = used_rows(self.roles, self.levels, batch)
-            if used.weight is not None and not used.weight.all():
-                used = used.only(used.weight != 0)
-            yield used
-
-
-def _radix(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
-    """One number for each combination of codes."""
-    place = codes[0]
-    for code, size in zip(codes[1:], sizes[1:], strict=True):
-        place = place.astype(np.int64, copy=False) * size + code
-    return place

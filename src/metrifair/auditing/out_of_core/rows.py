@@ -1,0 +1,89 @@
+"""What an audit asks of rows that are too many to hold, whether they are in files, in tables or were counted before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.out_of_core.bins import Bins, Finer, Scale
+from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded
+from metrifair.errors import DataError
+
+MOST_CELLS = 2**18
+
+
+class Tally(NamedTuple):
+    """What each cell holds: rows, their weight, and the weight of those that are selected."""
+
+    rows: Integers
+    weight: Floats
+    selected: Floats
+
+
+class Cells(NamedTuple):
+    """What a first look at all rows told: the cells there are, what they hold, and where the scores lie."""
+
+    columns: dict[str, Any]  # groups, strata and labels of each cell, as arguments of an audit
+    tally: Tally
+    ends: tuple[float, float]
+    left_out: int = 0
+
+
+class Counted(NamedTuple):
+    """All rows in bins, and who can look closer at some of them; None: nobody can."""
+
+    bins: Bins
+    scale: Scale
+    finer: Finer | None = None
+
+
+class CountedRows(Protocol):
+    """Rows that are counted where they are, by cell and bin."""
+
+    @property
+    def weighted(self) -> bool:
+        """True where rows have weights."""
+
+    def surveyed(self, threshold: float) -> Cells:
+        """Look at all rows once; scores from the threshold on are selected."""
+
+    def counted(self) -> Counted:
+        """Look at all rows once more, and count them in bins."""
+
+
+def cells_of(
+    name: str,
+    roles: Roles,
+    levels: Sequence[ColumnLevels],
+    cells: Sequence[tuple[int, ...]],
+    tally: Tally,
+    *,
+    ends: tuple[float, float],
+    left_out: int,
+    is_text: bool,
+) -> Cells:
+    """The cells of the file or table of this name, given as codes of the key columns; none at all are an error."""
+    check_some(name, roles, len(cells))
+    if not isfinite(ends[1] - ends[0]):
+        raise DataError(f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down")
+    columns = decoded(roles, levels, list(np.array(cells).T), is_text=is_text)
+    return Cells(columns, tally, ends, left_out)
+
+
+def check_some(name: str, roles: Roles, rows: int) -> None:
+    """Raise a DataError unless there are rows that can be used."""
+    if rows == 0:
+        raise DataError(f"no row of {name} has a score in {roles.score!r} and a value in every other column asked for")
+
+
+def too_many_cells(roles: Roles) -> DataError:
+    """What is wrong with columns of very many combinations."""
+    listed = ", ".join(map(repr, roles.keys))
+    return DataError(
+        f"the columns {listed} have more than {MOST_CELLS:,} combinations of values, too many to count in a file "
+        "or table too large to hold; audit fewer of these columns at a time, or make their values coarser"
+    )
