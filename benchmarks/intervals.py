@@ -1,15 +1,16 @@
 """How often the intervals of an audit hold the distance of the populations: `python -m benchmarks.intervals`.
 
 Data sets are drawn from populations whose distances are known, and each is given its intervals by what an audit calls.
-The table goes to docs/intervals.md. Finished pieces of work are kept in build/intervals.jsonl and are not done again.
+The table goes to docs/intervals.md. Finished pieces of work are kept in benchmarks/intervals.jsonl and are not done
+again: the page is made from that record.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from metrifair.auditing.distribution import Floats, TwoSamples, distances_of
 from metrifair.auditing.resampling import RESOLUTION, Rows, bootstrap, thinned
 from metrifair.files import replace_file
 from metrifair.parallel import spread
-from metrifair.results import FEWEST
+from metrifair.results import FEWEST, Interval
 
 USUAL = ("kolmogorov", "wasserstein", "energy")
 OTHERS = ("cramer", "lp", "mmd", "total_variation")
@@ -30,6 +31,7 @@ SIZES = ((10, 1000), (50, 50), (100, 100), (500, 50), (200, 200), (2000, 2000))
 SIZES_OF_OTHERS = ((10, 100), (50, 50), (100, 100))  # kernels compare all pairs of scores
 WEIGHTS = ("none", "mild", "heavy")
 CONFIDENCE, RESAMPLES, AT_LEAST = 0.95, 250, 0.93  # resamples: half of what an audit draws, to end in hours
+STORE = Path("benchmarks/intervals.jsonl")
 PIECE = 100  # data sets that are drawn, and kept, at a time
 _CELLS = 6000  # of a continuous population, to compute its distances; kernels compare all pairs of cells
 _CELLS_OF_KERNELS = 600
@@ -68,7 +70,8 @@ POPULATIONS: dict[str, tuple[Law, Law]] = {
 }
 
 
-def truth_of(population: tuple[Law, Law], metrics: Sequence[str]) -> dict[str, float]:
+@cache
+def truth_of(population: tuple[Law, Law], metrics: tuple[str, ...]) -> dict[str, float]:
     """The distances of the populations: exact where scores are few, of many narrow cells where they are continuous."""
     left, right = population
     if left.decimals is not None:
@@ -116,12 +119,40 @@ class Scenario(NamedTuple):
         return json.dumps([__version__, RESAMPLES, *self, piece])
 
 
-def intervals(scenario: Scenario, piece: int) -> dict[str, list[tuple[float, float] | None]]:
-    """Intervals of ``PIECE`` data sets, by metric; None where there is none."""
+class Tally(NamedTuple):
+    """What became of the intervals of one metric in some data sets."""
+
+    data_sets: int = 0
+    given: int = 0  # data sets that have an interval
+    above: int = 0  # intervals that lie above the truth
+    below: int = 0
+    width: float = 0.0  # their sum, in units of the truth (of a truth of 0: as it is)
+
+    @property
+    def covered(self) -> float:
+        """The share of intervals that hold the truth."""
+        return 1 - (self.above + self.below) / self.given if self.given else float("nan")
+
+
+def tally(ends: Sequence[Interval | None], truth: float) -> Tally:
+    """How often the truth lies between the ends; the last digits of a truth that is itself computed are let pass."""
+    known = np.array([(one.low, one.high) for one in ends if one is not None]).reshape(-1, 2)
+    above = int((known[:, 0] > truth * (1 + 1e-6) + 1e-12).sum())
+    below = int((known[:, 1] < truth * (1 - 1e-6) - 1e-12).sum())
+    return Tally(len(ends), len(known), above, below, float(np.diff(known).sum()) / (truth if truth > 1e-9 else 1.0))
+
+
+def added(tallies: Iterable[Tally]) -> Tally:
+    """One tally of them all."""
+    return Tally(*(sum(column) for column in zip(*tallies, strict=True)))
+
+
+def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
+    """The intervals of ``PIECE`` data sets, by metric."""
     torch.set_num_threads(1)
     seed = [piece, *scenario.sizes, list(POPULATIONS).index(scenario.population), WEIGHTS.index(scenario.weights)]
     generator = np.random.default_rng(seed)
-    found: dict[str, list[tuple[float, float] | None]] = {metric: [] for metric in scenario.shown}
+    found: dict[str, list[Interval | None]] = {metric: [] for metric in scenario.shown}
     on_left = np.arange(sum(scenario.sizes)) < scenario.sizes[0]
     for _ in range(PIECE):
         laws = zip(POPULATIONS[scenario.population], scenario.sizes, strict=True)
@@ -137,26 +168,9 @@ def intervals(scenario: Scenario, piece: int) -> dict[str, list[tuple[float, flo
             few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows
         )
         for metric, kept in found.items():
-            kept.append((drawn[metric].low, drawn[metric].high) if metric in drawn else None)
-    return found
-
-
-class Coverage(NamedTuple):
-    """Of one metric in one scenario."""
-
-    data_sets: int
-    given: float  # the share of data sets that have an interval
-    covered: float  # the share of intervals that hold the truth
-    width: float  # the mean, in units of the truth (of a truth of 0: as it is)
-
-
-def coverage(ends: Sequence[tuple[float, float] | None], truth: float) -> Coverage:
-    """How often the truth lies between the ends; the last digits of a truth that is itself computed are let pass."""
-    known = np.array([pair for pair in ends if pair is not None]).reshape(-1, 2)
-    holds = (known[:, 0] <= truth * (1 + 1e-6) + 1e-12) & (truth * (1 - 1e-6) - 1e-12 <= known[:, 1])
-    unit = truth if truth > 1e-9 else 1.0
-    shares = (float(part.mean()) if len(known) else float("nan") for part in (holds, np.diff(known) / unit))
-    return Coverage(len(ends), len(known) / len(ends), *shares)
+            kept.append(drawn.get(metric))
+    truth = truth_of(POPULATIONS[scenario.population], scenario.shown)
+    return {metric: tally(kept, truth[metric]) for metric, kept in found.items()}
 
 
 def scenarios() -> Iterator[Scenario]:
@@ -167,33 +181,34 @@ def scenarios() -> Iterator[Scenario]:
                 yield from (Scenario(name, pair, weights, metrics) for name in POPULATIONS)
 
 
-def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, dict[str, Coverage]]:
+def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, dict[str, Tally]]:
     """What the store holds, and what is missing from it computed and added to it."""
     store.parent.mkdir(exist_ok=True)
-    done = dict(json.loads(line) for line in store.read_text().splitlines()) if store.exists() else {}
-    wanted = [
-        (one, piece)
-        for piece in range(-(-max(data_sets, others) // PIECE))
-        for one in scenarios()
-        if piece < -(-(data_sets if one.metrics == USUAL else others) // PIECE)
-    ]
+    done = _finished(store)
+    pieces = {one: -(-(data_sets if one.metrics == USUAL else others) // PIECE) for one in scenarios()}
+    wanted = [(one, piece) for piece in range(max(pieces.values())) for one in pieces if piece < pieces[one]]
     missing = [pair for pair in wanted if pair[0].key(pair[1]) not in done]
     with store.open("a") as file:
-        tasks: list[Callable[[], object]] = [partial(intervals, *pair) for pair in missing]
+        tasks: list[Callable[[], dict[str, Tally]]] = [partial(piece_of_work, *pair) for pair in missing]
         for (one, piece), found in zip(missing, spread(tasks, jobs), strict=True):
             done[one.key(piece)] = found
             file.write(json.dumps([one.key(piece), found]) + "\n")
             file.flush()
-    result: dict[Scenario, dict[str, Coverage]] = {}
-    for one in scenarios():
-        pieces = [done[one.key(piece)] for other, piece in wanted if other == one]
-        truth = truth_of(POPULATIONS[one.population], one.shown)
-        result[one] = {
-            metric: coverage([pair for found in pieces for pair in found[metric]], truth[metric])
-            for metric in one.shown
-            if pieces
-        }
-    return result
+    return {
+        one: {metric: added(done[one.key(piece)][metric] for piece in range(count)) for metric in one.shown}
+        for one, count in pieces.items()
+        if count
+    }
+
+
+def _finished(store: Path) -> dict[str, dict[str, Tally]]:
+    if not store.exists():
+        return {}
+    lines = store.read_text().split("\n")[:-1]  # a killed process leaves a last one that has no end
+    store.write_text("".join(f"{line}\n" for line in lines))
+    return {
+        key: {metric: Tally(*numbers) for metric, numbers in found.items()} for key, found in map(json.loads, lines)
+    }
 
 
 _ABOUT = f"""# How often intervals hold the truth
@@ -213,7 +228,7 @@ logarithmic scale; *spike* uniform with 30 % and 50 % at 0; *binary* 30 % and 50
 Weights say nothing of the score: *mild* are uniform from 0.5 to 1.5, *heavy* lognormal (worth 37 in 100 samples)."""
 
 
-def page(result: dict[Scenario, dict[str, Coverage]]) -> str:
+def page(result: dict[Scenario, dict[str, Tally]]) -> str:
     """The tables in Markdown."""
     lines = [_ABOUT]
     for metrics, title in ((USUAL, "The usual metrics"), (OTHERS, "The other metrics")):
@@ -234,21 +249,21 @@ def page(result: dict[Scenario, dict[str, Coverage]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(found: Coverage | None) -> str:
+def _cell(found: Tally | None) -> str:
     if found is None or not found.given:
         return "-" if found is None else "no interval"
     share = f"{100 * found.covered:.1f} %"
-    given = "" if found.given == 1 else f" [{100 * found.given:.0f} %]"
-    return f"{share if found.covered >= AT_LEAST else f'**{share}**'}, {found.width:.2f}{given}"
+    given = "" if found.given == found.data_sets else f" [{100 * found.given / found.data_sets:.0f} %]"
+    return f"{share if found.covered >= AT_LEAST else f'**{share}**'}, {found.width / found.given:.2f}{given}"
 
 
 def main() -> None:
     """Compute what is missing and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.intervals", description=__doc__)
     parser.add_argument("--data-sets", type=int, default=2000, help="for each of the usual metrics' cells (2,000)")
-    parser.add_argument("--others", type=int, default=500, help="for each of the other metrics' cells (500)")
+    parser.add_argument("--others", type=int, default=2000, help="for each of the other metrics' cells (2,000)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
-    parser.add_argument("--store", type=Path, default=Path("build/intervals.jsonl"), help="finished pieces of work")
+    parser.add_argument("--store", type=Path, default=STORE, help="finished pieces of work")
     parser.add_argument("--out", type=Path, default=Path("docs/intervals.md"), help="the page")
     asked = parser.parse_args()
     replace_file(asked.out, page(work(asked.store, asked.data_sets, asked.others, asked.jobs)).encode())
@@ -256,4 +271,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import intervals  # noqa: PLW0406  # workers find what lies in a module by its name, not what is run
+
+    intervals.main()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import intervals
+from metrifair.results import Interval
 
 
 def test_the_truths_of_populations_are_those_of_closed_forms() -> None:
@@ -26,9 +27,12 @@ def test_the_truths_of_populations_are_those_of_closed_forms() -> None:
             assert exact is None or value == pytest.approx(exact, rel=1e-5, abs=1e-9), name
 
 
-def test_a_share_of_intervals_is_that_of_those_that_hold_the_truth() -> None:
-    found = intervals.coverage([(0.0, 1.0), (0.6, 0.8), None, (0.5, 0.5)], 0.5)
-    assert found == (4, 0.75, pytest.approx(2 / 3), pytest.approx((2.0 + 0.4) / 3))
+def test_a_tally_counts_intervals_above_and_below_the_truth() -> None:
+    ends = [Interval(0.0, 1.0), Interval(0.6, 0.8), None, Interval(0.5, 0.5), Interval(0.1, 0.4)]
+    found = intervals.tally(ends, 0.5)
+    assert found == (5, 4, 1, 1, pytest.approx(2.0 + 0.4 + 0.6))
+    assert found.covered == 0.5
+    assert intervals.added([found, found]) == (10, 8, 2, 2, pytest.approx(6.0))
 
 
 def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,11 +43,13 @@ def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, m
     result = intervals.work(store, 2, 2, 1)
     lines = store.read_text().splitlines()
     assert len(lines) == 2 * 3 * len(intervals.POPULATIONS)
-    monkeypatch.setattr(intervals, "intervals", None)  # would fail if asked
+    store.write_text("\n".join(lines) + "\n" + lines[0][:40])  # a process that was killed while it wrote
+    monkeypatch.setattr(intervals, "piece_of_work", None)  # would fail if asked
     assert str(intervals.work(store, 2, 2, 1)) == str(result)
+    assert store.read_text().splitlines() == lines
 
     key, found = json.loads(lines[0])
-    found["energy"] = [[1.0, 2.0], [0.0, 2.0]]  # of a truth of 0
+    found["energy"] = [2, 2, 1, 0, 3.0]
     store.write_text("\n".join([json.dumps([key, found]), *lines[1:]]) + "\n")
     text = intervals.page(intervals.work(store, 2, 2, 1))
     assert "**50.0 %**, 1.50 |" in next(line for line in text.splitlines() if line.startswith("| 6/5 | none | null |"))

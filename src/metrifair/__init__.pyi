@@ -21,6 +21,7 @@ from .methods.reweighing import ReweighingClassifier
 from .methods.sinkhorn import SinkhornClassifier
 from .methods.xian import XianPostprocessor
 from .methods.zafar import ZafarClassifier
+from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
 from .metrics.distances import (
     cramer_distance,
     distances,
@@ -73,7 +74,10 @@ __all__ = [
     "cramer_distance",
     "criteria",
     "datasets",
+    "distance_correlation",
+    "distance_covariance",
     "distances",
+    "energy_dependence",
     "energy_distance",
     "errors",
     "frontier",

@@ -39,6 +39,7 @@ from metrifair.results import AuditRecord, Distribution, Finding, Interval, Witn
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
+_COARSER = 8  # times fewer scores for p-values than for intervals, where they are too many for either
 _FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
 _MOST_CURVES = 1_000  # comparisons whose witnesses are drawn: of more, nobody looks at all, and files grow
 _GRID = 100
@@ -259,7 +260,9 @@ def _sampled(
             for metric, one in drawn.items()
         }
     if plan.permutations and metrics and not rows:
-        p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator)
+        # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
+        dealt = few if exact else thinned(found, (), max(_COARSEST, plan.resolution // _COARSER))[0]
+        p_values = permutation_p_values(dealt, metrics, permutations=plan.permutations, generator=generator)
     return intervals, p_values
 
 

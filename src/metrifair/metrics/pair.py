@@ -63,7 +63,7 @@ known, and from the length of the interval that holds all scores, None where tha
 def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | None, *, vector: bool = False) -> Pair:
     """Both samples, checked, in one dtype and on one device."""
     axis = -2 if vector else -1
-    samples = [_tensor("u", u, 2 if vector else 1), _tensor("v", v, 2 if vector else 1)]
+    samples = [sample_tensor("u", u, 2 if vector else 1), sample_tensor("v", v, 2 if vector else 1)]
     for name, sample in zip("uv", samples, strict=True):
         if sample.shape[axis] == 0:
             raise DataError(f"{name} holds no scores; pass at least one")
@@ -76,7 +76,7 @@ def paired(u: Values, v: Values, u_weights: Values | None, v_weights: Values | N
     n, m = (sample.shape[axis] for sample in samples)
     weights = None
     if u_weights is not None or v_weights is not None:
-        both = _weights("u", u_weights, n), _weights("v", v_weights, m)
+        both = sample_weights("u", u_weights, n), sample_weights("v", v_weights, m)
         weights = joined(*(weight.to(samples[0].device) for weight in both))
     dtype = torch.promote_types(samples[0].dtype, samples[1].dtype)
     values = joined(*(sample.to(dtype) for sample in samples), axis=axis)
@@ -101,32 +101,32 @@ def distance_of(metric: Metric, pair: Pair, degree: float, *inputs: Values, valu
     """
     found = metric(pair) if value is None else value
     # On an accelerator this check would make every training step wait for the device.
-    if found.device.type == "cpu" and not _finite(found):
+    if found.device.type == "cpu" and not is_finite(found):
         scale = 2.0 ** (frexp(pair.values.detach().abs().max().item())[1] - 1)
         smaller = replace(pair, values=pair.values / scale)
         found = found if isnan(degree) else metric(smaller) * scale**degree
-        if not _finite(found):
+        if not is_finite(found):
             raise DataError(TOO_FAR)
     return found if any(isinstance(given, Tensor) for given in inputs) else found.item()
 
 
-def _weights(name: str, weights: Values | None, count: int) -> Tensor:
+def sample_weights(of: str, weights: Values | None, count: int, *, name: str = "") -> Tensor:
     """Weights that sum to 1: each sample counts once, however large its weights are."""
     if weights is None:
         return torch.full((count,), 1 / count, dtype=torch.float64)
-    weight = _tensor(f"{name}_weights", weights, least_dimensions=1).double()
+    name = name or f"{of}_weights"
+    weight = sample_tensor(name, weights, least_dimensions=1).double()
     if weight.shape[-1] != count:
-        raise DataError(
-            f"{name} holds {count} scores and {name}_weights {weight.shape[-1]} weights; pass one per score"
-        )
+        raise DataError(f"{of} holds {count} scores and {name} {weight.shape[-1]} weights; pass one per score")
     if weight.device.type == "cpu" and (bool((weight < 0).any()) or not bool((weight.sum(-1) > 0).all())):
-        raise DataError(f"{name}_weights must not be negative and must have a positive sum")
-    if weight.device.type == "cpu" and not _finite(weight.sum(-1)):
+        raise DataError(f"{name} must not be negative and must have a positive sum")
+    if weight.device.type == "cpu" and not is_finite(weight.sum(-1)):
         weight = weight / weight.amax(-1, keepdim=True)
     return weight / weight.sum(-1, keepdim=True)
 
 
-def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
+def sample_tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
+    """Scores as a tensor, checked."""
     if isinstance(values, Tensor) and values.is_floating_point():
         tensor = values
     elif isinstance(values, Tensor):
@@ -145,12 +145,12 @@ def _tensor(name: str, values: Values, least_dimensions: int) -> Tensor:
     if tensor.ndim < least_dimensions:
         raise DataError(f"{name} must have at least {least_dimensions} dimension(s), got shape {tuple(tensor.shape)}")
     # On an accelerator this check would make every training step wait for the device.
-    if tensor.device.type == "cpu" and not _finite(tensor):
+    if tensor.device.type == "cpu" and not is_finite(tensor):
         raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
     return tensor
 
 
-def _finite(tensor: Tensor) -> bool:
+def is_finite(tensor: Tensor) -> bool:
     """One pass, where torch.isfinite takes five."""
     if tensor.ndim == 0:
         return isfinite(tensor.item())

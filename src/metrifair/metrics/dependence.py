@@ -1,0 +1,262 @@
+"""How much scores depend on an attribute of any kind, as users call it: numbers, names, several numbers at once."""
+
+from __future__ import annotations
+
+from math import frexp
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metrifair.errors import DataError
+from metrifair.metrics.covariance import (
+    CovarianceForm,
+    covariance_of,
+    drawn_form,
+    plug_in_form,
+    spread_of,
+    weighted_form,
+)
+from metrifair.metrics.dominance import AttributeValues
+from metrifair.metrics.pair import TOO_FAR, Values, is_finite, sample_tensor, sample_weights
+from metrifair.problem.tables import Table, array_of, codes, columns, is_missing, levels
+
+
+def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
+    """Squared distance covariance of scores and an attribute: 0 exactly where the two are independent.
+
+    E|X - X'| d(A, A') + E|X - X'| E d(A, A') - 2 E|X - X'| d(A, A''), Székely's; ``dcor.distance_covariance_sqr`` is
+    the same for numbers. One sort and running sums, also for the gradient: n log n steps, no pairs.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,), or tensor of shape (..., n)
+        Scores. Leading axes of a tensor are many models at once.
+    a : array-like of shape (n,), or table of several columns
+        The attribute: numbers, of which d is the absolute difference; names, 0 where they are equal and 1 else; or
+        several columns of numbers, the Euclidean distance of which is taken after each is standardised (by pairs: for
+        some thousands of rows). Numbers that are codes of names must be text: ``a.astype(str)``.
+    unbiased : bool, default=False
+        The mean over random samples is the value of the population; it can be negative. Four rows or more.
+    weights : array-like of shape (n,), default=None
+        How much each row counts; only their ratios matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where x is a tensor, a tensor of the leading axes, differentiable by x.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``unbiased`` and there are less than four rows.
+    DataError
+        If an argument is empty, has another length, or holds something else than finite numbers, or names.
+
+    Examples
+    --------
+    >>> distance_covariance([0.0, 1.0, 1.0, 3.0], [20, 30, 40, 50])
+    6.5625
+    >>> distance_covariance([0.0, 1.0, 1.0, 3.0], ["f", "f", "m", "m"])
+    0.1875
+    """
+    given = _Given.of(x, a, weights)
+    return given.result(given.covariance(unbiased=unbiased), factor=given.unit)
+
+
+def energy_dependence(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
+    """How much scores depend on an attribute, as an energy distance: for two groups it is the energy distance.
+
+    Twice the squared distance covariance times E d^2 / E d of the attribute, over its own distance variance. In units
+    of the score, whatever the units, the origin and the sign of the attribute; 0 exactly where the two are independent.
+    This is the penalty of estimators for attributes that are numbers, so that a strength means the same for these.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,), or tensor of shape (..., n)
+        Scores. Leading axes of a tensor are many models at once.
+    a : array-like of shape (n,), or table of several columns
+        The attribute, as ``distance_covariance`` takes it.
+    unbiased : bool, default=False
+        Estimate the distance covariance without bias; the attribute's own spread is taken as it is.
+    weights : array-like of shape (n,), default=None
+        How much each row counts; only their ratios matter. None: all alike.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where x is a tensor, a tensor of the leading axes, differentiable by x. 0 where the attribute has one
+        value only.
+
+    Raises
+    ------
+    TooFewSamples
+        If ``unbiased`` and there are less than four rows.
+    DataError
+        If an argument is empty, has another length, or holds something else than finite numbers, or names.
+
+    Examples
+    --------
+    >>> energy_dependence([0.0, 1.0, 1.0, 3.0], ["f", "f", "m", "m"])      # energy_distance([0, 1], [1, 3])
+    1.5
+    >>> energy_dependence([0.0, 1.0, 1.0, 3.0], [20, 20, 40, 40])
+    1.5
+    >>> round(energy_dependence([0.0, 1.0, 1.0, 3.0], [20, 30, 40, 50]), 3)
+    3.231
+    """
+    given = _Given.of(x, a, weights)
+    return given.result(given.covariance(unbiased=unbiased) * given.scale())
+
+
+def distance_correlation(x: Values, a: Table) -> Any:
+    """Distance correlation of scores and an attribute: between 0, independent, and 1, for reading only.
+
+    The root of the distance covariance over the root of the product of both distance variances. On few rows it is far
+    above 0 for any two samples.
+
+    Parameters
+    ----------
+    x : array-like of shape (n,), or tensor of shape (..., n)
+        Scores. Leading axes of a tensor are many models at once.
+    a : array-like of shape (n,), or table of several columns
+        The attribute, as ``distance_covariance`` takes it.
+
+    Returns
+    -------
+    float or Tensor
+        A float; where x is a tensor, a tensor of the leading axes, differentiable by x. 0 where scores or attribute
+        have one value only.
+
+    Raises
+    ------
+    DataError
+        If an argument is empty, has another length, or holds something else than finite numbers, or names.
+
+    Examples
+    --------
+    >>> round(distance_correlation([0.0, 1.0, 1.0, 3.0], [20, 30, 40, 50]), 3)
+    0.912
+    >>> distance_correlation([1, 2, 3], [30, 20, 10])
+    1.0
+    """
+    given = _Given.of(x, a, None)
+    own = spread_of(AttributeValues(given.scores))[0]
+    product = own * spread_of(given.attribute)[0]
+    usable = product > 0
+    squared = given.covariance(unbiased=False) / torch.where(usable, product, 1.0).sqrt()
+    positive = usable & (squared > 0)
+    return given.result(torch.where(positive, squared, 1.0).sqrt().clamp_max(1.0) * positive, degree=0.0)
+
+
+class _Given(NamedTuple):
+    """Scores, attribute and weights, checked. Scores and attribute are scaled down where squares would overflow."""
+
+    scores: Tensor
+    attribute: AttributeValues
+    weights: Tensor | None
+    unit: float  # of the attribute's distances
+    size: float  # by which scores were divided
+    is_tensor: bool
+
+    @classmethod
+    def of(cls, x: Values, a: Table, weights: Values | None) -> _Given:
+        scores = sample_tensor("x", x, 1)
+        count = scores.shape[-1]
+        if count == 0:
+            raise DataError("x holds no scores; pass at least one")
+        share = None if weights is None else sample_weights("x", weights, count, name="weights").to(scores.device)
+        attribute, unit = attribute_values(a, share)
+        if attribute.count != count:
+            raise DataError(f"x holds {count} scores and a {attribute.count} values; pass one per score")
+        size = 1.0
+        if scores.device.type == "cpu":
+            size = _power_of_two(float(scores.detach().abs().max()))
+        return cls(
+            scores / size if size != 1 else scores,
+            AttributeValues(attribute.values.to(scores.device), attribute.kind),
+            share,
+            unit,
+            size,
+            isinstance(x, Tensor),
+        )
+
+    def covariance(self, *, unbiased: bool) -> Tensor:
+        """In units of the scaled scores and attribute."""
+        count, device = self.scores.shape[-1], self.scores.device
+        form: CovarianceForm
+        if not unbiased:
+            form = plug_in_form(count, self.weights, device)
+        else:
+            form = drawn_form((count,), None, None, device) if self.weights is None else weighted_form(self.weights)
+        value = covariance_of(self.scores, self.attribute, form)
+        return value if unbiased else value.clamp_min(0.0)
+
+    def scale(self) -> Tensor:
+        """What makes an energy distance of it."""
+        return energy_scale(self.attribute, self.weights)
+
+    def result(self, value: Tensor, *, factor: float = 1.0, degree: float = 1.0) -> Any:
+        """In the user's units: a tensor where one was given, else a float."""
+        found = value * (factor * self.size**degree)
+        if found.device.type == "cpu" and not is_finite(found):
+            raise DataError(TOO_FAR)
+        found = found.to(self.scores.dtype)
+        return found if self.is_tensor else found.item()
+
+
+def energy_scale(attribute: AttributeValues, weights: Tensor | None = None) -> Tensor:
+    """What turns a squared distance covariance into an energy dependence; 0 where the attribute has one value."""
+    variance, ratio = spread_of(attribute, weights)
+    return torch.where(variance > 0, 2 * ratio / torch.where(variance > 0, variance, 1.0), 0.0)
+
+
+def attribute_values(a: Table, weights: Tensor | None = None) -> tuple[AttributeValues, float]:
+    """An attribute as users hold it, around 0 and of size 1, and the unit that its distances are in."""
+    if isinstance(a, Tensor):
+        found = {"a": a} if a.ndim == 1 else {f"a {k}": part for k, part in enumerate(a.unbind(-1))}
+        given = {name: column.detach().cpu().numpy() for name, column in found.items()}
+    else:
+        given = columns("a", a)
+    if any(is_missing(column).any() for column in given.values()):
+        raise DataError("a misses values; leave those rows out")
+    text = [name for name, column in given.items() if not _are_numbers(column)]
+    if not text:
+        numbers = [_centred(name, column) for name, column in given.items()]
+        if len(numbers) == 1:
+            return AttributeValues(numbers[0][0]), numbers[0][1]
+        table = torch.stack([values for values, _ in numbers], -1)
+        share = torch.full((len(table),), 1 / len(table), dtype=torch.float64) if weights is None else weights.cpu()
+        centred = table - share @ table
+        spread = (share @ centred.square()).sqrt()
+        return AttributeValues(centred / torch.where(spread > 0, spread, 1.0), "vectors"), 1.0
+    if len(given) > 1:
+        raise DataError(f"a holds several columns, and {text[0]!r} is not one of numbers; pass one column of names")
+    (name, column), *_ = given.items()
+    return AttributeValues(torch.as_tensor(codes(name, column, levels(name, column))), "names"), 1.0
+
+
+def _are_numbers(column: Any) -> bool:
+    if column.dtype.kind in "biuf":
+        return True
+    return column.dtype.kind == "O" and not any(isinstance(value, str) for value in column.tolist())
+
+
+def _centred(name: str, column: Any) -> tuple[Tensor, float]:
+    """Numbers less their median, divided by a power of two near the largest: no digit is lost."""
+    values = array_of(name, column).astype(np.float64)
+    if not np.isfinite(values).all():
+        raise DataError(f"{name} holds infinite values; leave those rows out")
+    if not len(values):
+        raise DataError(f"{name} holds no values; pass at least one")
+    size = _power_of_two(float(np.abs(values).max()))
+    centred = values / size - np.median(values / size)
+    again = float(np.abs(centred).max())
+    again = 2.0 ** frexp(again)[1] if again > 0 else 1.0
+    return torch.from_numpy(centred / again), size * again
+
+
+def _power_of_two(largest: float) -> float:
+    """1, unless the number's square comes near the largest or the smallest float."""
+    exponent = frexp(largest)[1]
+    return 2.0**exponent if largest > 0 and abs(exponent) > 300 else 1.0
