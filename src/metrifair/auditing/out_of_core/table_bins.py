@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from math import floor, frexp, log2
+from math import frexp
 from operator import add, or_
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,6 +49,7 @@ class TableBins:
     asked: Asked
     frame: nw.LazyFrame[Any]
     ends: tuple[float, float]
+    rows: int
     cells: int
     weighted: bool
 
@@ -65,7 +66,8 @@ class TableBins:
     def counted(self) -> Bins:
         """All rows in bins of equal width; those that hold a large share of the rows are cut until none does."""
         low, high = self.ends
-        bins = self._bins(self.frame, low, _power(self.most, high - low, high - low))
+        width, rows = np.array([high - low]), np.array([self.rows])
+        bins = self._bins(self.frame, low, _power(self.most, width, rows, high - low))
         for _ in range(_HEAVY_PASSES):
             heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
             if not heavy.any():
@@ -75,15 +77,15 @@ class TableBins:
 
     def recounted(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
-        width = parents.high - parents.low
-        chosen = np.argsort(-width, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
-        lowest = float(parents.low[chosen].min())
-        span = float(parents.high[chosen].max()) - lowest
-        power = _power(max(2, most - len(chosen)), float(width[chosen].sum()), span)
+        heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
+        chosen = np.sort(heaviest)
+        lowest = float(parents.low[chosen[0]])
+        width = parents.high[chosen] - parents.low[chosen]
+        power = _power(most, width, parents.rows[chosen], float(parents.high[chosen[-1]]) - lowest)
         cut = np.zeros(len(parents), np.bool_)
-        cut[chosen] = np.ldexp(width[chosen], power) >= 2
+        cut[chosen[np.ldexp(width, power) >= 0.5]] = True
         if not cut.any():
-            cut[chosen] = width[chosen] > 0
+            return parents
         some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
         parts = [self._bins(self._under(parents[own]), lowest, power, parents[own]) for own in some]
         return reduce(joined, parts, parents[~cut])
@@ -169,9 +171,17 @@ def _is_next(parents: Bins, scale: Scale) -> Booleans:
     return np.equal(between, parents.gap[:-1])
 
 
-def _power(most: int, width: float, span: float) -> int:
-    """The power of two that cuts stretches of this width in all into at most so many bins; ``span`` holds them all."""
-    if width <= 0:
-        return 0
-    wanted = log2(most) - log2(width) if width >= 1e-300 else _LARGEST_POWER
-    return floor(min(wanted, _LARGEST_POWER, _LARGEST_NUMBER - frexp(span)[1]))
+def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
+    """The largest power of two that cuts bins of these widths into at most so many that hold rows.
+
+    All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
+    """
+    largest = min(_LARGEST_POWER, _LARGEST_NUMBER - frexp(span)[1])
+    low, high = -_LARGEST_POWER - 100, largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(np.ldexp(width, middle), rows).sum() <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low

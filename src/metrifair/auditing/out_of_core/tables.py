@@ -38,6 +38,8 @@ class TableRows:
     levels: list[ColumnLevels] = field(default_factory=list)
     cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
     ends: tuple[float, float] = (0.0, 0.0)
+    used: int = 0  # rows that count
+    beyond: bool = False  # whether others have scores that lie beyond theirs
     secrets: tuple[str, ...] = ()  # that no message may show
 
     @classmethod
@@ -121,6 +123,7 @@ class TableRows:
             check_values(self.roles, (float(low.min()), float(high.max())), extremes)
         if self.weighted:
             used &= found["counts"].to_numpy().astype(np.bool_)
+        seen = found.filter(polars().Series(~used))
         found, codes = found.filter(polars().Series(used)), [code[used] for code in codes]
         # Values of one level, such as 0.0 and -0.0, are one cell.
         distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
@@ -131,8 +134,11 @@ class TableRows:
             np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
             for name in ("rows", "weight" if self.weighted else "rows", "chosen")
         ]
+        self.used = int(held[0].sum())
         if len(found):
             self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
+            # Scores of rows that do not count may lie anywhere.
+            self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
         return cells_of(
             self.name,
             self.roles,
@@ -147,7 +153,9 @@ class TableRows:
     def counted(self) -> Counted:
         """Ask for counts by cell and bin; the same bins can be looked into later."""
         frame = self._usable.filter(nw.col("weight") != 0) if self.weighted else self._usable
-        bins = TableBins(self, frame, self.ends, len(self.cells), weighted=self.weighted)
+        if self.beyond:
+            frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
+        bins = TableBins(self, frame, self.ends, self.used, len(self.cells), weighted=self.weighted)
         return Counted(bins.counted(), bins.scale, bins)
 
     def by_cell(
