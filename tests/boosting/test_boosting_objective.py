@@ -46,6 +46,7 @@ def settings_of(**changes: Any) -> Any:
         "contrast": "pairs",
         "intersectional": False,
         "pos_label": None,
+        "expected_groups": False,
     }
     return SimpleNamespace(**{**defaults, **changes})
 
