@@ -51,11 +51,12 @@ def expected_shares(
         if problem.scheme.criterion.score != "prediction":  # scores look at labels, of which the group tells more
             context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
         _, context_code = np.unique(context, axis=0, return_inverse=True)
+        weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
         chance = _chances_of_groups(
             problem.groups[:, column],
             context_code.reshape(-1),
             groups=len(attribute.groups),
-            weight=np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0),
+            weight=weight * (counts.sum() / weight.sum()),  # boosters feel the scale of weights
             chances=chances,
             random=random,
         )
