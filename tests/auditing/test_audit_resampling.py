@@ -258,8 +258,9 @@ def test_bins_for_resampling_change_intervals_little() -> None:
 def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]:
     generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
     for _ in range(repeats):
-        few, _ = thinned(two_samples(scores(n, generator), generator.permutation(n) < n // 3), (), most)
-        for name, value in permutation_p_values(few, list(METRICS), permutations=99, generator=generator).items():
+        sides = two_samples(scores(n, generator), generator.permutation(n) < n // 3)
+        drawn = permutation_p_values(sides, list(METRICS), permutations=99, generator=generator, most=most)
+        for name, value in drawn.items():
             found[name].append(value)
     return {name: np.array(values, dtype=float) for name, values in found.items()}
 

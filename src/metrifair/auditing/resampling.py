@@ -242,14 +242,24 @@ def _blocks(count: int, width: int) -> Iterator[int]:
 
 
 def permutation_p_values(
-    found: TwoSamples, metrics: Sequence[str], *, permutations: int, generator: np.random.Generator
+    found: TwoSamples,
+    metrics: Sequence[str],
+    *,
+    permutations: int,
+    generator: np.random.Generator,
+    most: int | None = None,
 ) -> dict[str, float | None]:
     """How often groups dealt anew to the same scores are at least as far apart: (1 + times) / (1 + permutations).
 
     Dealing ends early where the answer is clear (Besag and Clifford): as soon as a twentieth of all permutations, h of
     them and at least 20, were at least as far apart, after d deals, the p-value is h / d. Either way it is at most t
-    with probability at most t where both sides have one distribution. For counts, not for weights.
+    with probability at most t where both sides have one distribution. For counts, not for weights. At most ``most``
+    scores are told apart, in bins that do not know who is on which side.
     """
+    if most is not None and len(found.values) > most:
+        both = TwoSamples(found.values, found.left + found.right, found.left + found.right)
+        bin_of = bins(both, most)
+        found = coarsened(found, bin_of)._replace(values=bin_means(both, bin_of))
     pooled = (found.left + found.right).astype(np.int64)
     if pooled.sum() >= _MOST_PERMUTED:
         return dict.fromkeys(metrics)
