@@ -77,7 +77,11 @@ def connected(address: str, table: str | None) -> Connected:
             f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted), secrets), secrets
         )
     library = require("ibis", extra="sql", purpose="auditing a table of a database")
-    connection = answer_of(database, lambda: library.connect(address), secrets)
+    try:
+        connection = answer_of(database, lambda: library.connect(address), secrets)
+    except MissingExtra:
+        driver = "postgres" if kind == "postgresql" else kind
+        raise MissingExtra(f'{database} needs its driver: pip install "ibis-framework[{driver}]"') from None
     names = answer_of(database, connection.list_tables, secrets)
     # A name with a point may be that of a table of another schema, which is not listed.
     schema, point, inner = (table or "").rpartition(".")

@@ -5,6 +5,7 @@ The number of a bin is an expression that every engine knows: the largest intege
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import frexp
@@ -113,8 +114,8 @@ class TableBins:
         frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=self._position())
         by = ["number"]
         if parents is not None:
-            above = [(nw.col("score") > float(high)).cast(nw.Int64) for high in parents.high[:-1]]
-            frame = frame.with_columns(parent=reduce(add, above, nw.lit(0, nw.Int64)))
+            above = [(nw.col("score") > float(high)).cast(nw.Int64) for high in parents.high]  # never the last one
+            frame = frame.with_columns(parent=_joined_up(above, add))
             by.append("parent")
         found, cell = self.asked.by_cell(frame, by, self._sums(moments=True))
         keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
@@ -156,9 +157,16 @@ def _within(frame: nw.LazyFrame[Any], parents: Bins, apart: Booleans) -> nw.Lazy
     """The rows in some bins and between them, but where they are apart from the one that follows."""
     low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
     score = nw.col("score")
-    return frame.filter(
-        reduce(or_, ((score >= float(a)) & (score <= float(b)) for a, b in zip(low, high, strict=True)))
-    )
+    stretches = [(score >= float(a)) & (score <= float(b)) for a, b in zip(low, high, strict=True)]
+    return frame.filter(_joined_up(stretches, or_))
+
+
+def _joined_up(terms: list[nw.Expr], join: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> nw.Expr:
+    """All terms in pairs of pairs: engines follow an expression down, and some of them not very far."""
+    while len(terms) > 1:
+        odd = terms[len(terms) // 2 * 2 :]
+        terms = [join(one, other) for one, other in zip(terms[::2], terms[1::2], strict=False)] + odd
+    return terms[0]
 
 
 def _is_next(parents: Bins, scale: Scale) -> Booleans:

@@ -188,8 +188,20 @@ class TableRows:
         """The rows with a score and a weight; whether they have a label and a group is for the cells to say."""
         frame = self.frame
         for name in ("score", *(["weight"] if self.weighted else [])):
-            frame = frame.filter(~nw.col(name).is_null()).filter(~nw.col(name).is_nan())
+            frame = frame.filter(~nw.col(name).is_null())
+            frame = frame.filter(~nw.col(name).is_nan()) if self._knows_nan else frame
         return frame
+
+    @cached_property
+    def _knows_nan(self) -> bool:
+        """False for databases such as SQLite, which have no NaN and refuse to look for one."""
+        if not self.frame.implementation.is_ibis():
+            return True
+        try:
+            self.frame.filter(nw.col("score").is_nan()).head(1).collect()
+        except Exception as error:
+            return "IsNan" not in str(error)
+        return True
 
     def _codes(self, found: pl.DataFrame) -> list[Any]:
         return [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
