@@ -14,6 +14,7 @@ from torch import Tensor
 from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
@@ -146,6 +147,12 @@ class UnfairnessPenalty(torch.nn.Module):
             values = BatchValues(self.criterion, sampler.values.groups, sampler.values.targets)
             self._strata = _Strata(sampler, values.problem(self._scheme_with(values)))
             self._declared = True, True  # the data set has shown them all
+        self._number = number_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy is another module than the one it was made of."""
+        super().__setstate__(state)
+        self._number = number_of(self)
 
     def extra_repr(self) -> str:
         """The parameters, for the module's repr.
@@ -187,6 +194,11 @@ class UnfairnessPenalty(torch.nn.Module):
         Tensor
             A scalar.
         """
+        tensors = isinstance(groups, Tensor) and all(
+            one is None or isinstance(one, Tensor) for one in (targets, weights)
+        )
+        if torch.compiler.is_compiling() and tensors:
+            return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
         ranks = ranks_of(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
