@@ -71,6 +71,7 @@ DATA = MappingProxyType(
         "communities-regression": _regressor(
             "CC", "communities", epochs=1000, rate=1e-4, highest=1e2, groups=(256, 243), task="regression"
         ),
+        "mortgage": _classifier("Mortgage", "mortgage", 128, groups=(421, 77), positives=(382, 55)),  # not in the paper
         "drug-heroin": _classifier(
             "Drug (heroin)", "drug", 128, groups=(41, 431), positives=(35, 367), target="heroin"
         ),

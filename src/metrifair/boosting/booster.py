@@ -12,9 +12,10 @@ from itertools import cycle
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
 from metrifair.boosting.dask import is_dask
-from metrifair.boosting.objective import Descent, PenalisedRisk
+from metrifair.boosting.objective import Descent, Floats, Integers, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
@@ -35,6 +36,7 @@ from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 
 METRIC_NAME = "penalised_risk"
+GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ class FairBooster:
         intersectional: bool = False,
         on_small: OnSmall = "leave_out",
         pos_label: object = None,
+        expected_groups: bool = True,
         **booster: Any,
     ) -> None:
         check_renamed(booster)
@@ -93,6 +96,7 @@ class FairBooster:
         self.intersectional = intersectional
         self.on_small = on_small
         self.pos_label = pos_label
+        self.expected_groups = expected_groups
 
     def fit(
         self,
@@ -110,7 +114,8 @@ class FairBooster:
         """Boost from scratch. With strength 0 the call is the plain booster's.
 
         XGBoost also takes Dask collections, with one and the same partitions, and then trains on the cluster; the
-        result is an ordinary fitted booster. docs/beyond-one-machine.md says how.
+        result is an ordinary fitted booster. Rows are pulled by their own groups then, whatever ``expected_groups``
+        says. docs/beyond-one-machine.md says how.
 
         Parameters
         ----------
@@ -171,7 +176,11 @@ class FairBooster:
                 **{self._eval_weights: booster.get(self._eval_weights)},
             )
         rounds, learning_rate = self._pace()
-        objective = problem.objective_of(problem.training, self._risk_weight(problem))
+        shares = None
+        if self.expected_groups:
+            seed = check_random_state(getattr(self, "random_state", None) or 0)
+            shares = problem.shares(partial(self._group_chances, X, booster), seed)
+        objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
         evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
         self._plan = FitPlan(problem, descent, evaluations, booster)
@@ -207,6 +216,10 @@ class FairBooster:
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
+
+    @abstractmethod
+    def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+        """The chances (n, kinds) that the plain booster, fitted to these kinds and weights, gives the rows of X."""
 
     @abstractmethod
     def _pace(self) -> tuple[int, float]:
