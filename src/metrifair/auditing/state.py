@@ -298,12 +298,7 @@ class AuditState:
         Returns
         -------
         AuditState
-            What was saved.
-
-        Raises
-        ------
-        ModelFileError
-            Where the file is damaged, hostile, of a later format, or no such file.
+            What was saved; a ModelFileError for any other file.
 
         Examples
         --------
@@ -324,10 +319,7 @@ class AuditState:
         """The state that a file holds."""
         parts = parts_of(content)
         found = cls(parts.criteria, range=parts.range, threshold=parts.threshold)
-        found.names, found.left_out, found.shape, found.cells, found.selected, found.counts = (
-            *parts[3:6],
-            *parts[6:],
-        )
+        found.names, found.left_out, found.shape, found.cells, found.selected, found.counts = parts[3:]
         return found
 
     def audit(
