@@ -2,8 +2,10 @@
 
 import io
 import math
+import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -63,8 +65,11 @@ def same(first, second):
     )
 
 
-def check_equal(streamed, held, *, tolerance=1e-5):
-    """Everything that a large file's audit says, against the same rows in memory."""
+def check_equal(streamed, held, *, tolerance=1e-5, located=True):
+    """Everything that a large file's audit says, against the same rows in memory.
+
+    ``located``: also where the gap is largest, which is not told if two gaps are equally large in few bins.
+    """
     assert (streamed.record.rows, streamed.record.left_out) == (held.record.rows, held.record.left_out)
     assert len(streamed.findings) == len(held.findings) > 0
     for ours, exact in zip(streamed.findings, held.findings, strict=True):
@@ -74,7 +79,7 @@ def check_equal(streamed, held, *, tolerance=1e-5):
         assert ours.bracket.low <= ours.value <= ours.bracket.high
         if ours.metric == "kolmogorov":
             assert ours.value == pytest.approx(exact.value, abs=1e-12)
-            assert ours.sentence == exact.sentence
+            assert ours.sentence == exact.sentence or not located
         wide = 2 * tolerance
         for name in ("value", "unbiased", "certified", "certified_jointly", "paper_bound"):
             assert (getattr(ours, name) is None) == (getattr(exact, name) is None), name
@@ -181,12 +186,15 @@ def test_standard_input(kind, tmp_path, monkeypatch):
 
 
 def test_a_pipe_is_read_once(tmp_path):
-    table(400).write_csv(tmp_path / "scores.csv")
-    code = "import sys; from metrifair import audit_file; "
-    code += "print(audit_file(sys.argv[1], score='p', group='sex', format='csv', in_memory_rows=5).record.rows)"
-    command = f'{sys.executable} -c "{code}" <(cat {tmp_path / "scores.csv"})'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "400"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        for content in (table(400).write_csv().encode(), b""):  # who opens it again finds nothing
+            pipe.write_bytes(content)
+
+    threading.Thread(target=write, daemon=True).start()
+    assert audit_file(pipe, score="p", group="sex", format="csv", in_memory_rows=5, **QUICK).record.rows == 400
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED])

@@ -15,7 +15,8 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
+from metrifair.boosting.expected import Chances, expected_shares
+from metrifair.boosting.objective import Floats, PenalisedRisk, Shares, on_grid
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
@@ -37,6 +38,7 @@ OWN = (
     "intersectional",
     "on_small",
     "pos_label",
+    "expected_groups",
 )
 """Parameters that are ours; all others go to the booster."""
 
@@ -73,7 +75,7 @@ def is_penalised(booster: Any) -> bool:
     """True where the strength is not 0; a parameter of ours that is out of range is a DataError."""
     check_range("strength", booster.strength)
     check_aim(booster)
-    check_switches(intersectional=booster.intersectional)
+    check_switches(intersectional=booster.intersectional, expected_groups=booster.expected_groups)
     return bool(booster.strength > 0)
 
 
@@ -105,7 +107,33 @@ class BoostingProblem:
         share = float(np.average(self.training.targets, weights=self.training.weight))
         return math.log(share / (1 - share))
 
-    def objective_of(self, rows: BoostingRows, risk_weight: Floats | None = None) -> PenalisedRisk:
+    def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
+        """How much of each training row is to be expected on either side; None where its own groups have to serve.
+
+        That is where the score looks at a numeric target, and where a user's own metric might not take weights.
+        """
+        problem, count = self.training.problem, len(self.training.weight)
+        looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
+        if looks_at_numbers or callable(self.booster.metric):
+            return None
+        kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
+
+        def of_all(values: NDArray[Any]) -> NDArray[Any]:
+            every = np.zeros(count, dtype=values.dtype)
+            every[kept] = values
+            return every
+
+        found = expected_shares(
+            problem,
+            self.trainable.comparisons,
+            lambda kinds, weight: chances(of_all(kinds), of_all(weight))[kept],
+            random,
+        )
+        return tuple((of_all(left), of_all(right)) for left, right in found)
+
+    def objective_of(
+        self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
+    ) -> PenalisedRisk:
         """The objective for rows; ``risk_weight`` multiplies what each counts in the risk."""
         weight, total = rows.weight, float(rows.weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
@@ -119,6 +147,8 @@ class BoostingProblem:
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
+        if shares is not None and uneven is not None:
+            shares = tuple((left * weight, right * weight) for left, right in shares)
         comparisons, booster = self.trainable.comparisons, self.booster
         objective = Objective(
             self.task,
@@ -130,7 +160,7 @@ class BoostingProblem:
             compare=booster.compare,
         )
         batch = Batch(samples, sides_of(comparisons, samples.cell, uneven, drawn_from=samples.cell))
-        return PenalisedRisk(objective, batch, total, self.centre, self.spread)
+        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares)
 
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:

@@ -172,6 +172,7 @@ class LearnerRecord(Record):
     estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
     unbiased: bool | None = None
     combine: Combine = "sum"
+    class_weight: list[Amount] = []
 
 
 class EstimatorRecord(Record):

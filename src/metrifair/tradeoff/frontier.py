@@ -86,8 +86,8 @@ def frontier(
     parameter : str, default=None
         The parameter of the estimator that is varied. None: "strength", or "tolerance" where there is only that.
     strengths : list of float, "auto" or None, default=None
-        Its values. None: 0 and 24 from 0.001 to 100, of tolerances 15 from 0 to 1; "auto" adds some where the curve
-        bends.
+        Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
+        some where the curve bends.
     tolerances : list of float, default=None
         The values for families whose parameter is "tolerance", where others have ``strengths``.
     seeds : int or list of int, default=1
