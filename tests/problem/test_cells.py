@@ -12,15 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
-from metrifair.problem.cells import (
-    Attribute,
-    Cells,
-    Strata,
-    compiled,
-    overlapping_strata,
-    separate_strata,
-    stratum_of,
-)
+from metrifair.problem.cells import Attribute, Cells, compiled
 from metrifair.problem.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
@@ -31,6 +23,7 @@ from metrifair.problem.criteria import (
     STATISTICAL_PARITY,
     Criterion,
 )
+from metrifair.problem.strata import Strata, overlapping_strata, separate_strata, stratum_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -14,10 +14,11 @@ from metrifair.auditing.distribution import CountedScores, Floats, Integers, Two
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.errors import DataError
-from metrifair.problem.cells import EVERYONE, Attribute, Contrast
+from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table
 from metrifair.report.audit.words import REST
 

@@ -31,10 +31,11 @@ from metrifair.estimators.settings import (
 )
 from metrifair.estimators.stack import trained_stack
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.attributes import group_codes
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, group_codes, not_numbers, wrapped
+from metrifair.problem.tables import Table, not_numbers, wrapped
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor

@@ -69,7 +69,7 @@ def drawn_form(
     ``totals`` (..., blocks) are the rows that each block was drawn from, infinite where they are fresh (None: all are);
     ``shares`` (..., blocks) what each block makes up of everything (None: there is one).
     """
-    if (totals is None or totals.ndim == 1) and (shares is None or shares.ndim == 1):
+    if device.type == "cpu" and (totals is None or totals.ndim == 1) and (shares is None or shares.ndim == 1):
         every = (inf,) * len(counts) if totals is None else tuple(totals.tolist())
         own = (1.0,) if shares is None else tuple((shares / shares.sum()).tolist())
         return _even_form(counts, every, own, device)
@@ -147,8 +147,8 @@ def covariance_of(z: Tensor, attribute: AttributeValues, form: CovarianceForm) -
     """The estimate for scores (..., n), differentiable by them."""
     with torch.no_grad():
         slopes = covariance_slopes(z.detach(), attribute, form).to(z.dtype)
-    # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-    centre = z.detach().median(-1, keepdim=True).values
+    # They sum to 0: any centre gives the same value, one among the scores a small rounding error.
+    centre = z.detach().mean(-1, keepdim=True)
     value: Tensor = torch.linalg.vecdot(slopes, z - centre)
     return value
 

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.problem.cells import Comparison, Integers, Sides
+from metrifair.problem.cells import Comparison, Sides
 from metrifair.problem.problem import Scheme
+from metrifair.problem.strata import Integers
 
 _HIGHEST = 100  # group or label that is looked up
 _LARGEST = 100_000  # entries of the table

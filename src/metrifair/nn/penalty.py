@@ -16,10 +16,11 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import Combine, Comparison, Contrast, Integers, Sides, penalty_weights
+from metrifair.problem.cells import Combine, Comparison, Contrast, Sides, penalty_weights
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.strata import Integers
 from metrifair.training.objective import penalty
 
 _MOST_LAYOUTS = 100  # of batches that are remembered

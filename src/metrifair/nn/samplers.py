@@ -17,9 +17,10 @@ from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
-from metrifair.problem.cells import Attribute, Contrast, Integers, rows_by_cell
+from metrifair.problem.cells import Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
+from metrifair.problem.strata import Integers
 from metrifair.problem.tables import UNKNOWN, codes, same_length
 
 _MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
