@@ -306,7 +306,7 @@ def test_a_sampler_of_batches_in_place_of_one_of_rows_is_noticed() -> None:
 
 
 def test_only_what_is_public_is_shown() -> None:
-    assert dir(nn) == ["CoveringBatch", "StratifiedBatchSampler", "UnfairnessPenalty", "covering"]
+    assert dir(nn) == ["CoveringBatch", "StratifiedBatchSampler", "UnfairnessPenalty", "covering", "global_mean"]
 
 
 # --- stratified batches -----------------------------------------------------------------------------------------

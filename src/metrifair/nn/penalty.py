@@ -14,6 +14,7 @@ from torch import Tensor
 from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
 from metrifair.problem.cells import Combine, Comparison, Contrast, Sides, penalty_weights
@@ -21,6 +22,7 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.strata import Integers
+from metrifair.problem.tables import same_length
 from metrifair.training.objective import penalty
 
 _MOST_LAYOUTS = 100  # of batches that are remembered
@@ -37,6 +39,10 @@ class UnfairnessPenalty(torch.nn.Module):
     ``StratifiedBatchSampler`` that is given as ``sampler``. Without it a group that is made up of several of the
     sampler's strata (several attributes, each group against the rest) would be weighed as in the batch, not as in the
     data. Many epochs over few rows are better served by ``estimate="rows"``: what is then lowered cannot be negative.
+
+    Where several processes train one model (DDP, FSDP), the batch is that of all of them: every process gets the
+    penalty of the whole batch, and with the mean of gradients over processes, which these take, its exact gradient.
+    Every process must call it then, also one whose rows lack a group; errors are raised on all of them.
 
     Parameters
     ----------
@@ -64,6 +70,10 @@ class UnfairnessPenalty(torch.nn.Module):
         Projections of vector scores, drawn anew at each call.
     random_state : int, default=0
         Seed of the projections.
+    across : {"auto"}, process group or None, default="auto"
+        Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialised, of the processes of
+        a group, or of this process alone. Alone, the mean over processes is still unbiased where the estimate is, and
+        only noisier, if every process has rows enough.
 
     Examples
     --------
@@ -102,8 +112,10 @@ class UnfairnessPenalty(torch.nn.Module):
         n_classes: int | None = None,
         slices: int = 16,
         random_state: int = 0,
+        across: Across = "auto",
     ) -> None:
         super().__init__()
+        check_across(across)
         self.criterion = criterion_named(criterion)
         if not callable(metric):
             facts(metric)
@@ -119,7 +131,7 @@ class UnfairnessPenalty(torch.nn.Module):
                 "StratifiedBatchSampler that the batches come from, or use estimate='population'"
             )
         self.metric, self.estimate, self.contrast, self.combine = metric, estimate, contrast, combine
-        self.slices = slices
+        self.slices, self.across = slices, across
         self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
         self.generator = torch.Generator().manual_seed(random_state)
@@ -146,7 +158,8 @@ class UnfairnessPenalty(torch.nn.Module):
         """
         told = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
         told += f", contrast={self.contrast!r}, combine={self.combine!r}"
-        return told if self.sampler is None else f"{told}, sampler=..."
+        told += "" if self.sampler is None else ", sampler=..."
+        return told if self.across == "auto" else f"{told}, across={self.across!r}"
 
     def forward(
         self,
@@ -175,6 +188,12 @@ class UnfairnessPenalty(torch.nn.Module):
         Tensor
             A scalar.
         """
+        ranks = ranks_of(self.across)
+        if ranks is not None:
+            device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
+            given = gathered(ranks, lambda: _columns_of(scores, groups, targets, weights), device)
+            self._check_dealt(len(given.scores), ranks.count)
+            scores, groups, targets, weights = given
         _check_scores(scores)
         own = None if weights is None else numbers("weights", weights).to(scores.device)
         cell = None if self._lookup is None or own is not None else self._lookup.cells(groups, targets)
@@ -205,6 +224,14 @@ class UnfairnessPenalty(torch.nn.Module):
             )
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
+
+    def _check_dealt(self, rows: int, ranks: int) -> None:
+        """Raise a DataError where every rank has drawn a whole batch: the same rows, each counted so many times."""
+        if self.sampler is not None and self.sampler.world_size == 1 and rows == ranks * self.sampler.layout.size:
+            raise DataError(
+                f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
+                "StratifiedBatchSampler, which then deals each batch out"
+            )
 
     def _scheme_with(self, values: BatchValues) -> Scheme:
         """What values stand for, with all groups and labels known so far."""
@@ -316,13 +343,33 @@ def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: T
     )
 
 
-def _check_scores(scores: Tensor) -> None:
+def _columns_of(scores: Any, groups: Any, targets: Any, weights: Any) -> BatchColumns:
+    """This process's rows as they are sent; what is in them is looked at when all are together."""
+    _check_kind(scores)
+    held = [None if one is None else numbers(name, one).detach() for name, one in
+            (("groups", groups), ("targets", targets), ("weights", weights))]  # fmt: skip
+    for name, one in zip(("groups", "targets", "weights"), held, strict=True):
+        if one is not None and one.ndim != 1 and (name != "groups" or one.ndim != 2):
+            raise DataError(f"{name} must have one entry for each row, got the shape {tuple(one.shape)}")
+    same_length(scores=scores, groups=held[0], targets=held[1], weights=held[2])
+    if held[0] is None:
+        raise DataError("groups is missing; pass the group of each row")
+    # Halves would be added up over ranks as halves.
+    precise = scores if scores.dtype == torch.float64 else scores.float()
+    return BatchColumns(precise, held[0].unsqueeze(1) if held[0].ndim == 1 else held[0], held[1], held[2])
+
+
+def _check_kind(scores: Tensor) -> None:
     if not isinstance(scores, Tensor):
         raise DataError(f"scores must be a tensor, as the model returns it, got {type(scores).__name__}")
     if not scores.is_floating_point():
         raise DataError(f"scores must be floating-point numbers, which have gradients, got {scores.dtype}")
     if scores.ndim not in (1, 2):
         raise DataError(f"scores must be (n,), or (n, d) for vector scores, got the shape {tuple(scores.shape)}")
+
+
+def _check_scores(scores: Tensor) -> None:
+    _check_kind(scores)
     if scores.ndim == 2 and scores.shape[0] == 1 < scores.shape[1]:
         raise DataError(
             f"scores must be those of several rows, got the shape {tuple(scores.shape)}; if the batch comes from a "

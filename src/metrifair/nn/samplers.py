@@ -1,20 +1,18 @@
-"""Batches that hold every group, of a data set and of an endless stream; and groups and labels of a batch as codes."""
+"""Batches of a data set that hold every group; and groups and labels of a batch as codes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.batches import Coverage
-from metrifair.batches.covering import check_patience, overshoot_weights
 from metrifair.batches.stratified import layout, stratified_pass
-from metrifair.checks import check_known, refuses_renamed
+from metrifair.checks import check_integer, check_known, is_integer, refuses_renamed
 from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.problem.cells import Attribute, Contrast, rows_by_cell
@@ -22,8 +20,6 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.strata import Integers
 from metrifair.problem.tables import UNKNOWN, codes, same_length
-
-_MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
@@ -34,6 +30,10 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     attributes, or each group against the rest) is only then weighed as it should be. Each iteration is another epoch,
     reproducible from ``random_state``. A batch is larger than ``batch_size``, with a warning, where that is too small
     for two rows of every group (one, where the batch's own distance is all that is wanted).
+
+    Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
+    and ``random_state``: all draw the same batch, and each takes its rows of it, as many of every group as the others
+    or one more. Together they see the very batches that one process would.
 
     Parameters
     ----------
@@ -56,9 +56,15 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
     random_state : int, default=0
         Seed of the batches.
+    rank : int, default=0
+        Which of the processes that train together this one is.
+    world_size : int, default=1
+        How many processes train together; ``batch_size`` is that of all of them.
 
     Attributes
     ----------
+    epoch : int
+        The epoch that the next iteration draws.
     weights : Tensor of shape (n,)
         Loss weight of each row of the data set: ``mean(weights[rows] * loss)`` over a batch is an unbiased estimate of
         the (weighted) mean loss, whatever rounding did to the group counts.
@@ -68,6 +74,12 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     >>> sampler = StratifiedBatchSampler([0, 0, 0, 0, 0, 0, 1, 1, 1], batch_size=4)
     >>> [len(rows) for rows in sampler], sampler.weights[[0, 8]]
     ([4, 4], tensor([1.3333, 0.6667]))
+    >>> one, other = (
+    ...     StratifiedBatchSampler([0] * 6 + [1] * 3, batch_size=4, rank=rank, world_size=2) for rank in (0, 1)
+    ... )
+    >>> sampler.set_epoch(0)
+    >>> [sorted(mine + yours) for mine, yours in zip(one, other)] == [sorted(rows) for rows in sampler]
+    True
     """
 
     @refuses_renamed
@@ -83,8 +95,13 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         estimate: Estimate = "population",
         sample_weight: ArrayLike | None = None,
         random_state: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
     ) -> None:
         kind = criterion_named(criterion)
+        check_integer("world_size", world_size, least=1)
+        if not is_integer(rank, least=0) or rank >= world_size:
+            raise DataError(f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}")
         check_known("contrast", contrast, ("pairs", "rest"))
         check_known("estimate", estimate, ESTIMATES)
         self.values = BatchValues(kind, groups, targets)
@@ -109,7 +126,13 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
                 UserWarning,
                 stacklevel=2,
             )
-        self.random_state, self.epoch = random_state, 0
+        if self.layout.size < world_size:
+            raise DataError(
+                f"batches of {self.layout.size} rows leave some of {world_size} ranks without any; raise batch_size"
+            )
+        self.random_state, self.rank, self.world_size = random_state, rank, world_size
+        self.epoch, self._first = 0, 0  # what the next iteration begins with
+        self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
@@ -118,124 +141,53 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         return sum(map(len, self.rows)) // self.layout.size
 
     def __iter__(self) -> Iterator[list[int]]:
-        seed = int(np.random.SeedSequence([self.random_state, self.epoch]).generate_state(1)[0])
+        epoch, first = self.epoch, self._first
+        self._under_way = epoch, first
+        self.epoch, self._first = epoch + 1, 0
+        seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(seed)
-        self.epoch += 1
-        yield from stratified_pass(self.rows, self.layout, len(self), generator, odds=self._odds).tolist()
+        drawn = stratified_pass(self.rows, self.layout, len(self), generator, odds=self._odds)
+        # Dealt like cards: rows lie cell by cell, so that ranks get as many of each, or one more.
+        for place, rows in enumerate(drawn[:, self.rank :: self.world_size].tolist()[first:], first + 1):
+            self._under_way = (epoch, place) if place < len(self) else None
+            yield rows
 
+    def set_epoch(self, epoch: int) -> None:
+        """Draw this epoch next; not needed where each iteration is to be the epoch after the last one.
 
-class CoveringBatch(NamedTuple):
-    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk.
+        Parameters
+        ----------
+        epoch : int
+            Its number, from 0 upwards.
+        """
+        check_integer("epoch", epoch, least=0)
+        self._first = self._first if epoch == self.epoch else 0  # what was loaded is kept
+        self.epoch, self._under_way = epoch, None
 
-    Parameters
-    ----------
-    x, y, group : Tensor of shape (n, ...)
-        The samples.
-    weight : Tensor of shape (n,)
-        Loss weights.
+    def state_dict(self) -> dict[str, int]:
+        """Where the batches stand: the same on every rank.
 
-    Examples
-    --------
-    >>> CoveringBatch(torch.zeros(1, 2), torch.ones(1), torch.zeros(1), torch.ones(1)).weight
-    tensor([1.])
-    """
+        Returns
+        -------
+        dict
+            ``epoch`` and ``step`` of the next batch. A loader with workers has taken batches ahead of those that were
+            trained on: save the step of the loop instead of this one then.
+        """
+        epoch, step = self._under_way or (self.epoch, self._first)
+        return {"epoch": epoch, "step": step}
 
-    x: Tensor
-    y: Tensor
-    group: Tensor
-    weight: Tensor
+    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        """Go on from there: the next iteration draws the rest of that epoch.
 
-
-def covering(
-    stream: Iterable[tuple[Tensor, Tensor | float, int]],
-    *,
-    batch_size: int,
-    criterion: str | Criterion = "statistical_parity",
-    groups: int = 2,
-    classes: int = 2,
-    least: int = 2,
-) -> Iterator[CoveringBatch]:
-    """Batches of an endless stream of (x, y, group): at least so many samples, and ``least`` of every group.
-
-    (In every set of the criterion.) The loss weights undo the bias that waiting for the last sample brings.
-
-    Parameters
-    ----------
-    stream : iterable of (x, y, group)
-        Samples. Group -1 is unknown: it counts for the risk only.
-    batch_size : int
-        Samples that a batch has at least.
-    criterion : str or Criterion, default="statistical_parity"
-        Whose sets a batch must hold.
-    groups, classes : int, default=2
-        How many groups, and labels, there are: numbers from 0 upwards.
-    least : int, default=2
-        Samples of every group, in every set of the criterion.
-
-    Yields
-    ------
-    CoveringBatch
-        The next batch, with ``x``, ``y``, ``group`` and ``weight``.
-
-    Examples
-    --------
-    >>> stream = ((torch.zeros(2), 1.0, group) for group in (0, 0, 0, 0, 1, 1, 0, 1, 0, 1))
-    >>> [batch.group.tolist() for batch in covering(stream, batch_size=4)]
-    [[0, 0, 0, 0, 1, 1], [0, 1, 0, 1]]
-    """
-    kind = criterion_named(criterion)
-    scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None)
-    rule = Coverage(scheme.comparisons, size=batch_size, least=least)
-    cell_of = _CellOf(kind, scheme, rule)
-    pending: list[tuple[Tensor, Any, Any]] = []
-    cells: list[int] = []
-    missing = [least] * (2 * len(rule.comparisons))  # of every side
-    left = sum(missing)
-    for x, y, group in stream:
-        pending.append((torch.as_tensor(x), y, group))
-        cell, sides = cell_of(y, group)
-        cells.append(cell)
-        for side in sides:
-            if missing[side] > 0:
-                missing[side] -= 1
-                left -= 1
-        if len(cells) < rule.size or (left and len(cells) <= rule.patience):
-            continue
-        member = rule.member(np.array(cells))
-        check_patience(len(cells), member, rule)
-        features, targets, own = zip(*pending, strict=True)
-        weight = torch.from_numpy(overshoot_weights(member.reshape(len(cells), -1), rule)).float()
-        yield CoveringBatch(torch.stack(features), together("y", targets), together("group", own), weight)
-        pending, cells, missing = [], [], [least] * len(missing)
-        left = sum(missing)
-
-
-class _CellOf:
-    """The cell of a sample and the sides that it is on, looked up where its group and label were met before."""
-
-    def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage) -> None:
-        self.criterion, self.scheme, self.rule = criterion, scheme, rule
-        self.known: dict[object, tuple[int, tuple[int, ...]]] = {}
-
-    def __call__(self, y: Tensor | float, group: Tensor | int) -> tuple[int, tuple[int, ...]]:
-        """Both, checked the first time."""
-        label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
-        key = label, group.item() if isinstance(group, Tensor) else group
-        found = self.known.get(key)
-        if found is None:
-            given = numbers("y", y).reshape(1), numbers("group", group).reshape(1, 1)
-            cell = BatchValues(self.criterion, given[1], given[0]).problem(self.scheme).cell
-            found = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
-            if len(self.known) < _MOST_KNOWN:  # a number that is cut into bins is another one in every sample
-                self.known[key] = found
-        return found
-
-
-def together(name: str, values: Sequence[Any]) -> Tensor:
-    """Numbers, or tensors of one, as one tensor (n,)."""
-    if isinstance(values[0], Tensor):
-        return torch.stack([value if isinstance(value, Tensor) else numbers(name, value) for value in values])
-    return numbers(name, values)
+        Parameters
+        ----------
+        state : dict
+            What ``state_dict`` returned.
+        """
+        if set(state) != {"epoch", "step"} or not all(is_integer(number, least=0) for number in state.values()):
+            raise DataError(f"state must hold the integers 'epoch' and 'step', from 0 upwards, got {state!r}")
+        whole, self._first = divmod(int(state["step"]), max(1, len(self)))
+        self.epoch, self._under_way = int(state["epoch"]) + whole, None
 
 
 def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:

@@ -1,0 +1,132 @@
+"""Batches of an endless stream that hold every group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from metrifair.batches import Coverage
+from metrifair.batches.covering import check_patience, overshoot_weights
+from metrifair.nn.samplers import BatchValues, numbers, scheme_of
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.problem import Scheme
+
+_MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
+
+
+class CoveringBatch(NamedTuple):
+    """A batch of a stream in which every group is seen often enough; ``mean(weight * loss)`` estimates the risk.
+
+    Parameters
+    ----------
+    x, y, group : Tensor of shape (n, ...)
+        The samples.
+    weight : Tensor of shape (n,)
+        Loss weights.
+
+    Examples
+    --------
+    >>> CoveringBatch(torch.zeros(1, 2), torch.ones(1), torch.zeros(1), torch.ones(1)).weight
+    tensor([1.])
+    """
+
+    x: Tensor
+    y: Tensor
+    group: Tensor
+    weight: Tensor
+
+
+def covering(
+    stream: Iterable[tuple[Tensor, Tensor | float, int]],
+    *,
+    batch_size: int,
+    criterion: str | Criterion = "statistical_parity",
+    groups: int = 2,
+    classes: int = 2,
+    least: int = 2,
+) -> Iterator[CoveringBatch]:
+    """Batches of an endless stream of (x, y, group): at least so many samples, and ``least`` of every group.
+
+    (In every set of the criterion.) The loss weights undo the bias that waiting for the last sample brings.
+
+    Parameters
+    ----------
+    stream : iterable of (x, y, group)
+        Samples. Group -1 is unknown: it counts for the risk only.
+    batch_size : int
+        Samples that a batch has at least.
+    criterion : str or Criterion, default="statistical_parity"
+        Whose sets a batch must hold.
+    groups, classes : int, default=2
+        How many groups, and labels, there are: numbers from 0 upwards.
+    least : int, default=2
+        Samples of every group, in every set of the criterion.
+
+    Yields
+    ------
+    CoveringBatch
+        The next batch, with ``x``, ``y``, ``group`` and ``weight``.
+
+    Examples
+    --------
+    >>> stream = ((torch.zeros(2), 1.0, group) for group in (0, 0, 0, 0, 1, 1, 0, 1, 0, 1))
+    >>> [batch.group.tolist() for batch in covering(stream, batch_size=4)]
+    [[0, 0, 0, 0, 1, 1], [0, 1, 0, 1]]
+    """
+    kind = criterion_named(criterion)
+    scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None)
+    rule = Coverage(scheme.comparisons, size=batch_size, least=least)
+    cell_of = _CellOf(kind, scheme, rule)
+    pending: list[tuple[Tensor, Any, Any]] = []
+    cells: list[int] = []
+    missing = [least] * (2 * len(rule.comparisons))  # of every side
+    left = sum(missing)
+    for x, y, group in stream:
+        pending.append((torch.as_tensor(x), y, group))
+        cell, sides = cell_of(y, group)
+        cells.append(cell)
+        for side in sides:
+            if missing[side] > 0:
+                missing[side] -= 1
+                left -= 1
+        if len(cells) < rule.size or (left and len(cells) <= rule.patience):
+            continue
+        member = rule.member(np.array(cells))
+        check_patience(len(cells), member, rule)
+        features, targets, own = zip(*pending, strict=True)
+        weight = torch.from_numpy(overshoot_weights(member.reshape(len(cells), -1), rule)).float()
+        yield CoveringBatch(torch.stack(features), together("y", targets), together("group", own), weight)
+        pending, cells, missing = [], [], [least] * len(missing)
+        left = sum(missing)
+
+
+class _CellOf:
+    """The cell of a sample and the sides that it is on, looked up where its group and label were met before."""
+
+    def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage) -> None:
+        self.criterion, self.scheme, self.rule = criterion, scheme, rule
+        self.known: dict[object, tuple[int, tuple[int, ...]]] = {}
+
+    def __call__(self, y: Tensor | float, group: Tensor | int) -> tuple[int, tuple[int, ...]]:
+        """Both, checked the first time."""
+        label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
+        key = label, group.item() if isinstance(group, Tensor) else group
+        found = self.known.get(key)
+        if found is None:
+            given = numbers("y", y).reshape(1), numbers("group", group).reshape(1, 1)
+            cell = BatchValues(self.criterion, given[1], given[0]).problem(self.scheme).cell
+            found = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
+            if len(self.known) < _MOST_KNOWN:  # a number that is cut into bins is another one in every sample
+                self.known[key] = found
+        return found
+
+
+def together(name: str, values: Sequence[Any]) -> Tensor:
+    """Numbers, or tensors of one, as one tensor (n,)."""
+    if isinstance(values[0], Tensor):
+        return torch.stack([value if isinstance(value, Tensor) else numbers(name, value) for value in values])
+    return numbers(name, values)
