@@ -31,7 +31,7 @@ from metrifair.estimators.settings import (
 )
 from metrifair.estimators.stack import trained_stack
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
-from metrifair.problem.attributes import group_codes
+from metrifair.problem.attributes import Continuous, group_codes
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
@@ -65,7 +65,8 @@ class FitData:
     def samples(self) -> Samples:
         """Samples with their cells."""
         weight = np.ones(len(self.x)) if self.problem.weight is None else self.problem.weight
-        arrays = self.x, self.targets, self.problem.cell, weight
+        values = self.problem.attribute_values
+        arrays = [self.x, self.targets, self.problem.cell, weight] + ([] if values is None else [values])
         return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
 
@@ -82,6 +83,7 @@ class FairEstimator(BaseEstimator):
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    continuous: Continuous = "auto"
     on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
@@ -267,6 +269,7 @@ class FairEstimator(BaseEstimator):
                 criterion=self.criterion,
                 contrast=self.contrast,
                 intersectional=self.intersectional,
+                continuous=self.continuous,
                 pos_label=getattr(self, "pos_label", None),
                 target="numbers" if numeric else "labels",
                 classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
@@ -319,8 +322,9 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     """Raise a DataError where a stream begins with one group, and nobody says which others there are."""
     if groups is not None or sensitive_features is None:
         return
-    for name, found in group_codes(sensitive_features, intersectional=estimator.intersectional).attributes:
-        if len(found) < 2:
+    asked = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
+    for name, found, is_number in group_codes(sensitive_features, **asked).attributes:
+        if len(found) < 2 and not is_number:
             raise DataError(
                 f"the stream begins with the group {list(found)} of {name} only; pass groups=, a list of all groups, "
                 "to the first partial_fit"

@@ -146,6 +146,7 @@ class Stack:
     adam: Adam
     strength: Tensor  # (strengths,)
     failed: Tensor  # (seeds, strengths)
+    value: Tensor | None = None  # of the attributes that scores should not depend on, in all rows
 
     def work(self, rows: int) -> int:
         """About how many multiplications a step on so many rows takes forward."""
@@ -154,7 +155,8 @@ class Stack:
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size), which count so much."""
         features = self.scaling.apply(self.x[chosen])
-        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), self.sides)
+        value = None if self.value is None else self.value[chosen].unsqueeze(1)
+        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), self.sides)
         terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         (terms.risk + self.strength * terms.unfairness).sum().backward()
         self.adam.step()
@@ -224,6 +226,7 @@ def _stack_at_start(
         Adam(start, learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay),
         torch.tensor(strengths, dtype=dtype, device=device),
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
+        None if data.value is None else data.value.to(device),
     )
 
 
