@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from metrifair.boosting import levels
 from metrifair.errors import Diverged
+from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes
 from metrifair.problem.cells import Batch
 from metrifair.problem.criteria import BINARY, Task
@@ -110,13 +113,20 @@ class PenalisedRisk:
             "prediction",
             "energy",
         )
-        return usual and all(one.weights is None and min(one.counts) >= objective.fewest for one in sides)
+        return usual and all(
+            one.dependence is not None or (one.weights is None and min(one.counts) >= objective.fewest) for one in sides
+        )
 
     def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
         fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are here
-        for one, counted in zip(self.batch.sides, self.objective.weights, strict=True):
+        for place, (one, counted) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
+            if one.dependence is not None:
+                own, slope = self._dependence(prediction, place)
+                slopes[one.rows] += slope * counted
+                value += own * counted
+                continue
             rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
             left, right = rows[: one.counts[0]], rows[one.counts[0] :]
             if on_grid(self.objective.task, len(prediction)):
@@ -130,6 +140,29 @@ class PenalisedRisk:
                 slopes[rows] += coefficients * counted
                 value += float(coefficients @ (values - centre)) * counted
         return value, torch.from_numpy(slopes)
+
+    def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
+        """How much the predictions depend on an attribute, and the slopes of its rows."""
+        one, estimate = self.batch.sides[place], self.objective.estimate
+        leveled = self._leveled.get(place)
+        if leveled is not None:
+            return leveled.at(prediction[one.rows])
+        scores = torch.as_tensor(prediction, dtype=torch.float64)
+        slopes = dependence_slopes(scores, one, values=self.batch.samples.value, estimate=estimate).numpy()
+        own = scores.numpy()[one.rows]
+        return float(slopes @ (own - own.mean())), slopes
+
+    @cached_property
+    def _leveled(self) -> dict[int, levels.LeveledDependence]:
+        """The dependences, by their places, that are counted by levels of the attribute: those of many rows."""
+        samples = self.batch.samples
+        if samples.value is None or self.objective.task is not BINARY or len(samples) < levels.MANY:
+            return {}
+        found = {}
+        for place, one in enumerate(self.batch.sides):
+            if one.dependence is not None and (one.weights is None or self.objective.estimate != "population"):
+                found[place] = levels.leveled_dependence(one, samples.value, self.objective.estimate)
+        return found
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness."""

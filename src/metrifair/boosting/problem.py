@@ -35,6 +35,7 @@ OWN = (
     "compare",
     "contrast",
     "intersectional",
+    "continuous",
     "on_small",
     "pos_label",
 )
@@ -67,6 +68,16 @@ class BoostingRows:
         cell = np.full(len(self.weight), unnamed)
         cell[kept] = self.problem.cell
         return cell
+
+    @property
+    def values(self) -> Floats | None:
+        """What scores may depend on, as the problem has it; 0 in rows without weight."""
+        known = self.problem.attribute_values
+        if known is None:
+            return None
+        values = np.zeros((len(self.weight), known.shape[1]))
+        values[slice(None) if self.problem.kept is None else self.problem.kept] = known
+        return values
 
 
 def is_penalised(booster: Any) -> bool:
@@ -117,6 +128,7 @@ class BoostingProblem:
             torch.as_tensor((rows.targets - self.centre) / self.spread, dtype=precision),
             torch.as_tensor(rows.cell),
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
+            None if rows.values is None else torch.as_tensor(rows.values),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
         comparisons, booster = self.trainable.comparisons, self.booster
@@ -135,7 +147,7 @@ class BoostingProblem:
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     """That of a classifier of two classes, or of a regressor, whose objective sees the target standardised."""
-    asked = {"criterion": booster.criterion, "contrast": booster.contrast, "intersectional": booster.intersectional}
+    asked = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")

@@ -323,10 +323,10 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     if groups is not None or sensitive_features is None:
         return
     asked = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
-    for name, found, is_number in group_codes(sensitive_features, **asked).attributes:
-        if len(found) < 2 and not is_number:
+    for one in group_codes(sensitive_features, **asked).attributes:
+        if len(one.groups) < 2 and not one.is_number:
             raise DataError(
-                f"the stream begins with the group {list(found)} of {name} only; pass groups=, a list of all groups, "
+                f"the stream begins with the group {list(one.groups)} of {one.name} only; pass groups=, a list of all groups, "
                 "to the first partial_fit"
             )
 

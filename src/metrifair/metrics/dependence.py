@@ -253,18 +253,22 @@ def _in_rows(
     own = values[..., side.rows, one.column]
     attribute = AttributeValues(own, "names", one.levels) if one.levels else AttributeValues(own)
     scale = energy_scale(attribute, side.weights) if one.scale is None else one.scale
-    fraction = side.fraction if estimate == "rows" else None
+    return attribute, covariance_form(side, estimate, device), scale
+
+
+def covariance_form(side: Sides, estimate: Estimate, device: torch.device) -> CovarianceForm:
+    """What is estimated of the rows of a side."""
+    count, fraction = side.counts[0], side.fraction if estimate == "rows" else None
     if estimate == "batch":
-        return attribute, plug_in_form(count, side.weights, device), scale
+        return plug_in_form(count, side.weights, device)
     if len(side.left) == 1 and side.weights is not None:  # as odds of being drawn weights are not here any more
-        form = weighted_form(side.weights) if fraction is None else plug_in_form(count, side.weights, device)
-        return attribute, form, scale
+        return weighted_form(side.weights) if fraction is None else plug_in_form(count, side.weights, device)
     shares, totals = None, None
     if side.weights is not None:
         shares = torch.stack([part.sum(-1) for part in side.weights.split(list(side.left), -1)], -1)
     if fraction is not None:
         totals = torch.tensor(side.left, device=fraction.device) / fraction
-    return attribute, drawn_form(side.left, totals, shares, device), scale
+    return drawn_form(side.left, totals, shares, device)
 
 
 def with_scale(one: Dependence, values: Tensor, weights: Tensor | None = None) -> Dependence:

@@ -213,11 +213,15 @@ class Batch:
 
 
 class Attribute(NamedTuple):
-    """A protected attribute and its groups, in the order of their codes; a number has none, and code 0 if known."""
+    """A protected attribute and its groups, in the order of their codes; a number has none, and code 0 if known.
+
+    With ``cuts`` groups are the bands of a number between them: whoever is up to a cut is compared with all above it.
+    """
 
     name: str
     groups: tuple[object, ...]
     is_number: bool = False
+    cuts: tuple[float, ...] = ()
 
     @property
     def codes(self) -> int:
@@ -332,6 +336,14 @@ def compiled(
             )
             continue
         of_group = [tuple(np.unique(table[own == code]).tolist()) for code in range(len(groups))]
+        for place, cut in enumerate(attribute.cuts):
+            below, above = (
+                tuple(np.unique(table[inside]).tolist()) for inside in ((own >= 0) & (own <= place), own > place)
+            )
+            told = f"up to {cut:.6g}", f"above {cut:.6g}"
+            comparisons.append(Comparison(below, above, attribute.name, within_set, told, labels))
+        if attribute.cuts:
+            continue
         if contrast == "pairs" or len(groups) == 2:
             opponents = [(g, of_group[h], groups[h]) for g, h in combinations(range(len(groups)), 2)]
         else:

@@ -152,6 +152,7 @@ def frontier(
         contrast=getattr(first, "contrast", contrast),
         pos_label=getattr(first, "pos_label", None),
         intersectional=getattr(first, "intersectional", False),
+        continuous=getattr(first, "continuous", "auto"),
         sample_weight=sample_weight,
     )
     scheme = data.problem.scheme
