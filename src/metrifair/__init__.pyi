@@ -10,6 +10,7 @@ from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
 from .loading import load
+from .methods.barycentre import BarycentrePostprocessor
 from .methods.berk import BerkRegressor
 from .methods.chzhen import ChzhenPostprocessor
 from .methods.fairbatch import FairBatchClassifier
@@ -18,6 +19,7 @@ from .methods.labelbias import LabelBiasClassifier
 from .methods.massaging import MassagingClassifier
 from .methods.reweighing import ReweighingClassifier
 from .methods.sinkhorn import SinkhornClassifier
+from .methods.threshold import ThresholdPostprocessor
 from .methods.xian import XianPostprocessor
 from .methods.zafar import ZafarClassifier
 from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
@@ -41,6 +43,7 @@ from .training.objective import Objective
 
 __all__ = [
     "Audit",
+    "BarycentrePostprocessor",
     "BerkRegressor",
     "ChzhenPostprocessor",
     "Criterion",
@@ -62,6 +65,7 @@ __all__ = [
     "ReweighingClassifier",
     "SinkhornClassifier",
     "TableEncoder",
+    "ThresholdPostprocessor",
     "TooFewSamples",
     "Witness",
     "XianPostprocessor",

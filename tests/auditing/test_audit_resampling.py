@@ -258,10 +258,18 @@ def test_bins_for_resampling_change_intervals_little() -> None:
 def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]:
     generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
     for _ in range(repeats):
-        few, _ = thinned(two_samples(scores(n, generator), generator.permutation(n) < n // 3), (), most)
-        for name, value in permutation_p_values(few, list(METRICS), permutations=99, generator=generator).items():
+        sides = two_samples(scores(n, generator), generator.permutation(n) < n // 3)
+        drawn = permutation_p_values(sides, list(METRICS), permutations=99, generator=generator, most=most)
+        for name, value in drawn.items():
             found[name].append(value)
     return {name: np.array(values, dtype=float) for name, values in found.items()}
+
+
+def spread_over_steps(values: Floats, permutations: int, enough: int) -> Floats:
+    """The values of each step, spread evenly down to the next: h / d to h / (d + 1), else by 1 / (1 + permutations)."""
+    early = values > enough / (permutations + 1)
+    step = np.where(early, values - enough / (enough / values + 1), 1 / (permutations + 1))
+    return values - np.random.default_rng(0).random(len(values)) * step
 
 
 def continuous(n: int, generator: np.random.Generator) -> Floats:
@@ -275,8 +283,7 @@ def test_p_values_are_uniform_where_both_groups_have_one_distribution(n: int, re
         if name == "total_variation" and most > n:
             assert (values == 1).all()  # of scores that are all different it is 1, whoever has them
             continue
-        # Values are k / 100: spread them over their steps to compare them with a continuous law.
-        spread = values - np.random.default_rng(0).random(len(values)) / 100
+        spread = spread_over_steps(values, 99, 20)
         if name != "kolmogorov":  # whose few distinct values tie, which makes it cautious
             assert stats.kstest(spread, "uniform").pvalue > 0.001, name
         assert np.mean(values <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / repeats), name
@@ -286,8 +293,32 @@ def test_p_values_are_uniform_where_both_groups_have_one_distribution(n: int, re
 def test_p_values_are_uniform_in_500_data_sets() -> None:
     for name, values in p_values(401, 500, continuous, 2048).items():
         if name != "total_variation":
-            spread = values - np.random.default_rng(0).random(len(values)) / 100
+            spread = spread_over_steps(values, 99, 20)
             assert stats.kstest(spread, "uniform").pvalue > 0.01, name
+
+
+def test_dealing_ends_where_the_answer_is_clear_and_says_as_much() -> None:
+    """Every level holds exactly, whenever dealing ends: h / d for d deals, else a share of all of them."""
+    rows, dealt, counts = np.arange(30), [], np.ones(30)
+
+    class Dealer(np.random.Generator):
+        def multivariate_hypergeometric(self, colors: Any, nsample: Any, **options: Any) -> Any:
+            dealt[-1] += options["size"]
+            return super().multivariate_hypergeometric(colors, nsample, **options)
+
+    generator = Dealer(np.random.PCG64(6))
+    found = []
+    for _ in range(500):
+        dealt.append(0)
+        own = np.isin(rows, generator.choice(30, 11, replace=False))
+        sides = TwoSamples(generator.random(30).cumsum(), counts * own, counts * ~own)
+        found.append(permutation_p_values(sides, ["energy"], permutations=199, generator=generator)["energy"])
+    values = np.array(found, dtype=float)
+    assert stats.kstest(spread_over_steps(values, 199, 20), "uniform").pvalue > 0.001
+    assert {round(20 / value, 6).is_integer() or round(200 * value, 6).is_integer() for value in values} == {True}
+    early = values > 20 / 200
+    assert (np.array(dealt)[~early] == 199).all()
+    assert np.array(dealt)[early].mean() < 80  # 20 (1 + ln 10) / 0.9 if it could stop at any deal, not at every 40th
 
 
 def test_p_values_find_a_difference_and_never_reach_zero() -> None:

@@ -332,7 +332,7 @@ def audit(
     resamples : int, default=500
         How many, for intervals; 0: none. Groups of fewer than 5 samples have none (docs/intervals.md).
     permutations : int, default=999
-        How many, for p-values; 0: none.
+        How many at most, for p-values; 0: none. Fewer are drawn where a p-value is clearly above 0.05.
     most_groups : int, default=None
         Groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are more than
         30 with fewer than two samples each on average: such a column holds ids or measurements.

@@ -94,7 +94,7 @@ def audit_file(
     resamples : int, default=500
         How many, for intervals; 0: none.
     permutations : int, default=999
-        How many, for p-values; 0: none.
+        How many at most, for p-values; 0: none. Fewer are drawn where a p-value is clearly above 0.05.
     most_groups : int, default=None
         Groups that a column may have, as in ``audit``.
     vc_dimension : int, default=None

@@ -13,6 +13,7 @@ from metrifair.auditing.decisions import decisions_of
 from metrifair.auditing.distribution import (
     LargestGap,
     TwoSamples,
+    bin_means,
     bins,
     coarsened,
     distances_of,
@@ -39,6 +40,7 @@ from metrifair.results import AuditRecord, Distribution, Finding, Interval, Witn
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64
+_COARSER = 8  # times fewer scores for p-values than for intervals, where they are too many for either
 _FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
 _MOST_CURVES = 1_000  # comparisons whose witnesses are drawn: of more, nobody looks at all, and files grow
 _GRID = 100
@@ -185,8 +187,12 @@ def findings_of(
         found = _split_at(found, gap, whole=not sample.weighted)
         values = {name: one.low / 2 + one.high / 2 for name, one in brackets.items()}
     sizes = sample.size(sides[0]), sample.size(sides[1])
-    intervals, p_values = _sampled(found, rows, values, plan, generator)
-    drawn = coarsened(found, bins(found, _FINER * plan.resolution)) if plan.witnesses else None
+    # Scores are many, and are gone through once: what takes fewer of them takes them from these.
+    bin_of = bins(found, _FINER * plan.resolution)
+    drawn = coarsened(found, bin_of)
+    fine = drawn._replace(values=bin_means(found, bin_of)), tuple(Rows(bin_of[one.place], one.weights) for one in rows)
+    exact = len(found.values) <= plan.resolution
+    intervals, p_values = _sampled(*fine, values, plan, generator, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
     where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
@@ -213,7 +219,7 @@ def findings_of(
             certified_jointly=bound(metric, jointly),
             paper_bound=bound(metric, paper),
             p_value=p_values.get(metric),
-            witness=None if drawn is None else _witness_curve(metric, drawn),
+            witness=_witness_curve(metric, drawn) if plan.witnesses else None,
             sentence=means if facts(metric).compares_means else where,
             meaning=words.meaning_of(metric, value, compared.groups, gap.score, span),
         )
@@ -241,14 +247,18 @@ def _sampled(
     values: Mapping[str, float],
     plan: Plan,
     generator: np.random.Generator,
+    *,
+    exact: bool,
 ) -> tuple[dict[str, Interval], dict[str, float | None]]:
-    """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples."""
+    """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples.
+
+    Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that.
+    """
     intervals: dict[str, Interval] = {}
     p_values: dict[str, float | None] = {}
     if not plan.resamples and not plan.permutations:
         return intervals, p_values
     few, few_rows = thinned(found, rows, plan.resolution)
-    exact = len(few.values) == len(found.values)
     metrics = [metric for metric in plan.metrics if exact or facts(metric).survives_bins]
     if plan.resamples and metrics:
         drawn = bootstrap(
@@ -259,7 +269,9 @@ def _sampled(
             for metric, one in drawn.items()
         }
     if plan.permutations and metrics and not rows:
-        p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator)
+        # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
+        most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
+        p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator, most=most)
     return intervals, p_values
 
 

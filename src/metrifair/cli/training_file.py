@@ -25,11 +25,11 @@ from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.convergence import slack_of
-from metrifair.problem.tables import Column, columns, is_missing
+from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job
-from metrifair.tradeoff.split import DataSet, data_set, rows_of
+from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import estimator_at
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise

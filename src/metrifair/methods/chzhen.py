@@ -10,9 +10,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from metrifair.checks import check_number, check_switches
-from metrifair.errors import DataError, TooFewSamples
-from metrifair.methods.meta_estimator import Postprocessor, asked
-from metrifair.methods.training_data import Floats, Integers
+from metrifair.errors import TooFewSamples
+from metrifair.methods.postprocessor import Postprocessor, predicted
+from metrifair.methods.quantiles import Distribution, barycentre
+from metrifair.methods.training_data import Floats
 from metrifair.problem.tables import Table
 
 
@@ -94,8 +95,8 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         check_switches(split=self.split)
         base, rows, their_features, group = self._calibration(X, y, sensitive_features)
         generator = check_random_state(self.random_state)
-        predicted = _predicted(base, rows, their_features)
-        values = predicted + generator.uniform(-self.sigma, self.sigma, len(predicted))
+        plain = predicted(base, rows, their_features)
+        values = plain + generator.uniform(-self.sigma, self.sigma, len(plain))
         members = [generator.permutation(values[group == code]) for code in range(len(self.groups_))]
         first, second = members, members
         if self.split:
@@ -123,34 +124,11 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
             Predictions.
         """
         group = self._groups(X, sensitive_features)
-        plain = _predicted(self.base_, X, sensitive_features)
+        plain = predicted(self.base_, X, sensitive_features)
         jittered = plain + check_random_state(self.random_state).uniform(-self.sigma, self.sigma, len(plain))
-        fair = np.empty(len(plain))
+        fair, valued = np.empty(len(plain)), [Distribution.of(own) for own in self.valued_]
         for code, ranked in enumerate(self.ranked_):
             own = group == code
-            fair[own] = barycentre(jittered[own], ranked, self.valued_, self.shares_)
+            fair[own] = barycentre(Distribution.of(ranked).rank(jittered[own]), valued, self.shares_)
         mixed: Floats = (1 - self.t) * plain + self.t * fair
         return mixed
-
-
-def barycentre(values: Floats, ranked: Floats, valued: list[Floats], shares: Floats) -> Floats:
-    """The mean, over groups, of the values that hold the ranks which ``values`` have among ``ranked`` (all sorted).
-
-    >>> barycentre(np.array([2.5]), np.arange(1.0, 5), [np.arange(1.0, 5), np.array([10.0, 20.0])], [2 / 3, 1 / 3])
-    array([4.66666667])
-    """
-    # A model may predict a row differently in the last digits when other rows are predicted along with it.
-    rounding = 1e-9 * np.abs(ranked).max()
-    rank: Integers = np.searchsorted(ranked, values + rounding, side="right").clip(min=1)
-    # Order statistic ceil(rank / m x m'), in integers: in floating point 7 / 25 x 25 is more than 7.
-    found: Floats = sum(
-        share * own[-(-rank * len(own) // len(ranked)) - 1] for share, own in zip(shares, valued, strict=True)
-    )
-    return found
-
-
-def _predicted(base: Any, X: Table, sensitive_features: Table) -> Floats:
-    values = asked(base.predict, X, sensitive_features).astype(np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise DataError("the estimator must predict one finite number for each row")
-    return values

@@ -1,4 +1,4 @@
-"""Methods around another estimator: it is checked, fitted, handed the groups it asks for, and predicts."""
+"""Methods before training: labels or weights are changed, and the learner that they wrap is trained on them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ from copy import deepcopy
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, get_tags
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import has_fit_parameter
 
-from metrifair.checks import check_number, check_switches, seed_of
+from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.estimators import FairClassifier
 from metrifair.methods.network import StackedEstimator, fit_weighted
 from metrifair.methods.training_data import (
     Floats,
     Integers,
     TrainingData,
     features_at_predict,
-    groups_at_fit,
-    groups_at_predict,
 )
 from metrifair.problem.tables import Table
 
@@ -180,106 +177,3 @@ def _checked_base(estimator: Any, name: str) -> Any:
 
 def _is_plain_network(base: Any) -> bool:
     return isinstance(base, FairClassifier) and base.strength == 0
-
-
-# --- after training: the base's predictions are changed, by the group of each row -----------------------------------
-
-
-class Postprocessor(BaseEstimator):
-    """A fitted base, kept in ``base_``, whose predictions are changed; new rows need their groups."""
-
-    def _calibration(self, X: Table, y: Table, sensitive_features: Table) -> tuple[Any, Table, Table, Integers]:
-        """The ``estimator``, a network where it is None, fitted unless ``prefit``; and what it is calibrated on.
-
-        That are the rows, groups and their codes that it learns from, or those of the share ``holdout`` of each group
-        and class, which it then does not see.
-        """
-        base, classifies = self.estimator, isinstance(self, ClassifierMixin)
-        if base is not None:
-            check_learner(base, "classifier" if classifies else "regressor")
-        check_switches(prefit=self.prefit)
-        check_number("holdout", self.holdout, low=0, high=0.9)
-        validate_data(self, X, skip_check_array=True)
-        if _num_samples(X) < 2:
-            raise DataError(f"X must hold rows of at least two groups, got {_num_samples(X)} sample(s)")
-        group = groups_at_fit(self, X, y, sensitive_features)
-        if self.prefit:
-            if base is None:
-                raise DataError("prefit=True needs a fitted estimator, got None")
-            check_is_fitted(base)
-        else:
-            if y is None:
-                raise DataError(
-                    f"{type(self).__name__} requires y to be passed, but the target y is None; only a prefit estimator "
-                    "needs none"
-                )
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
-            network = FairClassifier if classifies else FairRegressor
-            base = network(0.0, random_state=self.random_state) if base is None else clone(base)
-            learnt = (X, y, sensitive_features)
-            if self.holdout:
-                held = self._held_out(group, y)
-                learnt = tuple(_safe_indexing(table, np.flatnonzero(~held)) for table in learnt)
-                X, sensitive_features = (
-                    _safe_indexing(table, np.flatnonzero(held)) for table in (X, sensitive_features)
-                )
-                group = group[held]
-            base.fit(*learnt[:2], **groups_if_asked(base.fit, learnt[2]))
-        if classifies and not hasattr(base, "predict_proba"):  # some have it only once they are fitted
-            raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
-        return base, X, sensitive_features, group
-
-    def _held_out(self, group: Integers, y: NDArray[Any]) -> NDArray[np.bool_]:
-        """A share of each group, for classifiers of each class within it, drawn at random."""
-        held = np.zeros(len(group), dtype=np.bool_)
-        generator = check_random_state(self.random_state)
-        labels = np.unique(y, return_inverse=True)[1] if isinstance(self, ClassifierMixin) else 0
-        cell = group + len(self.groups_) * labels
-        for code in np.unique(cell):
-            own = generator.permutation(np.flatnonzero(cell == code))
-            held[own[: int(self.holdout * len(own))]] = True
-        if len(set(group[held])) < len(self.groups_):
-            raise DataError(f"holdout={self.holdout} leaves a group without rows to calibrate on; raise it, or take 0")
-        return held
-
-    def _groups(self, X: Table, sensitive_features: Table) -> Integers:
-        """Codes of the groups of new rows; the base checks the features."""
-        check_is_fitted(self, "base_")
-        return groups_at_predict(self, X, sensitive_features)
-
-    def score(
-        self, X: Table, y: Table, *, sensitive_features: Table = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Accuracy, or R² of a regressor, of the predictions, for which the groups are needed.
-
-        A search by cross-validation hands them on where metadata routing is enabled and
-        ``set_score_request(sensitive_features=True)`` has asked for them.
-
-        Parameters
-        ----------
-        X, y, sensitive_features : array-like or table
-            Samples with their labels or targets and their groups, as in ``fit``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How much each sample counts.
-
-        Returns
-        -------
-        float
-            The accuracy, or R².
-        """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        metric = accuracy_score if isinstance(self, ClassifierMixin) else r2_score
-        return float(metric(y, predicted, sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        """Those of a wrapper that leaves the features to its base; the default network takes no sparse ones."""
-        tags, base = super().__sklearn_tags__(), self.estimator
-        tags.input_tags.sparse = base is not None and get_tags(base).input_tags.sparse
-        tags.input_tags.allow_nan = base is not None and get_tags(base).input_tags.allow_nan
-        return tags
-
-
-def asked(method: Callable[..., Any], X: Table, sensitive_features: Table) -> NDArray[Any]:
-    """What a method of the base returns; groups are handed to those that ask for them."""
-    return np.asarray(method(X, **groups_if_asked(method, sensitive_features)))

@@ -15,8 +15,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 
 from metrifair.checks import check_number, check_switches
-from metrifair.errors import DataError
-from metrifair.methods.meta_estimator import Postprocessor, asked
+from metrifair.methods.postprocessor import Postprocessor, asked, probabilities
+from metrifair.methods.rates import cheapest_rates
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.tables import Table
 
@@ -165,18 +165,6 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
         return tags
 
 
-def probabilities(found: NDArray[Any]) -> Floats:
-    """Class probabilities (n, classes) from what ``predict_proba`` gave; one column is that of the later class."""
-    scores = np.asarray(found, dtype=np.float64)
-    if scores.ndim == 1:
-        scores = np.stack([1 - scores, scores], axis=1)
-    if not np.isfinite(scores).all() or scores.min() < 0 or scores.max() > 1:
-        raise DataError("the estimator's predict_proba must give probabilities from 0 to 1")
-    if np.abs(scores.sum(1) - 1).max() > 1e-6:
-        raise DataError("the rows of the estimator's predict_proba must sum to one")
-    return np.ascontiguousarray(scores)
-
-
 def _key(code: int, score: Floats) -> tuple[int, ...]:
     """A name for rows of one group and score, the same whichever rows are scored together."""
     return (code, *(score * 1e9).round().astype(int).tolist())
@@ -201,19 +189,9 @@ def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
     """
     members = [score[group == code] for code in range(group.max() + 1)]
     favoured = np.array([float((own > 0.5).mean()) for own in members])  # the cheapest shares
-    if np.ptp(favoured) <= alpha:
-        return favoured
     rates = [np.arange(len(own) + 1) / len(own) for own in members]  # share accepted when the first k rows are
     costs = [(own.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(own)[::-1]))) / len(own) for own in members]
-    starts = np.concatenate([shifted for shares in rates for shifted in (shares, shares - alpha)])
-    starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - alpha)], [0.0, 1 - alpha]))
-    total = sum(
-        (group == code).mean() * np.interp(np.clip(favoured[code], starts, starts + alpha), rates[code], costs[code])
-        for code in range(len(members))
-    )
-    start = starts[np.argmin(total)]
-    chosen: Floats = np.clip(favoured, start, start + alpha)
-    return chosen
+    return cheapest_rates(rates, costs, np.bincount(group) / len(group), favoured, alpha)
 
 
 def accepted(score: Floats, rate: float) -> Floats:

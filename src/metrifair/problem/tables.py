@@ -270,6 +270,15 @@ def _check_labels(name: str, index: Any, other: str, its_index: Any) -> None:
     )
 
 
+def rows_of(table: Table, rows: NDArray[Any]) -> Table:
+    """These rows of a table, an array, or a dictionary of columns."""
+    from sklearn.utils import _safe_indexing  # noqa: PLC0415  (slow to import, and nn has no use for it)
+
+    if isinstance(table, Mapping):
+        return {name: _safe_indexing(column, rows) for name, column in table.items()}
+    return _safe_indexing(table, rows)
+
+
 def renumbered(table: Table) -> Table:
     """A pandas table, or columns of that kind, with rows numbered from 0 upwards; any other as it is."""
     if isinstance(table, Mapping):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.tables import Column, Table, one_column
+from metrifair.problem.tables import Column, Table, one_column, rows_of
 
 Rows = NDArray[np.int64]
 
@@ -135,13 +134,6 @@ def _divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Ro
     few = len(np.unique(usual)) <= min(share, 1 - share) * len(rows)
     first, second = train_test_split(rows, test_size=share, random_state=seed, stratify=usual if few else None)
     return np.sort(first), np.sort(second)
-
-
-def rows_of(table: Table, rows: Rows) -> Table:
-    """These rows of a table, an array, or a dictionary of columns."""
-    if isinstance(table, Mapping):
-        return {name: _safe_indexing(column, rows) for name, column in table.items()}
-    return _safe_indexing(table, rows)
 
 
 def data_set(

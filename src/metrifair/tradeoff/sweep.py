@@ -16,9 +16,8 @@ from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.estimators.settings import is_solved
 from metrifair.parallel import spread
-from metrifair.problem.tables import Table, columns, renumbered
+from metrifair.problem.tables import Table, columns, renumbered, rows_of
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
-from metrifair.tradeoff.split import rows_of
 
 Judge: TypeAlias = Callable[[Any, Job], Outcome]
 """What a model reaches; the model is None where training failed."""

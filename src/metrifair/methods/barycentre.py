@@ -1,0 +1,169 @@
+"""Any model's scores moved towards the barycentre of the groups: parity at one end, the model itself at the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from metrifair.methods.calibration import Calibration, ScorePostprocessor
+from metrifair.methods.group_model import blind_map
+from metrifair.methods.quantiles import Distribution, barycentre
+from metrifair.methods.training_data import Floats
+from metrifair.problem.tables import UNKNOWN, Table
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BarycentrePostprocessor(ScorePostprocessor):
+    """Scores of any classifier or regressor, moved so that they are distributed alike in all groups.
+
+    A score is replaced by the mean, over groups by their shares, of the scores that hold its rank there: of all scores
+    with statistical parity the nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al. 2020).
+    ``tolerance`` goes back towards the model's own score, and the Wasserstein distance between groups grows in
+    proportion to it. New rows need their groups, unless ``needs_group=False``.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor, default=None
+        Whose scores are moved: probabilities of two classes, or predictions. None is our network,
+        ``FairClassifier(0)``.
+    tolerance : float, default=0.0
+        From 0, parity, to 1, the model itself.
+    needs_group : bool, default=True
+        Whether new rows come with their groups. If not, the group's probability given the features takes its place:
+        scores are moved so that they are alike as far as features tell the group. Groups that are passed all the same
+        are not looked at.
+    group_model : classifier, default=None
+        With ``needs_group=False``: what the group is guessed by, calibrated on rows it has not seen. None is a logistic
+        regression.
+    randomized : bool, default=False
+        Draw the rank of a score among those equal to it, so that parity is exact although scores are tied; each call of
+        ``predict`` draws on. If not, equal scores of a group stay equal, at the middle of their ranks.
+    prefit : bool, default=False
+        The estimator is fitted already, best on other rows; ``fit`` then needs no labels.
+    folds : int, default=5
+        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. 1:
+        scores are ranked among those of its own training rows.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the folds and of the draws.
+
+    Attributes
+    ----------
+    base_ : classifier or regressor
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is missing, or a
+        combination that was not seen, are ranked among all; another value is an error.
+    classes_ : ndarray
+        The classes, of a classifier.
+    shares_ : ndarray of shape (n_groups,)
+        Shares of the groups.
+    distributions_ : tuple of Distribution
+        Scores of each group in ascending order, then those of all, with how much weight lies up to each.
+    group_model_ : GroupModel
+        With ``needs_group=False``: the fitted group model, and what calibrates it.
+
+    See Also
+    --------
+    ThresholdPostprocessor : Decisions instead of scores, and other criteria.
+    ChzhenPostprocessor : The published method for regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 4)
+    >>> for tolerance in (0, 0.5, 1):
+    ...     model = BarycentrePostprocessor(LinearRegression(), tolerance=tolerance, folds=1)
+    ...     model.fit(y[:, None], y, sensitive_features=a).predict(y[:, None], sensitive_features=a).round(6)
+    array([2., 3., 4., 5., 2., 3., 4., 5.])
+    array([1.5, 2.5, 3.5, 4.5, 2.5, 3.5, 4.5, 5.5])
+    array([1., 2., 3., 4., 3., 4., 5., 6.])
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    tolerance: float = 0.0
+    needs_group: bool = True
+    group_model: Any = None
+    randomized: bool = False
+    prefit: bool = False
+    folds: int = 5
+    random_state: Any = None
+
+    def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
+        """With the map, which is the same for all tolerances."""
+        rows = super()._learned(X, y, sensitive_features, sample_weight)
+        self.shares_ = np.bincount(rows.group, rows.weight) / rows.weight.sum()
+        members = [rows.group == code for code in range(len(self.groups_))]
+        everyone = np.ones(len(rows.group), dtype=np.bool_)
+        self.distributions_ = tuple(Distribution.of(rows.score[own], rows.weight[own]) for own in (*members, everyone))
+        if rows.cells is not None:
+            self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
+        return rows
+
+    def _calibrate(self, rows: Calibration) -> None:
+        """Nothing is left to do: how far to go is decided when scores are asked for."""
+
+    def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
+        """The prediction of each row, or the class whose probability is at least a half.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
+            The groups of each sample: some of those that ``fit`` saw. Needed unless ``needs_group=False``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions, or labels.
+        """
+        score = self._moved(X, sensitive_features)
+        if is_regressor(self):
+            return score
+        predicted: NDArray[Any] = self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
+        return predicted
+
+    @available_if(lambda self: not is_regressor(self))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Table, *, sensitive_features: Table = None) -> Floats:
+        """The scores of a classifier, as probabilities of the classes.
+
+        Parameters
+        ----------
+        X, sensitive_features : array-like or table
+            Samples and their groups, as in ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        score = self._moved(X, sensitive_features)
+        return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
+
+    def _moved(self, X: Table, sensitive_features: Table) -> Floats:
+        """The scores between the model's own and the fair ones."""
+        check_is_fitted(self, "base_")
+        group = self._codes(X, sensitive_features) if self.needs_group else None
+        plain = self._scores(self.base_, X, sensitive_features)
+        if self.tolerance == 1:
+            return plain
+        if group is None:
+            fair = self.blind_map_(plain, self.group_model_.chances(X))
+        else:
+            fair = np.empty(len(plain))
+            for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
+                own = group == code
+                ties: Literal["middle"] | Floats = "middle"
+                if self.randomized:
+                    ties = self.generator_.uniform(size=int(own.sum()))
+                rank = self.distributions_[code].rank(plain[own], ties=ties)
+                fair[own] = barycentre(rank, self.distributions_[:-1], self.shares_)
+        mixed: Floats = self.tolerance * plain + (1 - self.tolerance) * fair
+        return mixed

@@ -1,0 +1,333 @@
+"""What post-processors of any model learn from: scores of rows that the model has not seen, and the rows' groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.utils import (
+    ClassifierTags,
+    RegressorTags,
+    assert_all_finite,
+    check_consistent_length,
+    check_random_state,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+
+from metrifair.checks import check_integer, check_number, check_switches, seed_of
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.estimators import FairClassifier
+from metrifair.methods.group_model import default_group_model, fitted_group_model, out_of_fold
+from metrifair.methods.meta_estimator import check_learner, groups_if_asked
+from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
+from metrifair.methods.training_data import Floats, Integers
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
+from metrifair.problem.tables import UNKNOWN, Table, rows_of
+
+
+class CrossedGroups(NamedTuple):
+    """The combinations of all attributes' groups that were seen: each is a group of its own.
+
+    Parity of all crossed groups is parity of every attribute, whichever is looked at first; one attribute after the
+    other would be exact for the last one only.
+    """
+
+    scheme: Scheme
+    seen: Integers  # (groups, attributes): codes, in ascending order
+
+    @classmethod
+    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
+        """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
+        known = (problem.groups != UNKNOWN).all(1)
+        seen = np.unique(problem.groups[known], axis=0)
+        for name, member in sets.items():
+            inside = {tuple(codes) for codes in problem.groups[known & member].tolist()}
+            there = np.array([tuple(codes) in inside for codes in seen.tolist()])
+            if not there.all() and len(problem.scheme.attributes) == 1:
+                group = problem.scheme.attributes[0].groups[int(seen[~there][0, 0])]
+                raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
+            seen = seen[there]
+        if len(seen) < 2:
+            raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
+        return cls(problem.scheme, seen)
+
+    def codes(self, groups: Integers) -> Integers:
+        """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
+
+        >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
+        >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
+        array([ 2,  1, -1, -1])
+        """
+        radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
+        known, own = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        place = np.searchsorted(known, own).clip(max=len(known) - 1)
+        return np.where(known[place] == own, place, UNKNOWN)
+
+    @property
+    def names(self) -> tuple[object, ...]:
+        """What the groups are called: of several attributes, by one value of each."""
+        parts = [
+            tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
+            for codes in self.seen.tolist()
+        ]
+        return tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
+
+
+class Calibration(NamedTuple):
+    """Rows of known groups, with scores by a model that has not seen them."""
+
+    problem: Problem
+    score: Floats  # of the positive class, or predictions
+    group: Integers
+    weight: Floats
+    cells: Floats | None  # (n, groups x label sets): probabilities, where the group will not be asked for
+
+    def take(self, rows: NDArray[np.bool_]) -> Calibration:
+        """These of the rows."""
+        cells = None if self.cells is None else self.cells[rows]
+        return Calibration(self.problem.take(rows), self.score[rows], self.group[rows], self.weight[rows], cells)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """What a model is fitted on."""
+
+    problem: Problem
+    X: Table
+    y: NDArray[Any] | None
+    groups: Table
+    weight: Floats
+
+    def fitted(self, template: Any, rows: Integers) -> Any:
+        """A copy of the estimator, fitted on these rows, with groups and weights where it takes or needs them."""
+        model, more = clone(template), {}
+        if self.groups is not None:
+            more = groups_if_asked(model.fit, rows_of(self.groups, rows))
+        if self.problem.weight is not None:
+            if not has_fit_parameter(model, "sample_weight"):
+                raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
+            more["sample_weight"] = self.weight[rows]
+        if self.y is None:
+            raise DataError("y is missing")
+        return model.fit(rows_of(self.X, rows), self.y[rows], **more)
+
+
+class ScorePostprocessor(Postprocessor):
+    """What our post-processors share: scores to learn from, groups that cross all attributes, and a knob."""
+
+    _needs_labels, _moves_numbers = False, True
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+
+    def fit(
+        self, X: Table, y: Table | None = None, *, sensitive_features: Table, sample_weight: Table | None = None
+    ) -> Self:
+        """Fit the estimator, unless it is fitted already, and then what its scores need.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets. Scores of a prefit estimator need none, decisions do.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns
+            The group of each sample; several columns are crossed. Missing: unknown, the sample teaches the estimator
+            only.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each sample counts, for the estimator too.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._calibrate(self._learned(X, y, sensitive_features, sample_weight))
+        return self
+
+    def fit_path(
+        self,
+        X: Table,
+        y: Table | None = None,
+        *,
+        sensitive_features: Table,
+        sample_weight: Table | None = None,
+        tolerances: Sequence[float],
+    ) -> list[Self]:
+        """A fitted post-processor for each tolerance; they equal single fits, and share the fitted estimator.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, sample_weight : array-like or table
+            Samples, as in ``fit``.
+        tolerances : sequence of float
+            Values of ``tolerance``.
+
+        Returns
+        -------
+        list of estimators
+            One for each tolerance, in their order.
+        """
+        first = clone(self)
+        rows = first._learned(X, y, sensitive_features, sample_weight)
+        found = []
+        for tolerance in tolerances:
+            model = copy(first).set_params(tolerance=tolerance)
+            model.generator_ = check_random_state(model.random_state)
+            model._check_parameters()
+            model._calibrate(rows)
+            found.append(model)
+        return found
+
+    def _check_parameters(self) -> None:
+        check_number("tolerance", self.tolerance, low=0, high=1)
+        check_switches(randomized=self.randomized, needs_group=self.needs_group, prefit=self.prefit)
+        check_integer("folds", self.folds, least=1)
+        if self.group_model is not None:
+            check_learner(self.group_model, "classifier", name="group_model")
+
+    def _calibrate(self, rows: Calibration) -> None:
+        raise NotImplementedError
+
+    def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
+        """Fits base and group model, notes groups and classes, and finds the scores of rows that were kept apart."""
+        self._check_parameters()
+        given = self._read(X, y, sensitive_features, sample_weight)
+        problem = given.problem
+        self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
+        self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
+        self.generator_ = check_random_state(self.random_state)
+        group = self.crossed_.codes(problem.groups)
+        folds = self._folds(problem, group)
+        if self.prefit:
+            self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)
+        else:
+            self.base_ = given.fitted(self._template(), np.arange(len(problem)))
+            score = out_of_fold(
+                lambda rows: self.base_ if folds.max() == 0 else given.fitted(self._template(), rows),
+                lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
+                folds,
+            )
+        known = np.flatnonzero(group != UNKNOWN)
+        found = Calibration(problem.take(known), score[known], group[known], given.weight[known], None)
+        if self.needs_group:
+            return found
+        cell = self._cells(found)
+        own = replace(given, X=rows_of(given.X, known), y=cell, groups=None, weight=found.weight)
+        template = default_group_model(seed_of(self.random_state)) if self.group_model is None else self.group_model
+        self.group_model_, cells = fitted_group_model(
+            lambda rows: own.fitted(template, rows),
+            lambda model, rows: np.asarray(model.predict_proba(rows_of(own.X, rows))),
+            cell,
+            own.weight,
+            folds[known],
+        )
+        return found._replace(cells=cells)
+
+    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
+        """The rows within which groups are compared, by a name for messages."""
+        return {"any label": np.ones(len(problem), dtype=np.bool_)}
+
+    def _cells(self, rows: Calibration) -> Integers:
+        """What the group model is to guess."""
+        return rows.group
+
+    def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> GivenRows:
+        """What was handed over, checked, without rows of weight 0."""
+        numeric, base = is_regressor(self), self.estimator
+        if base is not None:
+            check_learner(base, "regressor" if numeric else "classifier")
+        validate_data(self, X, skip_check_array=True)
+        count = _num_samples(X)
+        if count < 2:
+            raise DataError(f"X must hold rows of at least two groups, got {count} sample(s)")
+        if self.prefit:
+            if base is None:
+                raise DataError("prefit=True needs a fitted estimator, got None")
+            check_is_fitted(base)
+        if y is None and (self._needs_labels or not self.prefit):
+            only = "" if self._needs_labels else "; only a prefit estimator needs none"
+            raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
+        target = None if y is None else _checked_target(X, y, numeric=numeric)
+        problem = problem_of(
+            Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}),
+            criterion=getattr(self, "criterion", "statistical_parity"),
+            pos_label=getattr(self, "pos_label", None),
+            target="numbers" if numeric else "labels",
+            classes=None if numeric or not self.prefit else np.asarray(base.classes_).tolist(),
+        )
+        if not numeric:
+            self.classes_ = np.asarray(problem.scheme.classes)
+            _check_two(self.classes_.tolist())
+        kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
+        weight = np.ones(len(kept)) if problem.weight is None else problem.weight
+        (X,) = indexable(X)
+        X, groups = rows_of(X, kept), rows_of(sensitive_features, kept)
+        return GivenRows(problem, X, None if target is None else target[kept], groups, weight)
+
+    def _template(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        return FairClassifier(0.0, random_state=self.random_state)
+
+    def _folds(self, problem: Problem, group: Integers) -> Integers:
+        """Which fold each row is kept apart in: all have the same mix of groups and labels, up to one row of each."""
+        labels = np.zeros(len(problem), dtype=int) if not problem.scheme.classes else problem.labels
+        labels = np.zeros(len(problem), dtype=int) if labels is None else labels
+        count = min(self.folds, int(np.bincount(labels)[np.unique(labels)].min()))
+        order = np.lexsort((check_random_state(self.random_state).random(len(problem)), group, labels))
+        folds = np.empty(len(problem), dtype=np.int64)
+        folds[order] = np.arange(len(problem)) % max(count, 1)
+        return folds
+
+    def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
+        """Probabilities of the positive class, or predictions."""
+        if is_regressor(self):
+            return predicted(base, X, sensitive_features)
+        if not hasattr(base, "predict_proba"):  # some have it only once they are fitted
+            raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
+        return probabilities(asked(base.predict_proba, X, sensitive_features))[:, self.positive_]
+
+    def _codes(self, X: Table, sensitive_features: Table) -> Integers:
+        """The crossed group of new rows; a value that ``fit`` did not see is an error."""
+        given = Given(sensitive_features=sensitive_features, rows={"X": X})
+        return self.crossed_.codes(later_problem(given, self.crossed_.scheme).groups)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        numeric = self._moves_numbers and isinstance(self.estimator, BaseEstimator) and is_regressor(self.estimator)
+        tags.estimator_type = "regressor" if numeric else "classifier"
+        tags.classifier_tags = None if numeric else ClassifierTags(multi_class=False)
+        tags.regressor_tags = RegressorTags() if numeric else None
+        tags.target_tags.required = True
+        if not self.needs_group:
+            guess = self.group_model
+            tags.input_tags.sparse &= isinstance(guess, BaseEstimator) and get_tags(guess).input_tags.sparse
+        tags.non_deterministic = self.randomized is True
+        return tags
+
+
+def _checked_target(X: Table, y: Table, *, numeric: bool) -> NDArray[Any]:
+    target: NDArray[Any] = column_or_1d(y, warn=True)
+    check_consistent_length(X, target)
+    assert_all_finite(target, input_name="y")
+    if not numeric:
+        check_classification_targets(target)
+    return target
+
+
+def _check_two(classes: list[object]) -> None:
+    if len(classes) < 2:
+        raise DataError(f"y must hold at least two classes, got one class: {classes}")
+    if len(classes) > 2:
+        raise DataError(
+            f"Only binary classification is supported. y holds {len(classes)} classes: {classes[:5]}; "
+            "XianPostprocessor takes more"
+        )

@@ -1,0 +1,74 @@
+"""Scores of groups moved to their common barycentre: ranks within one group, and the values that hold them in all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from metrifair.methods.training_data import Floats
+
+_ROUNDING = 1e-9  # a model may predict a row differently in the last digits when others are predicted along with it
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Scores of one group in ascending order, and how much weight lies up to each of them."""
+
+    values: Floats
+    upto: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weight: Floats | None = None) -> Distribution:
+        """The distribution of scores, each of weight 1 unless told.
+
+        >>> Distribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
+        array([5., 7.])
+        """
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], np.cumsum(np.ones(len(values)) if weight is None else weight[order]))
+
+    @property
+    def total(self) -> float:
+        """The weight of all scores."""
+        return float(self.upto[-1])
+
+    def rank(self, values: Floats, *, ties: Literal["upper", "middle"] | Floats = "upper") -> Floats:
+        """The share of the weight up to each value: with all equal to it, with half of them, or with a share in [0, 1].
+
+        >>> group = Distribution.of(np.array([1.0, 2.0, 2.0, 4.0]))
+        >>> group.rank(np.array([2.0, 3.0])), group.rank(np.array([2.0, 3.0]), ties="middle")
+        (array([0.75, 0.75]), array([0.5 , 0.75]))
+        """
+        rounding = _ROUNDING * np.abs(self.values).max()
+        upper = np.searchsorted(self.values, values + rounding, side="right")
+        # Below all, a value holds the rank of the least one.
+        upto: Floats = self.upto[upper.clip(min=1) - 1]
+        if isinstance(ties, str) and ties == "upper":
+            upto /= self.total
+            return upto
+        lower = np.searchsorted(self.values, values - rounding, side="left")
+        below = np.where(lower > 0, self.upto[lower - 1], 0.0)
+        share = 0.5 if isinstance(ties, str) else ties
+        found: Floats = (below + share * (upto - below)) / self.total
+        return found
+
+    def quantile(self, rank: Floats) -> Floats:
+        """The least value up to which so large a share of the weight lies."""
+        # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is that value's.
+        at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
+        found: Floats = self.values[at.clip(max=len(self.values) - 1)]
+        return found
+
+
+def barycentre(rank: Floats, groups: Sequence[Distribution], shares: Floats) -> Floats:
+    """The mean, over groups by their shares, of the values that hold these ranks: the barycentre's quantiles.
+
+    >>> groups = [Distribution.of(np.arange(1.0, 5)), Distribution.of(np.array([10.0, 20.0]))]
+    >>> barycentre(groups[0].rank(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
+    array([4.66666667])
+    """
+    found: Floats = sum(share * group.quantile(rank) for share, group in zip(shares, groups, strict=True))
+    return found

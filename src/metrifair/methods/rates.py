@@ -1,0 +1,215 @@
+"""Acceptance rates of groups that differ by at most a tolerance, at the least loss: on curves, hulls and thresholds.
+
+A group's curve has one point for each threshold: how large a share of each set (everyone, or the rows of one label) is
+accepted, and what these decisions lose. A coin between two thresholds reaches all that lies between their points: with
+coins the optimum is a linear program on the hulls of the curves, without them a search over their points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, csr_array, hstack, vstack
+
+from metrifair.methods.training_data import Floats
+
+_EXACT = 1e-10  # feasibility of linear programs
+_NONE = 1e-9  # probability below which a linear program's mixture counts as none
+_MOST_BOXES = 4_000_000  # looked at, of points by window, where two rates must agree without a coin
+
+
+class Curve(NamedTuple):
+    """What the thresholds of one group reach, from accepting nobody to accepting everyone."""
+
+    threshold: Floats  # (points,), descending: scores from it on are accepted
+    rate: Floats  # (points, sets)
+    loss: Floats  # (points,): this group's part of the mean loss, less that of accepting nobody
+
+    def take(self, places: NDArray[np.int64]) -> Curve:
+        """These of the points."""
+        return Curve(self.threshold[places], self.rate[places], self.loss[places])
+
+
+class Mixture(NamedTuple):
+    """A threshold, or several with the probability of each."""
+
+    threshold: Floats
+    probability: Floats
+
+
+def curve_of(score: Floats, member: Floats, price: Floats) -> Curve:
+    """The curve of rows with these scores; ``member`` (n, sets) is their weight in each set, ``price`` what accepting
+    each adds to the loss.
+
+    >>> curve_of(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
+    array([0.        , 0.33333333, 1.        ])
+    """
+    values, place = np.unique(-score, return_inverse=True)
+    values = -values
+    cut = np.concatenate([[np.inf], values[:-1] / 2 + values[1:] / 2, [-np.inf]])
+    sums = np.stack([np.bincount(place, column) for column in (*member.T, price)], axis=1)
+    reached = np.vstack([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+    # By the last sum itself, not by another one of the same numbers: all are exactly 1.
+    return Curve(cut, reached[:, :-1] / reached[-1, :-1], reached[:, -1])
+
+
+def lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
+    """Places of the corners of the lower convex hull of points, by ascending x.
+
+    >>> lower_hull(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, -1.0, 1.0, -1.0]))
+    array([0, 1, 3])
+    """
+    found: list[int] = []
+    for at in np.lexsort((y, x)).tolist():
+        if found and x[at] == x[found[-1]]:
+            continue  # the lower of two that stand above each other came first
+        while len(found) > 1:
+            a, b = found[-2:]
+            if (y[b] - y[a]) * (x[at] - x[a]) < (y[at] - y[a]) * (x[b] - x[a]):
+                break
+            found.pop()
+        found.append(at)
+    return np.array(found, dtype=np.int64)
+
+
+def cheapest_rates(
+    rates: Sequence[Floats], losses: Sequence[Floats], shares: Floats, favoured: Floats, tolerance: float
+) -> Floats:
+    """One rate for each group, at most ``tolerance`` apart, of the least total loss; exact, in O(n log n).
+
+    ``rates`` and ``losses`` are the corners of each group's convex, piecewise linear loss, which counts by its share;
+    ``favoured`` are the rates where it is least. The best ones are these, moved into a window, and the best window
+    begins or ends at a corner.
+    """
+    if np.ptp(favoured) <= tolerance:
+        return favoured
+    starts = np.concatenate([shifted for own in rates for shifted in (own, own - tolerance)])
+    starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance]))
+    total = sum(
+        share * np.interp(np.clip(least, starts, starts + tolerance), rate, loss)
+        for share, least, rate, loss in zip(shares, favoured, rates, losses, strict=True)
+    )
+    start = starts[np.argmin(total)]
+    chosen: Floats = np.clip(favoured, start, start + tolerance)
+    return chosen
+
+
+def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
+    """For each group thresholds and a coin between them: the least loss of all whose rates differ by at most this."""
+    if curves[0].rate.shape[1] > 1:
+        return _program(curves, tolerance)
+    hulls = [curve.take(lower_hull(curve.rate[:, 0], curve.loss)) for curve in curves]
+    favoured = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
+    corners, losses = [hull.rate[:, 0] for hull in hulls], [hull.loss for hull in hulls]
+    rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favoured, tolerance)
+    found = []
+    for hull, own, rate in zip(hulls, corners, rates, strict=True):
+        after = int(np.searchsorted(own, rate).clip(1, len(own) - 1))
+        share = (rate - own[after - 1]) / (own[after] - own[after - 1])
+        chances = np.array([1 - share, share])
+        chances = np.where(chances > _NONE, chances, 0.0)
+        found.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
+    return found
+
+
+def _mixture(threshold: Floats, chances: Floats) -> Mixture:
+    used = chances > 0
+    return Mixture(threshold[used], chances[used] / chances[used].sum())
+
+
+def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
+    """The same for two sets, by a linear program over the corners of the groups' hulls in the plane of both rates."""
+    hulls = []
+    for curve in curves:
+        x, y = curve.rate.T
+        corners = np.union1d(lower_hull(x, y), lower_hull(x, -y))
+        hulls.append(curve.take(corners))
+    sizes, sets = [len(hull.threshold) for hull in hulls], curves[0].rate.shape[1]
+    # One variable for each corner, then the start of each set's window.
+    rates: Any = vstack([block_diag([hull.rate[:, [k]].T for hull in hulls]) for k in range(sets)])
+    window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
+    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+        np.concatenate([*(hull.loss for hull in hulls), np.zeros(sets)]),
+        A_eq=hstack([block_diag([np.ones((1, size)) for size in sizes]), csr_array((len(hulls), sets))]),
+        b_eq=np.ones(len(hulls)),
+        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
+        b_ub=np.repeat([tolerance, 0.0], sets * len(hulls)),
+        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended with: {found.message}")
+    parts = np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    return [
+        _mixture(hull.threshold, np.where(part > _NONE, part, 0.0)) for hull, part in zip(hulls, parts, strict=True)
+    ]
+
+
+def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
+    """One threshold for each group: the least loss of all whose rates differ by at most this; no coin is thrown.
+
+    Accepting nobody, or everyone, is always possible. The lowest rate of each set is some group's rate at a threshold:
+    all windows that begin there are tried, and in each of them every group takes its best threshold. Where two rates
+    must agree, thresholds are thinned out so that no more than some millions of windows and points are looked at.
+    """
+    sets, groups = curves[0].rate.shape[1], len(curves)
+    if sets > 1:
+        most = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
+        curves = [curve.take(_spread(curve, most)) for curve in curves]
+    starts = [np.unique(np.concatenate([curve.rate[:, k] for curve in curves])) for k in range(sets)]
+    if sets == 1:
+        reached = [_least_within(curve.rate[:, 0], curve.loss, starts[0], tolerance) for curve in curves]
+        total = sum(loss for loss, _ in reached)
+        best = int(np.argmin(total))
+        return np.array([curve.threshold[at[best]] for curve, (_, at) in zip(curves, reached, strict=True)])
+    least, chosen = np.inf, np.zeros(groups)
+    # Of the second set all windows at once: (windows, points) of each group.
+    first, second = ([_inside(curve.rate[:, k], starts[k], tolerance) for curve in curves] for k in range(2))
+    for at in range(len(starts[0])):
+        losses = [
+            np.where(one[at] & other, curve.loss, np.inf)
+            for one, other, curve in zip(first, second, curves, strict=True)
+        ]
+        total = np.sum([loss.min(1) for loss in losses], axis=0)
+        best = int(total.argmin())
+        if total[best] < least:
+            least = total[best]
+            chosen = np.array([curve.threshold[own[best].argmin()] for own, curve in zip(losses, curves, strict=True)])
+    return chosen
+
+
+def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
+    """Which points (columns) lie in which windows (rows)."""
+    found: NDArray[np.bool_] = (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
+    return found
+
+
+def _spread(curve: Curve, most: int) -> NDArray[np.int64]:
+    """So many points, evenly along the curve, both ends among them."""
+    way = curve.rate.sum(1)
+    return np.unique(np.searchsorted(way, np.linspace(way[0], way[-1], most)).clip(max=len(way) - 1))
+
+
+def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) -> tuple[Floats, NDArray[np.int64]]:
+    """The least loss, and its place, of points whose rate lies within each window; infinite where none does.
+
+    Rates ascend. A table of the least of 1, 2, 4 ... neighbours answers each window from two of its entries.
+    """
+    first = np.searchsorted(rate, starts - _NONE)
+    after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")
+    tables = [np.arange(len(rate))]
+    while 2 ** len(tables) <= len(rate):
+        half = 2 ** (len(tables) - 1)
+        one, other = tables[-1][:-half], tables[-1][half:]
+        tables.append(np.where(loss[one] <= loss[other], one, other))
+    found, places = np.full(len(starts), np.inf), np.zeros(len(starts), dtype=np.int64)
+    level = np.where(after > first, np.log2(np.maximum(after - first, 1)).astype(int), -1)
+    for depth, table in enumerate(tables):
+        own = level == depth
+        one, other = table[first[own]], table[after[own] - 2**depth]
+        places[own] = np.where(loss[one] <= loss[other], one, other)
+        found[own] = loss[places[own]]
+    return found, places

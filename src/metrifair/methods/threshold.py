@@ -1,0 +1,227 @@
+"""Decisions of any model by thresholds of the groups, as near to parity as asked for, at the least loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from metrifair.checks import check_known
+from metrifair.errors import DataError
+from metrifair.methods.calibration import Calibration, ScorePostprocessor
+from metrifair.methods.group_model import blind_rule, blind_scores
+from metrifair.methods.rates import Mixture, best_mixtures, best_thresholds, curve_of
+from metrifair.methods.training_data import Floats, Integers
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.problem import Problem
+from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.utility import UtilityLike, expected_cost
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ThresholdPostprocessor(ScorePostprocessor):
+    """Decisions of any classifier of two classes, by thresholds whose rates differ by at most a tolerance.
+
+    Of all rules that accept scores from a threshold on, which may differ by group, the one of the least loss on rows
+    that the estimator has not seen (Hardt et al. 2016, with the relaxation of Cruz and Hardt 2024). With a coin between
+    thresholds this is a linear program on the hulls of the groups' ROC curves. New rows need their groups, unless
+    ``needs_group=False``.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        A classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
+    tolerance : float, default=0.0
+        Largest difference between the rates of two groups that the criterion compares, on the rows fitted on; 1 leaves
+        each group its best threshold.
+    criterion : str or Criterion, default="statistical_parity"
+        Whose rates of acceptance are compared: "statistical_parity" everyone's, "equal_opportunity" those of rows with
+        the positive label, "predictive_equality" with the other one, "equalized_odds" both.
+    utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
+        What the decisions are to be good at. Costs are by label and decision, in ascending order of the classes.
+    needs_group : bool, default=True
+        Whether new rows come with their groups. If not, the group's probability given the features takes its place: the
+        rule is then linear in the score and these probabilities (Xian and Zhao 2024). Groups that are passed all the
+        same are not looked at.
+    group_model : classifier, default=None
+        With ``needs_group=False``: what the group (and label) is guessed by, calibrated on rows it has not seen. None
+        is a logistic regression.
+    randomized : bool, default=False
+        Throw a coin between thresholds where that is better: exact, but of two equal rows one may be accepted. Each
+        call of ``predict`` draws on. If not, the best single thresholds, whose rates may differ by one row more than
+        the tolerance.
+    pos_label : object, default=None
+        The class that is accepted; None is the last one.
+    prefit : bool, default=False
+        The estimator is fitted already, best on other rows.
+    folds : int, default=5
+        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. 1:
+        thresholds are chosen on the scores of its own training rows.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the folds and of the draws.
+
+    Attributes
+    ----------
+    base_ : classifier
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is missing, or a
+        combination that was not seen, are decided by the best threshold of all; another value is an error.
+    classes_ : ndarray
+        The two classes.
+    thresholds_ : tuple of Mixture
+        For each group, then for rows of unknown groups: thresholds, and the probability of each.
+    rates_ : ndarray of shape (n_groups, n_sets)
+        Rates of acceptance on the rows fitted on; not with ``needs_group=False``.
+    blind_rule_ : BlindRule
+        With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
+    group_model_ : GroupModel
+        With ``needs_group=False``: the fitted group model, and what calibrates it.
+
+    See Also
+    --------
+    BarycentrePostprocessor : Scores instead of decisions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y, sex = np.arange(8.0)[:, None], [0, 0, 1, 1, 1, 1, 0, 1], list("ffffmmmm")
+    >>> for tolerance in (0, 1):
+    ...     model = ThresholdPostprocessor(LogisticRegression(), tolerance=tolerance, randomized=True, folds=1)
+    ...     model.fit(X, y, sensitive_features=sex).rates_.ravel()
+    array([0.5, 0.5])
+    array([0.5, 1. ])
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    tolerance: float = 0.0
+    criterion: str | Criterion = "statistical_parity"
+    utility: UtilityLike = "accuracy"
+    needs_group: bool = True
+    group_model: Any = None
+    randomized: bool = False
+    pos_label: object = None
+    prefit: bool = False
+    folds: int = 5
+    random_state: Any = None
+
+    _needs_labels, _moves_numbers = True, False
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        kind = criterion_named(self.criterion)
+        if kind.score != "prediction" or kind.bins is not None or kind.sets is not None or kind.strata:
+            raise DataError(
+                f"criterion {kind.name!r} does not compare rates of decisions; take statistical_parity, "
+                "equal_opportunity, predictive_equality or equalized_odds"
+            )
+        if isinstance(self.utility, str):
+            check_known("utility", self.utility, ("accuracy", "balanced_accuracy"), otherwise="a table of costs")
+
+    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
+        labels = criterion_named(self.criterion).labels
+        if labels is None:
+            return super()._sets(problem)
+        positive = np.asarray(problem.is_positive)
+        sets = {False: ("the negative label", ~positive), True: ("the positive label", positive)}
+        return dict(sets[one] for one in (False, True) if labels in ("every", "positive" if one else "negative"))
+
+    def _cells(self, rows: Calibration) -> Integers:
+        """Groups; where the criterion looks at labels, each with either label."""
+        if not criterion_named(self.criterion).needs_labels:
+            return rows.group
+        found: Integers = 2 * rows.group + np.asarray(rows.problem.is_positive)
+        return found
+
+    def _calibrate(self, rows: Calibration) -> None:
+        self.prices_ = _prices(self.utility, rows.problem)
+        members = np.stack(list(self._sets(rows.problem).values()), axis=1)
+        if rows.cells is not None:
+            self._calibrate_blind(rows, rows.cells, members.shape[1])
+            return
+        price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
+        price *= rows.weight / rows.weight.sum()
+        groups = [rows.group == code for code in range(len(self.groups_))]
+        sets = members * rows.weight[:, None]
+        curves = [curve_of(rows.score[own], sets[own], price[own]) for own in groups]
+        if self.randomized:
+            mixtures = best_mixtures(curves, self.tolerance)
+        else:
+            # One row of the smallest set is what no threshold could mend.
+            row = 1 / min(members[own].sum(0).min() for own in groups)
+            cuts = best_thresholds(curves, min(1.0, self.tolerance + row))
+            mixtures = [Mixture(np.array([cut]), np.ones(1)) for cut in cuts]
+        everyone = curve_of(rows.score, rows.weight[:, None], price)
+        best = Mixture(everyone.threshold[[everyone.loss.argmin()]], np.ones(1))
+        self.thresholds_ = (*mixtures, best)
+        chances = self._accepted(rows.score, rows.group)
+        self.rates_ = np.stack([(chances[own] @ sets[own]) / sets[own].sum(0) for own in groups])
+
+    def _calibrate_blind(self, rows: Calibration, cells: Floats, sets: int) -> None:
+        """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
+        groups = len(self.groups_)
+        labels = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[criterion_named(self.criterion).labels]
+        per_group = cells.shape[1] // groups
+        self.compared_ = np.array([per_group * code + label for label in labels for code in range(groups)])
+        of_set = np.repeat(np.arange(sets), groups)
+        price = self._expected_price(rows.score)
+        self.blind_rule_ = blind_rule(price, cells[:, self.compared_], rows.weight, of_set, self.tolerance)
+
+    def _expected_price(self, score: Floats) -> Floats:
+        """What accepting rows of these probabilities is expected to lose."""
+        found: Floats = self.prices_[0] * (1 - score) + self.prices_[1] * score
+        return found
+
+    def _accepted(self, score: Floats, group: Integers) -> Floats:
+        """The probability that each row is accepted."""
+        found = np.empty(len(score))
+        for code in (*range(len(self.groups_)), UNKNOWN):  # the last thresholds are those of unknown groups
+            own, (thresholds, chances) = group == code, self.thresholds_[code]
+            found[own] = (score[own, None] >= thresholds) @ chances
+        return found
+
+    def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
+        """The decision about each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
+            The groups of each sample: some of those that ``fit`` saw. Needed unless ``needs_group=False``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self, "base_")
+        group = self._codes(X, sensitive_features) if self.needs_group else None
+        score = self._scores(self.base_, X, sensitive_features)
+        if group is None:
+            cells = self.group_model_.chances(X)[:, self.compared_]
+            chance = blind_scores(self.blind_rule_, self._expected_price(score), cells)
+        else:
+            chance = self._accepted(score, group)
+        # A coin falls on [0, 1): nobody whose chance is 0 is accepted by it.
+        accepted = chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
+        decided: NDArray[Any] = self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
+        return decided
+
+
+def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
+    """What accepting a row of the negative and of the positive class adds to the loss."""
+    positive, weight = problem.is_positive, problem.weight
+    if isinstance(utility, str) and utility == "accuracy":
+        return 1.0, -1.0
+    if isinstance(utility, str):
+        share = float(np.average(np.asarray(positive), weights=weight))
+        return 0.5 / (1 - share), -0.5 / share
+    expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # refuses what is not a table of costs
+    costs, yes = np.asarray(utility, dtype=np.float64), problem.scheme.positive
+    no = 1 - yes
+    return float(costs[no, yes] - costs[no, no]), float(costs[yes, yes] - costs[yes, no])
