@@ -246,7 +246,7 @@ LABELS = np.array([0, 0, 1, 1, 1])
 MESSAGES = [
     (
         lambda: compiled(STATISTICAL_PARITY, [SEX], contrast="all"),
-        "contrast must be one of 'pairs', 'rest', got 'all'",
+        "contrast must be one of 'pairs', 'rest', 'independence', got 'all'",
     ),
     (
         lambda: compiled(CONDITIONAL_STATISTICAL_PARITY, [SEX]),

@@ -326,8 +326,8 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     for one in group_codes(sensitive_features, **asked).attributes:
         if len(one.groups) < 2 and not one.is_number:
             raise DataError(
-                f"the stream begins with the group {list(one.groups)} of {one.name} only; pass groups=, a list of all groups, "
-                "to the first partial_fit"
+                f"the stream begins with the group {list(one.groups)} of {one.name} only; pass groups=, a list of "
+                "all groups, to the first partial_fit"
             )
 
 

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
+from metrifair.metrics import dominance
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 
 LEAST = 4  # rows of a kind that an unbiased estimate needs
@@ -131,6 +132,8 @@ def _form(counts: tuple[int, ...], totals: Tensor, shares: Tensor) -> Covariance
 def covariance_slopes(z: Tensor, attribute: AttributeValues, form: CovarianceForm) -> Tensor:
     """The derivative of the estimate by each score of (..., n)."""
     x = form.features
+    if attribute.count <= dominance.PAIRED:
+        return _slopes_by_pairs(z, attribute.distances(slice(None)), form)
     sums = distance_sums(attribute, x)  # (..., features, n): B_p(i)
     totals = x @ sums.transpose(-2, -1)
     constant = torch.einsum("...pqrs,...rs->...pq", form.quadruples, totals)
@@ -140,6 +143,19 @@ def covariance_slopes(z: Tensor, attribute: AttributeValues, form: CovarianceFor
     plain, moved = signs.split(x.shape[-2], -2)
     inside = form.pairs @ far + ((of_row * plain.unsqueeze(-3)).sum(-2) + moved) / 2 + constant @ plain
     slopes: Tensor = 2 * (x * inside).sum(-2)
+    return slopes
+
+
+def _slopes_by_pairs(z: Tensor, far: Tensor, form: CovarianceForm) -> Tensor:
+    """The same for few rows, from all distances (..., n, n) of the attribute."""
+    x = form.features
+    sums = (far @ x.transpose(-2, -1)).transpose(-2, -1)
+    constant = torch.einsum("...pqrs,...rs->...pq", form.quadruples, x @ sums.transpose(-2, -1))
+    of_row = torch.einsum("...pn,...pqs,...sn->...qn", x, form.triples, sums)
+    one_sided = of_row.transpose(-2, -1) @ x
+    matrix = x.transpose(-2, -1) @ form.pairs @ x * far + (one_sided + one_sided.transpose(-2, -1)) / 2
+    matrix = (matrix + x.transpose(-2, -1) @ constant @ x).to(z.dtype)
+    slopes: Tensor = 2 * (torch.sign(z.unsqueeze(-1) - z.unsqueeze(-2)) * matrix).sum(-1)
     return slopes
 
 

@@ -5,6 +5,7 @@ First the functions that users call; then the same for the rows of a batch, as t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import frexp
 from typing import Any, NamedTuple
@@ -277,6 +278,23 @@ def with_scale(one: Dependence, values: Tensor, weights: Tensor | None = None) -
         return one
     scale = float(energy_scale(AttributeValues(values, "names" if one.levels else "numbers"), weights))
     return replace(one, scale=scale) if scale > 0 else one
+
+
+def with_scales(sides: Sequence[Sides], values: Tensor, known: dict[str, float]) -> tuple[Sides, ...]:
+    """The sides, whose dependences have ``known`` constants; those of these rows where they are the first to show any.
+
+    What is not known yet counts nothing: all values are equal.
+    """
+    found = []
+    for side in sides:
+        one = side.dependence
+        if one is not None:
+            if str(one) not in known:
+                scale = with_scale(one, values[side.rows, one.column], side.weights).scale
+                known |= {} if scale is None else {str(one): scale}
+            side = replace(side, dependence=replace(one, scale=known.get(str(one), 0.0)))  # noqa: PLW2901
+        found.append(side)
+    return tuple(found)
 
 
 def energy_scale(attribute: AttributeValues, weights: Tensor | None = None) -> Tensor:

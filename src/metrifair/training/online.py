@@ -12,7 +12,7 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, cut
 from metrifair.errors import Diverged, TooFewSamples
-from metrifair.metrics.dependence import with_scale
+from metrifair.metrics.dependence import with_scales
 from metrifair.problem.cells import Batch, Samples, joined
 from metrifair.problem.criteria import constant_output
 from metrifair.training.adam import Adam
@@ -92,8 +92,9 @@ class Learner:
         return batch
 
     def _step(self, batch: Batch) -> None:
-        batch = self._with_scales(batch)
         samples = batch.samples
+        if samples.value is not None:
+            batch = replace(batch, sides=with_scales(batch.sides, samples.value, self.scales))
         moments, before = self.moments, self.adam.snapshot()
         if self.fresh:
             for name, value in self._start(samples).items():
@@ -115,21 +116,6 @@ class Learner:
             )
         self.updates += 1
         self.fresh = False
-
-    def _with_scales(self, batch: Batch) -> Batch:
-        """The batch, whose dependences have the constants of the first batch that shows different values."""
-        sides = list(batch.sides)
-        for place, side in enumerate(sides):
-            one, values = side.dependence, batch.samples.value
-            if one is None or values is None:
-                continue
-            key = str(one)
-            if key not in self.scales:
-                scale = with_scale(one, values[side.rows, one.column], side.weights).scale
-                if scale is not None:
-                    self.scales[key] = scale
-            sides[place] = replace(side, dependence=replace(one, scale=self.scales.get(key, 0.0)))
-        return replace(batch, sides=tuple(sides))
 
     def _descended(self, batch: Batch) -> bool:
         """Whether the gradient of the batch was found by hand, which is faster and takes a network of ours."""
