@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -189,8 +189,8 @@ def work(store: Path, data_sets: int, others: int, jobs: int) -> dict[Scenario, 
     wanted = [(one, piece) for piece in range(max(pieces.values())) for one in pieces if piece < pieces[one]]
     missing = [pair for pair in wanted if pair[0].key(pair[1]) not in done]
     with store.open("a") as file:
-        tasks: list[Callable[[], dict[str, Tally]]] = [partial(piece_of_work, *pair) for pair in missing]
-        for (one, piece), found in zip(missing, spread(tasks, jobs), strict=True):
+        results = spread(lambda pair: piece_of_work(*pair), missing, jobs)
+        for (one, piece), found in zip(missing, results, strict=True):
             done[one.key(piece)] = found
             file.write(json.dumps([one.key(piece), found]) + "\n")
             file.flush()

@@ -10,8 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import joblib
-
 import metrifair
 from experiments.data import Source, Splits
 from experiments.results import ModelResult, from_record
@@ -59,7 +57,8 @@ def run_of(
 def finished(runs: Iterable[Run], ledger: Path, *, n_jobs: int = 1) -> Iterator[FinishedRun]:
     """Every run's results, one by one as they become available: those done before, then the others.
 
-    ``n_jobs`` processes work at once, each on one thread; what they bring is noted here, by one process.
+    ``n_jobs`` processes work at once, each on one thread, unless another backend of joblib is active (Dask, Ray); what
+    they bring is noted here, by one process.
     """
     waiting: dict[str, list[tuple[int, Run]]] = {}  # by name: the results of one may serve several
     for place, run in enumerate(runs):
@@ -68,11 +67,13 @@ def finished(runs: Iterable[Run], ledger: Path, *, n_jobs: int = 1) -> Iterator[
         else:
             waiting.setdefault(run.name, []).append((place, run))
     largest_first = sorted((same[0][1] for same in waiting.values()), key=lambda run: -run.size)
-    with joblib.parallel_config("loky", inner_max_num_threads=1):
-        # Begun in order; arrays are sent whole, since torch wants them writable.
-        work = (partial(_timed, run.name, run.work) for run in largest_first)
-        done = spread(work, n_jobs, in_order=False, pre_dispatch="n_jobs", max_nbytes=None)
-    for name, record in done:
+
+    def work(place: int) -> tuple[str, dict[str, Any]]:
+        return _timed(largest_first[place].name, largest_first[place].work)
+
+    # Begun in order. All runs travel at once: many share their data.
+    places = range(len(largest_first))
+    for name, record in spread(work, places, n_jobs, in_order=False, threads=1, pre_dispatch="n_jobs"):
         kept = _note(ledger, name, record)
         yield from (_finished(place, run, kept) for place, run in waiting[name])
 

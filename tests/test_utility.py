@@ -157,11 +157,11 @@ def test_the_constant_of_numbers_is_the_mean_or_the_median() -> None:
 def test_scorers_of_scikit_learn_are_asked_about_what_was_predicted(scorer: str, pos_label: int) -> None:
     y, found = binary(4)
     expected = {
-        "f1": metrics.f1_score(y, found.decision),
+        "f1": metrics.f1_score(y, found.decision, pos_label=pos_label),
         "roc_auc": metrics.roc_auc_score(y, found.score),
         "neg_log_loss": -metrics.log_loss(y, found.score),
         "neg_brier_score": -metrics.brier_score_loss(y, found.score),
-        "precision": metrics.precision_score(y, found.decision),
+        "precision": metrics.precision_score(y, found.decision, pos_label=pos_label),
     }
     own = found if pos_label else found._replace(score=1 - found.score)
     measured = utility_of(scorer, classes=(0, 1)).of(own, rows(y, pos_label=pos_label), np.zeros((N, 1)))
@@ -292,3 +292,22 @@ def test_intervals_stay_within_what_is_possible() -> None:
         assert interval is not None
         assert utility.least <= interval.low <= measured.value <= interval.high <= utility.most
     assert replace(UTILITIES["auc"], label="Ranking").worth(0.7) == 0.7
+
+
+@pytest.mark.parametrize("scorer", ["f1", "average_precision", "recall", "roc_auc", "neg_log_loss"])
+@pytest.mark.parametrize("pos_label", ["yes", "no"])
+def test_scorers_by_name_judge_the_positive_label_whatever_it_is_called(scorer: str, pos_label: str) -> None:
+    y, found = binary(5)
+    texts = np.array(["no", "yes"])[y]
+    own = found if pos_label == "yes" else found._replace(score=1 - found.score)
+    named = utility_of(scorer, classes=("no", "yes")).of(own, rows(texts, pos_label=pos_label), np.zeros((N, 1)))
+    positive = (texts == pos_label).astype(int)
+    coded = own._replace(decision=(np.array(["no", "yes"])[own.decision] == pos_label).astype(int))
+    numbered = utility_of(scorer, classes=(0, 1)).of(coded, rows(positive, pos_label=1), np.zeros((N, 1)))
+    assert named == numbered
+
+
+def test_costs_by_which_one_decision_is_always_cheapest_are_refused() -> None:
+    with pytest.raises(DataError, match="make 'no' the cheapest decision whatever the label"):
+        utility_of([[0, 1], [0, 1]], classes=("no", "yes"))
+    assert utility_of([[-3, 0], [5, 4]], classes=("no", "yes")).name == "expected_cost"

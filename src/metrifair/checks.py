@@ -31,7 +31,9 @@ def check_known(what: str, value: object, known: Iterable[str], *, otherwise: st
     known = list(known)
     if isinstance(value, str) and value in known:
         return
-    near = difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else []
+    # What was cut short is meant before what is spelled alike: "acc" is accuracy, not auc.
+    near = [] if not isinstance(value, str) else [name for name in known if value and name.startswith(value)]
+    near = near or (difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else [])
     hint = f"; did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
     raise DataError(f"{what} must be one of {listed}, got {value!r}{hint}")

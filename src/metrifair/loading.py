@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import reprlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
 from metrifair.errors import ModelFileError
 from metrifair.estimators import FairEstimator
-from metrifair.saving import boosters, estimators
 from metrifair.saving.modelfile import Content, PathLike, read
-from metrifair.saving.models import model_of
+from metrifair.saving.models import KINDS, class_named, model_of
 from metrifair.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.tradeoff.ledger import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
 
 if TYPE_CHECKING:
     from metrifair.boosting.booster import FairBooster
+    from metrifair.methods.calibration import ScorePostprocessor
 
-    Loaded: TypeAlias = FairEstimator | FairBooster | Frontier | TableModel
-
-_MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
-    "FairClassifier": "metrifair.estimators",
-    "FairRegressor": "metrifair.estimators",
-    "FairLGBMClassifier": "metrifair.boosting.lightgbm",
-    "FairLGBMRegressor": "metrifair.boosting.lightgbm",
-    "FairXGBClassifier": "metrifair.boosting.xgboost",
-    "FairXGBRegressor": "metrifair.boosting.xgboost",
-}
+    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Frontier | TableModel
 
 
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
-    """The estimator, booster, frontier or table model that ``.save(path)`` wrote.
+    """The estimator, booster, post-processor, frontier or table model that ``.save(path)`` wrote.
 
     Predictions are the same to the last bit, and ``partial_fit`` goes on as if nothing had been saved. Loading runs no
     code from the file; docs/untrusted-input.md says what that covers.
@@ -50,7 +40,7 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
     Returns
     -------
-    FairClassifier, FairRegressor, a fair booster, Frontier or TableModel
+    FairClassifier, FairRegressor, a fair booster, a post-processor, Frontier or TableModel
         Whatever was saved.
 
     Raises
@@ -81,16 +71,12 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
 
 def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
-    made_of = partial(model_of, class_named=_class_named, module=module)
+    made_of = partial(model_of, class_named=class_named, module=module)
     if content.kind == FRONTIER:
         return frontier_from(content, Frontier, made_of)
     if content.kind == TABLE_MODEL:
         return table_model_of(content, made_of)
-    if content.kind not in (estimators.KIND, boosters.KIND):
+    if content.kind not in KINDS:
         raise ModelFileError(f"it holds a {reprlib.repr(content.kind)}, which this metrifair does not know; upgrade it")
     found: Loaded = made_of(content)
     return found
-
-
-def _class_named(name: str) -> Any:
-    return getattr(importlib.import_module(_MODULES[name]), name) if name in _MODULES else None

@@ -163,18 +163,23 @@ class Predicted(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The same of a classifier; it has only those methods that the model's answers come from."""
+    """The same of a classifier; it has only those methods that the model's answers come from.
 
-    def __init__(self, found: Predictions, problem: Problem) -> None:
-        self.found, self.problem = found, problem
-        self.classes_ = np.asarray(problem.scheme.classes)
+    ``coded``: of two classes the positive one is called 1 and the other 0.
+    """
+
+    def __init__(self, found: Predictions, problem: Problem, *, coded: bool = False) -> None:
+        self.found, self.problem, self.coded = found, problem, coded
+        self.classes_ = np.array([0, 1]) if coded else np.asarray(problem.scheme.classes)
+        self.positive = 1 if coded else problem.scheme.positive
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def predict(self, X: Table) -> NDArray[Any]:  # noqa: ARG002
         """What was decided."""
-        found: NDArray[Any] = self.classes_[self.found.decision]
+        codes = self.found.decision
+        found: NDArray[Any] = self.classes_[(codes == self.problem.scheme.positive) * 1 if self.coded else codes]
         return found
 
     @available_if(lambda self: self.found.kind == "probability")  # type: ignore[untyped-decorator]
@@ -183,11 +188,11 @@ class Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         score = self.found.score
         if score.ndim == 2:
             return score
-        columns = [1 - score, score] if self.problem.scheme.positive else [score, 1 - score]
+        columns = [1 - score, score] if self.positive else [score, 1 - score]
         return np.stack(columns, axis=1)
 
     @available_if(lambda self: self.found.kind == "output")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:  # noqa: ARG002
         """Margins, of two classes those of the second."""
         score = self.found.score
-        return -score if score.ndim == 1 and self.problem.scheme.positive == 0 else score
+        return -score if score.ndim == 1 and self.positive == 0 else score

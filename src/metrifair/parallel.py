@@ -1,40 +1,122 @@
-"""Work spread over processes, which end when the one that started them is killed."""
+"""Work spread over processes, here or on other machines, as joblib is set up; those of ours end with this one."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import os
+import pickle
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from functools import cache, partial
+from itertools import islice
+from typing import Any, TypeVar
 
 import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_MOST_LOST = 3  # times that a pool may break before one more task is done
 
 
 def spread(
-    tasks: Iterable[Callable[[], Result]], n_jobs: int | None, *, in_order: bool = True, **options: object
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    n_jobs: int | None,
+    *,
+    in_order: bool = True,
+    threads: int | None = None,
+    **options: object,
 ) -> Iterator[Result]:
-    """Results of tasks, done by ``n_jobs`` processes (None: as joblib is set up), in order or as they are finished.
+    """``work(item)`` of every item, in order or as they are finished, wherever joblib is set up to work.
 
-    ``options`` are joblib's. One process is this one, and nothing is done before its result is asked for.
+    That is ``n_jobs`` processes of this machine (None: as joblib is set up; 1: this one, and nothing is done before its
+    result is asked for), each on so many ``threads``, unless another backend is active (Dask, Ray), which then decides
+    how many. ``work``, with all that it holds, travels once to each process. A process that is lost costs what it was
+    at. ``options`` are joblib's.
 
-    >>> from functools import partial
-    >>> list(spread([partial(pow, 2, k) for k in range(4)], 1))
+    >>> list(spread(lambda power: 2**power, range(4), 1))
     [1, 2, 4, 8]
     """
-    pool = joblib.Parallel(n_jobs, return_as="generator" if in_order else "generator_unordered", **options)
-    parent = os.getpid()
-    found: Iterator[Result] = pool(joblib.delayed(_done)(task, parent) for task in tasks)
-    return found
+    backend, configured = get_active_backend()
+    if threads and isinstance(backend, joblib.parallel.BACKENDS["loky"]):
+        with joblib.parallel_config("loky", inner_max_num_threads=threads):
+            backend, _ = get_active_backend()
+    jobs = configured if n_jobs is None else n_jobs
+    pool = partial(joblib.Parallel, jobs, backend, return_as=_returned(backend, in_order=in_order), **options)
+    with joblib.parallel_config(backend):
+        workers = joblib.effective_n_jobs(jobs)
+    alone = workers == 1 or getattr(backend, "uses_threads", False)
+    return _results(pool, work, dict(enumerate(items)), 0 if alone else workers, backend)
 
 
-def _done(task: Callable[[], Result], parent: int) -> Result:
+def is_elsewhere() -> bool:
+    """Whether the active backend works in other processes than those that joblib would start by itself."""
+    backend, _ = get_active_backend()
+    return not (getattr(backend, "uses_threads", False) or isinstance(backend, joblib.parallel.BACKENDS["loky"]))
+
+
+def _returned(backend: Any, *, in_order: bool) -> str:
+    if not backend.supports_return_generator:  # Ray's; its results then come in portions
+        return "list"
+    return "generator" if in_order else "generator_unordered"
+
+
+def _results(
+    pool: Callable[[], Any], work: Callable[[Any], Any], left: dict[int, Any], workers: int, backend: Any
+) -> Iterator[Any]:
+    """All results; ``workers`` is 0 where they are threads of this process."""
+    shared, parent, lost = (_sent(work, backend) if workers else ("", work)), os.getpid(), 0
+    while left:
+        fresh = pool()  # one whose processes were lost would mix up what they left
+        portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
+        try:
+            for place, result in fresh(joblib.delayed(_done)(*shared, *task, parent) for task in portion.items()):
+                del left[place]
+                lost = 0
+                yield result
+        except BrokenProcessPool:  # joblib's own processes: all of them are started anew
+            lost += 1
+            if lost == _MOST_LOST:
+                raise
+
+
+def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
+    """The work under a name, in a form that travels once, however many tasks there are."""
+    packed = pickle.dumps(joblib.wrap_non_picklable_objects(work))
+    name, content = hashlib.sha256(packed).hexdigest(), np.frombuffer(packed, dtype=np.uint8)
+    if type(backend).__name__ == "DaskDistributedBackend":
+        # To all workers: what joblib itself would send to one is lost with that one.
+        return name, backend.client.scatter(content, broadcast=True)
+    if type(backend).__module__.startswith("ray."):
+        return name, importlib.import_module("ray").put(content)
+    return name, content  # joblib maps it into the memory of its processes
+
+
+def _done(name: str, shared: Any, place: int, item: Any, parent: int) -> tuple[int, Any]:
     if os.getppid() == parent:  # a worker of another kind, on another machine perhaps, is nobody's child here
         _end_with(parent)
-    return task()
+    return place, (_unpacked(name, shared) if name else shared)(item)
+
+
+_unpacked_here: dict[str, Any] = {}
+
+
+def _unpacked(name: str, content: Any) -> Any:
+    """The work, unpacked once in each process, which keeps the last one only."""
+    found = _unpacked_here.get(name)
+    if found is None:
+        if type(content).__module__.startswith("ray."):
+            content = importlib.import_module("ray").get(content)
+        found = pickle.loads(content)  # what this very program has packed
+        _unpacked_here.clear()
+        _unpacked_here[name] = found
+    return found
 
 
 @cache  # one watch for each process

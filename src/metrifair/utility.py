@@ -121,7 +121,7 @@ def utility_of(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
             return UTILITIES[utility]
         if utility not in get_scorer_names():
             check_known("utility", utility, UTILITIES, otherwise="a scorer of scikit-learn, or a table of costs")
-        return _scored(utility, get_scorer(utility))
+        return _scored(utility, get_scorer(utility), coded=True)
     if callable(utility):
         named = getattr(utility, "__name__", None) or getattr(getattr(utility, "_score_func", None), "__name__", None)
         return _scored(named or "score", utility)
@@ -137,6 +137,13 @@ def expected_cost(costs: Sequence[Sequence[float]], classes: Sequence[object]) -
     if not classes or table.shape != (len(classes), len(classes)) or not np.isfinite(table).all():
         wanted = f"{len(classes)} rows of {len(classes)} finite costs, by label and decision" if classes else "a name"
         raise DataError(f"utility must be {wanted}, got {costs!r}")
+    cheapest = (table == table.min(axis=1, keepdims=True)).all(axis=0)
+    if cheapest.any():
+        decision = classes[int(cheapest.argmax())]
+        raise DataError(
+            f"costs {table.tolist()!r} make {decision!r} the cheapest decision whatever the label, so that no model is "
+            "needed; give costs[label][decision], with a wrong decision costing more than a right one"
+        )
 
     def measure(found: Predictions, problem: Problem, _: Any) -> Measured:
         return measures.mean(table[problem.labels, found.decision], problem)
@@ -284,16 +291,22 @@ UTILITIES: Mapping[str, Utility] = {
 }
 
 
-def _scored(name: str, scorer: Callable[..., float]) -> Utility:
-    """A scorer, asked about predictions that are there already."""
+def _scored(name: str, scorer: Callable[..., float], *, coded: bool = False) -> Utility:
+    """A scorer, asked about predictions that are there already.
+
+    ``coded``: of two classes the positive one is called 1 and the other 0, as scikit-learn's own scorers expect, which
+    know no other positive class. A scorer of the user's own sees the labels as they are.
+    """
     taken = inspect.signature(scorer).parameters
     weighted = "sample_weight" in taken or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
 
     def measure(found: Predictions, problem: Problem, X: Any) -> Measured:
-        answers: Any = (Decided if problem.scheme.classes else Predicted)(found, problem)
+        two = coded and len(problem.scheme.classes) == 2
+        answers: Any = Decided(found, problem, coded=two) if problem.scheme.classes else Predicted(found, problem)
+        labels: Any = np.where(problem.labels == problem.scheme.positive, 1, 0) if two else problem.values
         more: dict[str, Any] = {} if problem.weight is None or not weighted else {"sample_weight": problem.weight}
         try:
-            return Measured(float(scorer(answers, X, problem.values, **more)))
+            return Measured(float(scorer(answers, X, labels, **more)))
         except (AttributeError, TypeError, ValueError) as error:
             raise DataError(f"the scorer {name!r} cannot judge these models: {error}") from error
 

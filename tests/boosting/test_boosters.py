@@ -233,7 +233,7 @@ def test_only_the_ratio_of_weights_matters(kind: type) -> None:
 def test_weights_of_classes_move_the_predictions(kind: type) -> None:
     X, _, _, a = data()
     change = {"class_weight": {0: 1, 1: 6}} if kind is FairLGBMClassifier else {"scale_pos_weight": 6}
-    heavy, even = scores(fitted(kind, **change), X), scores(fitted(kind), X)
+    heavy, even = scores(fitted(kind, 20.0, **change), X), scores(fitted(kind, 20.0), X)
     assert heavy.mean() > even.mean() + 0.1
     plain = scores(fitted(kind, 0.0), X)
     assert unfairness(None, heavy, sensitive_features=a) < 0.7 * unfairness(None, plain, sensitive_features=a)

@@ -46,6 +46,7 @@ def settings_of(**changes: Any) -> Any:
         "contrast": "pairs",
         "intersectional": False,
         "pos_label": None,
+        "expected_groups": False,
     }
     return SimpleNamespace(**{**defaults, **changes})
 
@@ -288,3 +289,88 @@ def test_many_predictions_of_a_regressor_keep_their_order_beside_one_far_out(mon
     many = penalised(rows, regression=True).at(output)
     assert (many.unfairness_slope == few.unfairness_slope).all()
     assert len(np.unique(few.unfairness_slope)) > 3_000
+
+
+def own_shares(risk: PenalisedRisk, weight: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """All of each row where it is."""
+    found = []
+    for one in risk.batch.sides:
+        rows, left = np.asarray(one.rows), one.counts[0]
+        both = np.zeros((2, len(weight)))
+        both[0, rows[:left]], both[1, rows[left:]] = weight[rows[:left]], weight[rows[left:]]
+        found.append((both[0], both[1]))
+    return tuple(found)
+
+
+CERTAIN = [(name, "plain", "energy") for name in CRITERIA]
+CERTAIN += [("equal_opportunity", "plain", metric) for metric in ("cramer", "wasserstein", "lp", "mmd")]
+CERTAIN += [
+    ("equalized_odds", case, metric)
+    for case in ("weights", "three groups", "rest", "output", "population")
+    for metric in ("energy", "mmd")
+]
+
+
+@pytest.mark.parametrize(("name", "case", "metric"), CERTAIN)
+def test_rows_that_are_certain_have_the_slopes_of_their_own_groups(name: str, case: str, metric: str) -> None:
+    changes: dict[str, Any] = {"criterion": CRITERIA[name], "metric": metric, "predict_proba": None}
+    changes |= {
+        "rest": {"contrast": "rest"},
+        "output": {"compare": "output"},
+        "population": {"estimate": "population"},
+    }.get(case, {})
+    rows = rows_given(
+        3, regression=False, groups=3 if case in ("three groups", "rest") else 2, weights=case == "weights"
+    )
+    if name != "conditional_statistical_parity":
+        rows = replace(rows, control_features=None)
+    problem = boosting_problem(settings_of(**changes), rows)
+    known = problem.objective_of(problem.training)
+    weight = problem.training.weight if case == "weights" else np.ones(60)
+    expected = replace(known, shares=own_shares(known, weight))
+    output = np.abs(outputs(3, 60, regression=False, ties=False))  # no two losses tie
+    exact, found = known.at(output), expected.at(output)
+    assert np.abs(exact.unfairness_slope).max() > 0.01
+    assert found.unfairness_slope == pytest.approx(exact.unfairness_slope, rel=5e-3, abs=5e-3)
+    assert found.unfairness == pytest.approx(exact.unfairness, abs=1e-3)
+    assert (found.risk_slope == exact.risk_slope).all()
+
+
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_slopes_are_means_over_the_sides_by_definition(
+    weights: bool, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 (F_other - F_own) / n_own at the row's score, for either side, by their shares: counted one by one."""
+    if many:
+        monkeypatch.setattr("metrifair.boosting.objective.MANY", 10)
+    rows = replace(rows_given(5, regression=False, weights=weights), control_features=None)
+    problem = boosting_problem(settings_of(predict_proba=None), rows)
+    generator = np.random.default_rng(0)
+    shares = ((generator.random(60), generator.random(60)),)
+    output = outputs(5, 60, regression=False, ties=True)
+    found = problem.objective_of(problem.training, shares=shares).at(output).unfairness_slope
+    p, w, cell = 1 / (1 + np.exp(-output)), problem.training.weight, problem.training.cell
+
+    def below(group: int, score: float) -> float:
+        own = cell == group
+        return ((p < score) + 0.5 * (np.abs(p - score) < 1e-12))[own] @ w[own] / w[own].sum()
+
+    for i in range(60):
+        gap = 4 * (below(1, p[i]) - below(0, p[i]))
+        slope = gap * (shares[0][0][i] / w[cell == 0].sum() - shares[0][1][i] / w[cell == 1].sum()) * w[i]
+        expected = w.sum() * slope * p[i] * (1 - p[i])
+        # Where slopes are autograd's an added row is counted before or after the one it ties with.
+        assert found[i] == pytest.approx(expected, abs=3e-2 if many else 2e-3), i
+
+
+@pytest.mark.parametrize(
+    ("changes", "regression"),
+    [({"metric": lambda u, v: (u.mean() - v.mean()).abs()}, False), ({"criterion": "risk_parity"}, True)],
+)
+def test_own_groups_serve_where_nothing_else_can(changes: dict[str, Any], regression: bool) -> None:
+    kind = {} if regression else {"predict_proba": None}
+    problem = boosting_problem(
+        settings_of(**changes, **kind), replace(rows_given(0, regression=regression), control_features=None)
+    )
+    assert problem.shares(lambda kinds, weight: 1 / 0, np.random.RandomState(0)) is None  # type: ignore[arg-type,return-value]

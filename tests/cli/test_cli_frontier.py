@@ -51,7 +51,8 @@ def test_held_out_predictions_hold_what_an_audit_asks_for(csv: Path, tmp_path: P
     assert roc_auc_score(table["hired"] == "yes", table["probability"]) == pytest.approx(point["more"]["auc"])
     found = audit(table["probability"], sensitive_features=table["sex"], metrics=["kolmogorov"])
     assert found.findings[0].value == pytest.approx(point["unfairness"])
-    assert "Predictions of the 200 test rows" in done.output
+    assert "(200 rows that the model has not seen)" in done.output
+    assert "Audit them: metrifair audit" in done.output
 
 
 def test_the_model_that_is_kept_is_trained_again_on_all_rows(csv: Path, tmp_path: Path, call: Any) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair.cli.leakage import check_leakage
+from metrifair.cli.leakage import check_leakage, label_as_group
 from metrifair.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -129,3 +129,10 @@ def test_a_copy_of_the_label_is_taken_where_it_is_named(people: pl.DataFrame, tm
     assert done.exit_code == 0, done.output
     said = refusal(call("train", tmp_path / "p.csv", *asked, "--keep", "contract", "--ignore", "contract"))
     assert "--keep names 'contract', which --label or --ignore names too" in said
+
+
+def test_a_group_that_is_the_label_is_told() -> None:
+    renamed = LABEL.replace_strict(LABEL.unique().sort(), ["a", "b"]).alias("outcome")
+    (note,) = label_as_group({"outcome": renamed, "other": renamed.reverse()}, LABEL)
+    assert note.startswith("The groups of 'outcome' are the label")
+    assert label_as_group({"outcome": renamed[:6]}, LABEL[:6]) == []

@@ -367,6 +367,10 @@ def test_a_threshold_is_chosen_on_rows_that_neither_teach_nor_measure(
     assert (found["prediction"] == found["hired"]).mean() == pytest.approx(figures["accuracy"])
     if rule == "cost":
         assert figures["threshold"] > 0.5  # a wrong yes is dear
+        wrong = found.filter(pl.col("prediction") != pl.col("hired"))["prediction"]
+        assert figures["more"]["expected_cost"] == pytest.approx(
+            ((wrong == "yes").sum() * 8 + (wrong == "no").sum()) / 60
+        )
 
 
 def test_a_threshold_can_be_chosen_where_no_row_is_measured(csv: Path, tmp_path: Path, call: Any) -> None:

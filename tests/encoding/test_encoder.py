@@ -155,6 +155,7 @@ def test_times_are_taken_to_greenwich() -> None:
         ([None] * 30, "holds missing values only"),
         (list(range(100, 130)), "numbers the rows"),
         (list(range(29, -1, -1)), "numbers the rows"),
+        (list(range(1000, 1300, 10)), "numbers the rows"),
         ([k for k in range(1, 41) if k % 4][:30], "numbers the rows"),  # every fourth row was kept apart
         ([f"name {k}" for k in range(30)], "holds a value of its own in every row, none of them 10 times"),
         ([f"town {k // 3}" for k in range(30)], "holds 10 different values, none of them 10 times"),

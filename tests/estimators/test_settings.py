@@ -207,7 +207,7 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
     (told,) = caught
     assert str(told.message) == (
         "left out of the penalty, as too small to train on: sex 'm', y = 1 (1 row); their rows still count for the "
-        "risk. Merge small groups, or refuse them with on_small='error'"
+        "risk. Merge small groups to have them count"
     )
     unknown = np.where(RARE == 1, None, SEX)  # the same rows, of groups that are not known where the label is 1
     same = FairClassifier(criterion="predictive_equality", **settings).fit(X, RARE, sensitive_features={"sex": unknown})

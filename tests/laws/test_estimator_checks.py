@@ -54,7 +54,7 @@ class GroupedRegressor(ByFirstColumn, FairRegressor):
     """A fair regressor that scikit-learn's checks can call."""
 
 
-QUICK = {"epochs": 80, "learning_rate": 0.05, "random_state": 0}
+QUICK = {"epochs": 30, "learning_rate": 0.1, "random_state": 0}
 
 
 @parametrize_with_checks(

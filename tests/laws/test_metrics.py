@@ -382,7 +382,7 @@ def test_single_precision_agrees_with_double_far_from_zero(metric: Metric) -> No
     assert single.item() == pytest.approx(double.item(), abs=1e-5)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 @each(EVERY)
 def test_the_device_is_kept(metric: Metric) -> None:
     u, v, a = tied_draws(3, 5), tied_draws(3, 4, seed=1), torch.tensor([1.0, 2, 1, 1, 3])

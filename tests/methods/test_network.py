@@ -148,7 +148,7 @@ STACKS: dict[str, Any] = {
 }
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 @pytest.mark.parametrize("name", STACKS)
 def test_a_device_gives_what_the_cpu_gives(name: str) -> None:
     x, y, a = simulated(200)

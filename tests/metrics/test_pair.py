@@ -182,7 +182,7 @@ def test_bins_that_cannot_be_are_refused(bins: object) -> None:
     assert str(caught.value) == f"bins must be an integer from 2 upwards or None, got {bins!r}"
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.cuda
 def test_samples_on_two_devices_are_refused() -> None:
     with pytest.raises(DataError) as caught:
         energy_distance(torch.zeros(2), torch.zeros(2, device="cuda"))

@@ -23,12 +23,11 @@ from sklearn.exceptions import NotFittedError
 
 from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor, frontier, load
 from metrifair.errors import DataError, ModelFileError
-from metrifair.loading import _class_named
 from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import content_of, model_of
+from metrifair.saving.models import class_named, content_of, model_of
 from metrifair.saving.xgboost_trees import xgboost_trees
 
 N = 200
@@ -73,7 +72,7 @@ def to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    return model_of(Content(KIND, meta, arrays), _class_named)
+    return model_of(Content(KIND, meta, arrays), class_named)
 
 
 def predictions(model: Any) -> np.ndarray:

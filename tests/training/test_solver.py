@@ -188,12 +188,12 @@ def test_many_features_are_scaled_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("kind", "asked", "strength"),
     [
-        ("binary", "parity", 0.3),
-        ("binary", "parity", 10.0),
+        pytest.param("binary", "parity", 0.3, marks=pytest.mark.slow),
+        pytest.param("binary", "parity", 10.0, marks=pytest.mark.slow),
         ("binary", "odds", 3.0),
-        ("binary", "risk", 3.0),
+        pytest.param("binary", "risk", 3.0, marks=pytest.mark.slow),
         ("binary", "wasserstein", 0.3),
-        ("squared_error", "parity", 1.0),
+        pytest.param("squared_error", "parity", 1.0, marks=pytest.mark.slow),
         ("squared_error", "rest", 1.0),
         ("huber", "risk", 0.3),
         ("three classes", "parity", 0.3),

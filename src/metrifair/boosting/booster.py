@@ -12,8 +12,9 @@ from itertools import cycle
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
-from metrifair.boosting.objective import Descent, PenalisedRisk
+from metrifair.boosting.objective import Descent, Floats, Integers, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
@@ -34,6 +35,7 @@ from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 
 METRIC_NAME = "penalised_risk"
+GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ class FairBooster:
         continuous: Continuous = "auto",
         on_small: OnSmall = "leave_out",
         pos_label: object = None,
+        expected_groups: bool = True,
         **booster: Any,
     ) -> None:
         check_renamed(booster)
@@ -94,6 +97,7 @@ class FairBooster:
         self.continuous = continuous
         self.on_small = on_small
         self.pos_label = pos_label
+        self.expected_groups = expected_groups
 
     def fit(
         self,
@@ -155,7 +159,11 @@ class FairBooster:
                 **{self._eval_weights: booster.get(self._eval_weights)},
             )
         rounds, learning_rate = self._pace()
-        objective = problem.objective_of(problem.training, self._risk_weight(problem))
+        shares = None
+        if self.expected_groups:
+            seed = check_random_state(getattr(self, "random_state", None) or 0)
+            shares = problem.shares(partial(self._group_chances, X, booster), seed)
+        objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
         evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
         self._plan = FitPlan(problem, descent, evaluations, booster)
@@ -185,6 +193,10 @@ class FairBooster:
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
+
+    @abstractmethod
+    def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+        """The chances (n, kinds) that the plain booster, fitted to these kinds and weights, gives the rows of X."""
 
     @abstractmethod
     def _pace(self) -> tuple[int, float]:

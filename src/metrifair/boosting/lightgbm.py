@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from metrifair.boosting.booster import METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN
 from metrifair.checks import require
 from metrifair.errors import DataError
@@ -51,6 +52,19 @@ class _FairLGBM(FairBooster):
             descent = self._plan.descent
             params |= {"objective": lambda output, _: descent.step(output), "metric": "None", "first_metric_only": True}
         return params
+
+    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
+        estimator: Any = self
+        model = lightgbm.LGBMClassifier(
+            n_estimators=GROUP_ROUNDS,
+            learning_rate=GROUP_RATE,
+            num_leaves=GROUP_LEAVES,
+            n_jobs=estimator.n_jobs,
+            verbose=-1,
+        )
+        columns = {name: arguments[name] for name in ("feature_name", "categorical_feature") if name in arguments}
+        found: Floats = model.fit(X, kinds, sample_weight=weight, **columns).predict_proba(X)
+        return found
 
     def _pace(self) -> tuple[int, float]:
         estimator: Any = self
@@ -111,6 +125,9 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
         penalty with a warning, or refused.
     pos_label : object, default=None
         The positive class; by default the last one.
+    expected_groups : bool, default=True
+        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
+        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
     **booster
         Every parameter of ``lightgbm.LGBMClassifier``.
 
@@ -168,6 +185,9 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
         penalty with a warning, or refused.
     pos_label : object, default=None
         For classifiers only.
+    expected_groups : bool, default=True
+        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
+        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
     **booster
         Every parameter of ``lightgbm.LGBMRegressor``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,11 +16,15 @@ from metrifair.boosting import levels
 from metrifair.errors import Diverged
 from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes
-from metrifair.problem.cells import Batch
+from metrifair.problem.cells import Batch, Sides, joined
 from metrifair.problem.criteria import BINARY, Task
 from metrifair.training.objective import Objective
 
 Floats = NDArray[np.float64]
+AnyFloats = NDArray[np.floating[Any]]
+Integers = NDArray[np.int64]
+Shares = tuple[Floats, Floats]
+"""What each of (n,) rows counts on the left and on the right of a comparison."""
 
 FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
 WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
@@ -29,6 +33,7 @@ MANY = 2**15  # rows from which on probabilities are counted on a grid
 PLACES = 2**14  # their tables stay in the processor's nearest cache
 _LEAST_CURVATURE = 1e-16
 _NOT_YET = 1e9  # reported for each round that the strength still rises
+_LIGHT = 1e-4  # what rows that are added to a distribution weigh there
 
 
 def on_grid(task: Task, rows: int) -> bool:
@@ -54,7 +59,9 @@ class Expansion(NamedTuple):
 class PenalisedRisk:
     """Risk and unfairness of outputs for fixed rows.
 
-    ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised.
+    ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised. The unfairness is
+    that of the rows in their own groups. So are its slopes, unless ``shares`` say how much of each row is to be
+    expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides.
 
     >>> from metrifair.problem.cells import Comparison, Samples, sides_of
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
@@ -70,6 +77,7 @@ class PenalisedRisk:
     total_weight: float  # of all rows
     centre: float = 0.0
     spread: float = 1.0
+    shares: tuple[Shares, ...] | None = None
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms for outputs (n,) of the booster."""
@@ -86,10 +94,14 @@ class PenalisedRisk:
         if self._by_counting:
             unfairness, slope = self._counted(prediction.numpy())
             slope = slope * link_slope
-        else:
+        elif self.shares is None:
             moving = standard.detach().requires_grad_()
             found = self.objective.unfairness(moving, self.batch)
             unfairness, slope = found.item(), torch.autograd.grad(found, moving)[0]
+        else:
+            moving = standard.detach().double().requires_grad_()
+            found = self.objective.unfairness(torch.cat([standard.double(), moving]), self._with_added)
+            unfairness, slope = found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
         return Expansion(
             risk,
             unfairness,
@@ -117,19 +129,48 @@ class PenalisedRisk:
             one.dependence is not None or (one.weights is None and min(one.counts) >= objective.fewest) for one in sides
         )
 
+    @cached_property
+    def _with_added(self) -> Batch:
+        """The rows as they are, and once more, with next to no weight, on all sides where they are to be expected.
+
+        The distance is that of the former. Its derivative by a score of the latter, over their weight, is what adding a
+        row there changes: for every metric, criterion and weight, without a second definition of any.
+        """
+        sides, count = [], len(self.batch.samples)
+        for one, shares in zip(self.batch.sides, self.shares or (), strict=True):
+            every = torch.arange(count)[one.rows]
+            weights = torch.ones(len(every)).double() if one.weights is None else one.weights.double()
+            rows, weight, sizes = [], [], []
+            for part, share in zip((slice(one.counts[0]), slice(one.counts[0], None)), shares, strict=True):
+                added = torch.as_tensor(share.nonzero()[0])
+                rows += [every[part], count + added]
+                weight += [weights[part], _LIGHT * torch.as_tensor(share)[added]]
+                sizes.append((len(rows[-2]) + len(added),))
+            sides.append(Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), one.fraction))
+        own = replace(self.batch.samples, y=self.batch.samples.y.double())
+        return Batch(joined([own, own]), tuple(sides))
+
     def _counted(self, prediction: Floats) -> tuple[float, Tensor]:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
         fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are here
-        for place, (one, counted) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
+        coarse = on_grid(self.objective.task, len(prediction))
+        if self.shares is not None:
+            place, points = grid_places(prediction) if coarse else _own_places(prediction)
+        for number, (one, counted) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
             if one.dependence is not None:
-                own, slope = self._dependence(prediction, place)
+                own, slope = self._dependence(prediction, number)
                 slopes[one.rows] += slope * counted
                 value += own * counted
                 continue
             rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
             left, right = rows[: one.counts[0]], rows[one.counts[0] :]
-            if on_grid(self.objective.task, len(prediction)):
+            if self.shares is not None:
+                own, *tables = energy_tables(place, points, left, right, fraction=fraction)
+                for table, share in zip(tables, self.shares[number], strict=True):
+                    slopes += (table * counted).astype(prediction.dtype)[place] * share
+                value += own * counted
+            elif coarse:
                 own, left_slopes, right_slopes = gridded_energy(prediction, left, right, fraction=fraction)
                 slopes[left] += left_slopes * counted
                 slopes[right] += right_slopes * counted
@@ -229,8 +270,8 @@ class Descent:
 
 
 def gridded_energy(
-    scores: NDArray[np.floating[Any]], left: NDArray[np.int64], right: NDArray[np.int64], *, fraction: float
-) -> tuple[float, NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    scores: AnyFloats, left: Integers, right: Integers, *, fraction: float
+) -> tuple[float, AnyFloats, AnyFloats]:
     """The energy distance between the scores in two lists of rows, and its slopes by these and by those.
 
     ``fraction`` of the rows that are meant are here: 1 is the plug-in, 0 the unbiased value.
@@ -241,15 +282,44 @@ def gridded_energy(
     >>> gridded_energy(np.array([0.0, 1.0, 1.0, 3.0]), *rows, fraction=1.0)
     (1.5, array([-0.5, -1. ]), array([1. , 0.5]))
     """
+    place, points = grid_places(scores)
+    value, *tables = energy_tables(place, points, left, right, fraction=fraction)
+    of_left, of_right = (
+        table.astype(scores.dtype)[place[own]] for table, own in zip(tables, (left, right), strict=True)
+    )
+    return value, of_left, of_right
+
+
+def energy_tables(
+    place: NDArray[Any], points: AnyFloats, left: Integers, right: Integers, *, fraction: float
+) -> tuple[float, AnyFloats, AnyFloats]:
+    """The energy distance between two lists of rows, and the slope of either side at each point.
+
+    The scores of rows are ``points[place]``.
+
+
+    >>> energy_tables(np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 3.0]), np.array([0, 1]), np.array([2, 3]), fraction=1)
+    (1.5, array([-0.5, -1. , -0.5]), array([0.5, 1. , 0.5]))
+    """
+    counts = [np.bincount(place[own], minlength=len(points)) for own in (left, right)]
+    n, m = len(left), len(right)
+    a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
+    of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
+    # Slopes sum to 0 over all scores: any centre gives the same value.
+    value = float((counts[0] * of_left + counts[1] * of_right) @ (points - points[len(points) // 2]))
+    return value, of_left, of_right
+
+
+def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
+    """The place of each score on a grid between the smallest and the largest, and the scores at all places."""
     lowest, highest = float(scores.min()), float(scores.max())
     width = (highest - lowest) / (PLACES - 1) or 1.0
     place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(np.int32)
     np.minimum(place, PLACES - 1, out=place)
-    places = place[left], place[right]
-    counts = [np.bincount(own, minlength=PLACES) for own in places]
-    n, m = len(left), len(right)
-    a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
-    slopes = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
-    grid = np.arange(PLACES) - PLACES // 2  # slopes sum to 0 over all scores: any centre gives the same value
-    value = width * float((counts[0] * slopes[0] + counts[1] * slopes[1]) @ grid)
-    return value, *(table.astype(scores.dtype)[own] for table, own in zip(slopes, places, strict=True))
+    return place, lowest + width * np.arange(PLACES)
+
+
+def _own_places(scores: AnyFloats) -> tuple[Integers, AnyFloats]:
+    """The same without a grid: the place of each among the distinct scores."""
+    points, place = np.unique(scores, return_inverse=True)
+    return place, points.astype(np.float64)

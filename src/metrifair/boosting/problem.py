@@ -15,11 +15,12 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.boosting.objective import Floats, PenalisedRisk, on_grid
+from metrifair.boosting.expected import Chances, expected_shares
+from metrifair.boosting.objective import Floats, PenalisedRisk, Shares, on_grid
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
-from metrifair.problem.cells import Batch, Samples, sides_of
+from metrifair.problem.cells import Batch, Dependence, Samples, sides_of
 from metrifair.problem.criteria import BINARY, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
@@ -38,6 +39,7 @@ OWN = (
     "continuous",
     "on_small",
     "pos_label",
+    "expected_groups",
 )
 """Parameters that are ours; all others go to the booster."""
 
@@ -84,7 +86,7 @@ def is_penalised(booster: Any) -> bool:
     """True where the strength is not 0; a parameter of ours that is out of range is a DataError."""
     check_range("strength", booster.strength)
     check_aim(booster)
-    check_switches(intersectional=booster.intersectional)
+    check_switches(intersectional=booster.intersectional, expected_groups=booster.expected_groups)
     return bool(booster.strength > 0)
 
 
@@ -116,7 +118,35 @@ class BoostingProblem:
         share = float(np.average(self.training.targets, weights=self.training.weight))
         return math.log(share / (1 - share))
 
-    def objective_of(self, rows: BoostingRows, risk_weight: Floats | None = None) -> PenalisedRisk:
+    def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
+        """How much of each training row is to be expected on either side; None where its own groups have to serve.
+
+        That is where the score looks at a numeric target, where a user's own metric might not take weights, and where
+        scores should not depend on a number.
+        """
+        problem, count = self.training.problem, len(self.training.weight)
+        looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
+        dependent = any(isinstance(one, Dependence) for one in self.trainable.comparisons)
+        if looks_at_numbers or callable(self.booster.metric) or dependent:
+            return None
+        kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
+
+        def of_all(values: NDArray[Any]) -> NDArray[Any]:
+            every = np.zeros(count, dtype=values.dtype)
+            every[kept] = values
+            return every
+
+        found = expected_shares(
+            problem,
+            self.trainable.comparisons,
+            lambda kinds, weight: chances(of_all(kinds), of_all(weight))[kept],
+            random,
+        )
+        return tuple((of_all(left), of_all(right)) for left, right in found)
+
+    def objective_of(
+        self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
+    ) -> PenalisedRisk:
         """The objective for rows; ``risk_weight`` multiplies what each counts in the risk."""
         weight, total = rows.weight, float(rows.weight.sum())
         in_risk = weight if risk_weight is None else weight * risk_weight
@@ -131,6 +161,8 @@ class BoostingProblem:
             None if rows.values is None else torch.as_tensor(rows.values),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
+        if shares is not None and uneven is not None:
+            shares = tuple((left * weight, right * weight) for left, right in shares)
         comparisons, booster = self.trainable.comparisons, self.booster
         objective = Objective(
             self.task,
@@ -142,7 +174,7 @@ class BoostingProblem:
             compare=booster.compare,
         )
         batch = Batch(samples, sides_of(comparisons, samples.cell, uneven, drawn_from=samples.cell))
-        return PenalisedRisk(objective, batch, total, self.centre, self.spread)
+        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares)
 
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:

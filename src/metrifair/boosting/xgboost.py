@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.booster import METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN, BoostingProblem
 from metrifair.checks import require
 from metrifair.errors import DataError
@@ -27,6 +28,28 @@ class _FairXGB(FairBooster):
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
         return {*super()._wrapper_params(), *OWN}  # type: ignore[misc]
+
+    def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
+        names = (
+            "n_jobs",
+            "device",
+            "tree_method",
+            "missing",
+            "enable_categorical",
+            "feature_types",
+            "max_cat_to_onehot",
+        )
+        estimator: Any = self
+        of_data = {name: value for name, value in estimator.get_params().items() if name in names}
+        model = xgboost.XGBClassifier(
+            n_estimators=GROUP_ROUNDS,
+            learning_rate=GROUP_RATE,
+            grow_policy="lossguide",
+            max_leaves=GROUP_LEAVES,
+            **of_data,
+        )
+        found: Floats = model.fit(X, kinds, sample_weight=weight).predict_proba(X)
+        return found
 
     def _pace(self) -> tuple[int, float]:
         estimator: Any = self
@@ -96,6 +119,9 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         penalty with a warning, or refused.
     pos_label : object, default=None
         The positive class; by default the last one.
+    expected_groups : bool, default=True
+        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
+        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
     **booster
         Every parameter of ``xgboost.XGBClassifier``.
 
@@ -151,6 +177,9 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
         penalty with a warning, or refused.
     pos_label : object, default=None
         For classifiers only.
+    expected_groups : bool, default=True
+        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
+        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
     **booster
         Every parameter of ``xgboost.XGBRegressor``.
 

@@ -111,6 +111,12 @@ def command(
             chosen = source.model(encoder, selected(front, max_unfairness=max_unfairness, certified=certified))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
+        if cost is not None and front.chosen is not None:
+            out.print(
+                "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
+                f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
+                soft_wrap=True,
+            )
         if html is not None:
             front.to_html(html, title=f"{options.label} by {', '.join(options.group)}")
             out.print(f"Report: {printable(html)}", soft_wrap=True)
@@ -170,6 +176,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table
+    from metrifair.cli.training_words import held_out_sentences
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:
@@ -179,7 +186,8 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if wish.held_out is not None:
         rows = front.source.test
         write_table(source.predictions(model, rows), wish.held_out)
-        out.print(f"Predictions of the {len(rows):,} test rows: {printable(wish.held_out)}", soft_wrap=True)
+        lines = held_out_sentences(source.options, model, len(rows), wish.held_out)
+        out.print("\n".join(map(printable, lines)), soft_wrap=True)
     if wish.output is None:
         return
     if wish.again:

@@ -72,7 +72,8 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     judgement = None
     if held_out is not None:
         training = data.held_out(parts.train)
-        judgement = judged(measured, held_out, training, strength=source.estimator.strength, seed=seed)
+        utility = None if chosen is None else chosen.utility
+        judgement = judged(measured, held_out, training, strength=source.estimator.strength, seed=seed, utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 import metrifair
 from metrifair.checks import check_known
 from metrifair.cli.console import working
-from metrifair.cli.leakage import check_leakage
+from metrifair.cli.leakage import check_leakage, label_as_group
 from metrifair.cli.options import TrainingOptions
 from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import without_missing_words
@@ -168,6 +168,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive)
     notes = (
         *told,
+        *label_as_group({name: known.get_column(name) for name in options.group}, known.get_column(options.label)),
         *(
             f"{strays.note(column.name)}, or leave it out with --ignore."
             for column in features.select(pl.selectors.string())

@@ -9,11 +9,13 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from metrifair.cli.console import printable, show_table
+from metrifair.cli.options import TrainingOptions
 from metrifair.cli.training import TrainedModel
 from metrifair.cli.training_file import TrainingFile
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import floor_note, interval_note
 from metrifair.report.numbers import figure_text
+from metrifair.table_model import TableModel
 from metrifair.tradeoff.judgement import Judgement
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
@@ -41,11 +43,13 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_o
         out.print(printable(line), soft_wrap=True)
     judgement = found.judgement
     if judgement is not None:
-        _show_point(out, judgement, source.accuracy_name)
+        _show_point(out, found, judgement, source.accuracy_name)
         out.print(floor_note(judgement.chance, len(source.data.problem.comparisons)), soft_wrap=True)
         _show_groups(out, judgement)
     told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
-    told += _held_out_sentences(source, found, held_out) + _refit_sentences(source, found)
+    if held_out is not None:
+        told += held_out_sentences(source.options, found.model, len(found.parts.test), held_out)
+    told += _refit_sentences(source, found)
     for line in told:
         out.print(printable(line), soft_wrap=True)
 
@@ -84,10 +88,12 @@ def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
     return f"{trained}, measured on {len(parts.test):,} others."
 
 
-def _show_point(out: Console, judgement: Judgement, accuracy_name: str) -> None:
+def _show_point(out: Console, found: TrainedModel, judgement: Judgement, accuracy_name: str) -> None:
     """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
-    point = judgement.point
-    view, taught = (FrontierView([one], accuracy_name=accuracy_name) for one in (point, judgement.training))
+    point, utility = judgement.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    view, taught = (
+        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgement.training)
+    )
     ((row,), (own,)) = view.rows, taught.rows
     show_table(
         out,
@@ -165,11 +171,9 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
-def _held_out_sentences(source: TrainingFile, found: TrainedModel, path: Path | None) -> list[str]:
-    if path is None:
-        return []
-    told = [f"Held-out predictions: {path} ({len(found.parts.test):,} rows that the model has not seen)."]
-    options, model = source.options, found.model
+def held_out_sentences(options: TrainingOptions, model: TableModel, rows: int, path: Path) -> list[str]:
+    """Where the predictions of rows are that the model has not seen, and the command that audits them."""
+    told = [f"Held-out predictions: {path} ({rows:,} rows that the model has not seen)."]
     if model.classes is not None and len(model.classes) > 2:
         return told
     asked = ["--score", "prediction" if model.classes is None else "probability"]

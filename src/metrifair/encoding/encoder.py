@@ -127,14 +127,16 @@ def levels_coder(
 
 
 def _numbers_rows(values: Floats) -> bool:
-    """True where the values are different integers that fill at least half of their range.
+    """True where the values are different integers, in steps of one size, that fill at least half of their range.
 
     So look the numbers of rows of which some were kept apart for a test; a measured integer repeats itself.
     """
     if len(values) < _ROWS_OF_AN_ID or np.isnan(values).any() or (values % 1 != 0).any():
         return False
-    ordered = np.sort(values)
-    return bool((np.diff(ordered) > 0).all() and ordered[-1] - ordered[0] < 2 * len(values))
+    steps = np.diff(np.sort(values))
+    if (steps == 0).any() or steps.max() >= 2**53:
+        return False
+    return bool(steps.sum() < 2 * len(values) * np.gcd.reduce(steps.astype(np.int64)))
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

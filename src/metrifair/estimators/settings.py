@@ -147,7 +147,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     if small:
         warnings.warn(
             f"left out of the penalty, as too small to train on: {named}; their rows still count for the risk. Merge "
-            "small groups, or refuse them with on_small='error'",
+            "small groups to have them count",
             MetrifairWarning,
             stacklevel=4,
         )

@@ -11,11 +11,14 @@ from sklearn.base import is_regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from metrifair.errors import ModelFileError
 from metrifair.methods.calibration import Calibration, ScorePostprocessor
-from metrifair.methods.group_model import blind_map
+from metrifair.methods.group_model import BlindMap, blind_map
 from metrifair.methods.quantiles import Distribution, barycentre
-from metrifair.methods.training_data import Floats
+from metrifair.methods.training_data import Floats, Integers
+from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.saving.schema import Arrays
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -108,6 +111,35 @@ class BarycentrePostprocessor(ScorePostprocessor):
 
     def _calibrate(self, rows: Calibration) -> None:
         """Nothing is left to do: how far to go is decided when scores are asked for."""
+
+    def _state(self) -> dict[str, Floats]:
+        kept = {**super()._state(), "shares": self.shares_}
+        for place, one in enumerate(self.distributions_):
+            kept |= {f"values{place}": one.values, f"upto{place}": one.upto}
+        if not self.needs_group:
+            levels, prices, shares, width = self.blind_map_
+            kept |= {"levels": levels, "prices": prices, "guessed_shares": shares, "width": np.array([width])}
+        return kept
+
+    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
+        super()._restore(scheme, seen, guess, arrays)
+        groups = len(self.groups_)
+        self.shares_ = arrays.take("shares", (groups,)).numpy()
+        found = []
+        for place in range(groups + 1):
+            values = arrays.take(f"values{place}", (None,)).numpy()
+            upto = arrays.take(f"upto{place}", (len(values),)).numpy()
+            if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
+                raise ModelFileError("the file does not describe a model: its scores do not ascend")
+            found.append(Distribution(values, upto))
+        self.distributions_ = tuple(found)
+        if guess is not None:
+            levels = arrays.take("levels", (None,)).numpy()
+            prices = arrays.take("prices", (len(levels), groups)).numpy()
+            shares, width = arrays.take("guessed_shares", (groups,)).numpy(), float(arrays.take("width", (1,)))
+            if not (len(levels) and width > 0 and (shares > 0).all()):
+                raise ModelFileError("the file does not describe a model: its levels are not those of scores")
+            self.blind_map_ = BlindMap(levels, prices, shares, width)
 
     def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
         """The prediction of each row, or the class whose probability is at least a half.

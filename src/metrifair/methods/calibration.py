@@ -24,14 +24,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from metrifair.checks import check_integer, check_number, check_switches, seed_of
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.methods.group_model import default_group_model, fitted_group_model, out_of_fold
+from metrifair.methods.group_model import GroupModel, default_group_model, fitted_group_model, out_of_fold
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
 from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
+from metrifair.saving.modelfile import PathLike, write
+from metrifair.saving.models import content_of
+from metrifair.saving.schema import Arrays
 
 
 class CrossedGroups(NamedTuple):
@@ -185,6 +188,39 @@ class ScorePostprocessor(Postprocessor):
             model._calibrate(rows)
             found.append(model)
         return found
+
+    def save(self, path: PathLike) -> None:
+        """Write the fitted post-processor to one file, which ``metrifair.load`` reads without running any code.
+
+        The model that it wraps, and the group model where there is one, must be ours too.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        write(path, content_of(self))
+
+    def _state(self) -> dict[str, Floats]:
+        """All numbers that a file keeps, beside those of the models that are wrapped."""
+        if self.needs_group:
+            return {}
+        return {"slope": np.array([self.group_model_.slope]), "bias": self.group_model_.bias}
+
+    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
+        """Set what ``_state`` told, and the groups that were seen."""
+        sizes = [len(attribute.groups) for attribute in scheme.attributes]
+        if len(seen) < 2 or (seen < 0).any() or (seen >= sizes).any() or len(np.unique(seen, axis=0)) < len(seen):
+            raise ModelFileError("the file does not describe a model: its groups are not those of its attributes")
+        self.crossed_ = CrossedGroups(scheme, np.unique(seen, axis=0))
+        self.groups_ = self.crossed_.names
+        if guess is not None:
+            bias = arrays.take("bias", (None,)).numpy()
+            slope = float(arrays.take("slope", (1,)))
+            codes = np.asarray(guess.classes_)
+            if len(bias) % len(seen) or not np.array_equal(codes, np.arange(len(bias))):
+                raise ModelFileError("the file does not describe a model: its guess is not of its groups")
+            self.group_model_ = GroupModel(guess, slope, bias)
 
     def _check_parameters(self) -> None:
         check_number("tolerance", self.tolerance, low=0, high=1)

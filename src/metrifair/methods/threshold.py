@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.checks import check_known
-from metrifair.errors import DataError
+from metrifair.errors import DataError, ModelFileError
 from metrifair.methods.calibration import Calibration, ScorePostprocessor
-from metrifair.methods.group_model import blind_rule, blind_scores
+from metrifair.methods.group_model import BlindRule, blind_rule, blind_scores
 from metrifair.methods.rates import Mixture, best_mixtures, best_thresholds, curve_of
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.problem import Problem
+from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.saving.schema import Arrays
 from metrifair.utility import UtilityLike, expected_cost
 
 
@@ -162,14 +163,46 @@ class ThresholdPostprocessor(ScorePostprocessor):
         self.rates_ = np.stack([(chances[own] @ sets[own]) / sets[own].sum(0) for own in groups])
 
     def _calibrate_blind(self, rows: Calibration, cells: Floats, sets: int) -> None:
-        """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
-        groups = len(self.groups_)
-        labels = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[criterion_named(self.criterion).labels]
-        per_group = cells.shape[1] // groups
-        self.compared_ = np.array([per_group * code + label for label in labels for code in range(groups)])
-        of_set = np.repeat(np.arange(sets), groups)
+        of_set = np.repeat(np.arange(sets), len(self.groups_))
         price = self._expected_price(rows.score)
-        self.blind_rule_ = blind_rule(price, cells[:, self.compared_], rows.weight, of_set, self.tolerance)
+        own = cells[:, self._compared_cells()]
+        self.blind_rule_ = blind_rule(price, own, rows.weight, of_set, self.tolerance)
+
+    def _compared_cells(self) -> Integers:
+        """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
+        labels = criterion_named(self.criterion).labels
+        per_group = 1 if labels is None else 2
+        which = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[labels]
+        return np.array([per_group * code + label for label in which for code in range(len(self.groups_))])
+
+    def _state(self) -> dict[str, Floats]:
+        kept = {**super()._state(), "prices": np.array(self.prices_)}
+        if not self.needs_group:
+            return {**kept, "rule": self.blind_rule_.prices, "chance": np.array([self.blind_rule_.chance])}
+        for place, one in enumerate(self.thresholds_):
+            kept |= {f"threshold{place}": one.threshold, f"probability{place}": one.probability}
+        return {**kept, "rates": self.rates_}
+
+    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
+        super()._restore(scheme, seen, guess, arrays)
+        negative, positive = arrays.take("prices", (2,)).tolist()
+        self.prices_ = negative, positive
+        groups, compared = len(self.groups_), self._compared_cells()
+        if guess is not None:
+            rule, chance = arrays.take("rule", (len(compared),)).numpy(), float(arrays.take("chance", (1,)))
+            if compared.max() >= len(self.group_model_.bias) or not 0 <= chance <= 1:
+                raise ModelFileError("the file does not describe a model: its rule is not one of its groups")
+            self.blind_rule_ = BlindRule(rule, chance)
+            return
+        found = []
+        for place in range(groups + 1):
+            threshold = arrays.take(f"threshold{place}", (None,), finite=False).numpy()
+            probability = arrays.take(f"probability{place}", (len(threshold),)).numpy()
+            if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
+                raise ModelFileError("the file does not describe a model: its thresholds have no probabilities")
+            found.append(Mixture(threshold, probability))
+        self.thresholds_ = tuple(found)
+        self.rates_ = arrays.take("rates", (groups, len(compared) // groups)).numpy()
 
     def _expected_price(self, score: Floats) -> Floats:
         """What accepting rows of these probabilities is expected to lose."""
@@ -203,7 +236,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         group = self._codes(X, sensitive_features) if self.needs_group else None
         score = self._scores(self.base_, X, sensitive_features)
         if group is None:
-            cells = self.group_model_.chances(X)[:, self.compared_]
+            cells = self.group_model_.chances(X)[:, self._compared_cells()]
             chance = blind_scores(self.blind_rule_, self._expected_price(score), cells)
         else:
             chance = self._accepted(score, group)

@@ -60,7 +60,7 @@ def form_of(pair: Pair, *, unbiased: bool) -> Form:
     if pair.weights is None and (pair.fraction is None or not unbiased):
         return _even_form(pair.left, pair.right, unbiased, pair.values.device)
     if pair.weights is None:
-        total = squares = torch.tensor(pair.sizes, dtype=torch.float64, device=pair.values.device)
+        total = squares = _counts(pair.left + pair.right, pair.values.device)
     else:
         weights = block_weights(pair, pair.sizes)
         total, squares = weights.sum(-1), weights.square().sum(-1)
@@ -85,8 +85,13 @@ def _check_enough(pair: Pair) -> None:
 
 @lru_cache(maxsize=256)  # training meets the same counts at every step
 def _even_form(left: tuple[int, ...], right: tuple[int, ...], unbiased: bool, device: torch.device) -> Form:
-    count = torch.tensor(left + right, dtype=torch.float64, device=device)
+    count = _counts(left + right, device)
     return _form(count, count, len(left), unbiased=unbiased)
+
+
+@lru_cache(maxsize=256)  # within a step that CUDA records, nothing may be copied to the device
+def _counts(sizes: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(sizes, dtype=torch.float64, device=device)
 
 
 def _form(total: Tensor, squares: Tensor, left_strata: int, *, unbiased: bool, fraction: Tensor | None = None) -> Form:

@@ -1,7 +1,8 @@
-"""A fitted model of either kind <-> what its file holds; its class is given, since classes stand above this room."""
+"""A fitted model of any kind <-> what its file holds; classes are found by name, since they stand above this room."""
 
 from __future__ import annotations
 
+import importlib
 import reprlib
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +10,34 @@ from typing import Any
 import torch
 
 from metrifair.errors import ModelFileError
-from metrifair.saving import boosters, estimators
+from metrifair.saving import boosters, estimators, postprocessors
 from metrifair.saving.modelfile import Content
+
+_MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
+    "FairClassifier": "metrifair.estimators",
+    "FairRegressor": "metrifair.estimators",
+    "FairLGBMClassifier": "metrifair.boosting.lightgbm",
+    "FairLGBMRegressor": "metrifair.boosting.lightgbm",
+    "FairXGBClassifier": "metrifair.boosting.xgboost",
+    "FairXGBRegressor": "metrifair.boosting.xgboost",
+    "BarycentrePostprocessor": "metrifair.methods.barycentre",
+    "ThresholdPostprocessor": "metrifair.methods.threshold",
+}
+KINDS = (estimators.KIND, boosters.KIND, postprocessors.KIND)
+_WRAPPED = KINDS[:2]
+
+
+def class_named(name: str) -> Any:
+    """The class of ours that a file may name; None of others."""
+    return getattr(importlib.import_module(_MODULES[name]), name) if name in _MODULES else None
 
 
 def content_of(model: Any) -> Content:
-    """What the file of a fitted model holds: of a fair estimator, or of a fair booster."""
-    return boosters.content_of(model) if _is_booster(type(model)) else estimators.content_of(model)
+    """What the file of a fitted model holds: of a fair estimator, a fair booster, or a post-processor of either."""
+    room = _room(type(model))
+    if room == "methods":
+        return postprocessors.content_of(model, content_of)
+    return boosters.content_of(model) if room == "boosting" else estimators.content_of(model)
 
 
 def model_of(content: Content, class_named: Callable[[str], type | None], module: torch.nn.Module | None = None) -> Any:
@@ -29,8 +51,24 @@ def model_of(content: Content, class_named: Callable[[str], type | None], module
     kind = class_named(name) if isinstance(name, str) else None
     if kind is None:
         raise ModelFileError(f"it holds a model of the kind {reprlib.repr(name)}, which this metrifair does not know")
-    return boosters.booster_of(kind, content) if _is_booster(kind) else estimators.estimator_of(kind, content, module)
+    room = _room(kind)
+    if room == "methods":
+        return postprocessors.postprocessor_of(kind, content, lambda inner: _wrapped(inner, class_named, module))
+    return boosters.booster_of(kind, content) if room == "boosting" else estimators.estimator_of(kind, content, module)
 
 
-def _is_booster(kind: type) -> bool:
-    return any(base.__module__.startswith("metrifair.boosting.") for base in kind.__mro__)
+def _wrapped(content: Content, class_named: Callable[[str], type | None], module: torch.nn.Module | None) -> Any:
+    """The model within a post-processor, which is not one itself: no file is to be nested without end."""
+    if content.kind not in _WRAPPED:
+        raise ModelFileError("a post-processor wraps no other")
+    name = content.meta.get("kind")
+    kind = class_named(name) if isinstance(name, str) else None
+    if kind is not None and _room(kind) == "methods":
+        raise ModelFileError("a post-processor wraps no other")
+    return model_of(content, class_named, module)
+
+
+def _room(kind: type) -> str:
+    """The room of ours that a class comes from."""
+    ours = [base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("metrifair.")]
+    return next((room for room in ours if room in ("boosting", "methods")), "estimators")

@@ -207,6 +207,26 @@ class BoosterRecord(Record):
     left_out: list[str] = []
 
 
+class InnerRecord(Record):
+    """A model within another file, as its own file would hold it."""
+
+    kind: Literal["estimator", "booster", "postprocessor"]
+    meta: dict[str, Any]
+
+
+class PostprocessorRecord(Record):
+    """A post-processor, and the models that it wraps: its base, and the guess of the group where it needs none."""
+
+    kind: str
+    parameters: dict[str, Any]
+    wraps: list[Literal["estimator", "group_model"]]  # which of these were given, not left to their default
+    features: Features
+    classes: Classes | None
+    scheme: SchemeRecord
+    inner: dict[str, InnerRecord]
+    requests: dict[str, dict[str, bool | str]] = {}
+
+
 class EncoderParameters(Record):
     """Parameters of a TableEncoder."""
 
@@ -231,13 +251,6 @@ class EncoderRecord(Record):
             what = f"column {name!r}"
             found[name] = record_of(Levels, now, what) if "levels" in coder else record_of(Numbers, now, what)
         return found
-
-
-class InnerRecord(Record):
-    """A model within another file, as its own file would hold it."""
-
-    kind: Literal["estimator", "booster"]
-    meta: dict[str, Any]
 
 
 class TableModelRecord(Record):

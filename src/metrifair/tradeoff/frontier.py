@@ -18,6 +18,7 @@ from sklearn.base import is_regressor
 
 from metrifair.checks import check_known, is_integer, is_number
 from metrifair.errors import DataError
+from metrifair.estimators.settings import device_of
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table
@@ -56,6 +57,7 @@ def frontier(
     contrast: Contrast = "pairs",
     ledger: str | Path | None = None,
     n_jobs: int | None = None,
+    devices: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> Frontier:
     """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
@@ -102,7 +104,11 @@ def frontier(
     ledger : str or Path, default=None
         File in which finished work is kept, so that a run that was stopped goes on.
     n_jobs : int, default=None
-        Processes that fit other estimators than ours; None: as joblib is set up.
+        Processes that fit other estimators than ours; None: as joblib is set up. Where joblib is set up for a cluster
+        (``with joblib.parallel_config("dask"):``), its workers train, ours as well.
+    devices : list of str, default=None
+        Devices that share the strengths of FairClassifier and FairRegressor, such as ["cuda:0", "cuda:1"]; None: the
+        estimator's own. The models are the same.
     random_state : int, default=0
         Seed of the split.
 
@@ -137,6 +143,7 @@ def frontier(
     True
     """
     check_known("on", on, ("scores", "decisions"))
+    _check_devices(devices)
     own_seeds = _seeds(seeds)
     given = isinstance(estimator, (list, tuple))
     if given and not estimator:
@@ -184,7 +191,7 @@ def frontier(
 
         def trained(values: Sequence[float]) -> list[Outcome]:
             jobs = [Job(float(value), seed) for seed in own_seeds for value in values]
-            return sweep(estimator, rows, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs)
+            return sweep(estimator, rows, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs, devices=devices)
 
         values = _values(strengths, parameter)
         outcomes = trained(values)
@@ -222,6 +229,16 @@ def frontier(
         tried=tried,
         source=source,
     )
+
+
+def _check_devices(devices: Sequence[str] | None) -> None:
+    """Raise a DataError unless each is a device that this machine has."""
+    if devices is None:
+        return
+    if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
+        raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
+    for device in devices:
+        device_of(device)
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:

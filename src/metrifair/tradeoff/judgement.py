@@ -12,7 +12,7 @@ from metrifair.measures import Predictions
 from metrifair.results import Point
 from metrifair.tradeoff.evaluate import is_overfit, point_of, predictions, unfairness_by_chance
 from metrifair.tradeoff.split import HeldOut
-from metrifair.utility import UTILITIES, rivals
+from metrifair.utility import UTILITIES, Utility, rivals
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,15 @@ class Judgement:
     groups: tuple[GroupFigures, ...]
 
 
-def judged(model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int) -> Judgement:
-    """The figures of a model on rows kept apart; ``training`` are those it was trained on."""
-    against, chance = rivals(training.problem), unfairness_by_chance(held_out)
+def judged(
+    model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int, utility: Utility | None = None
+) -> Judgement:
+    """The figures of a model on rows kept apart; ``training`` are those it was trained on.
+
+    ``utility`` is what it has to be good at, if not accuracy: one more figure, and by it the constant is the best.
+    """
+    more = () if utility is None else (utility,)
+    against, chance = rivals(training.problem, *more), unfairness_by_chance(held_out)
 
     def point(found: Predictions, part: HeldOut) -> Point:
         return point_of(found, part, strength=strength, seed=seed, against=against)
@@ -48,7 +54,7 @@ def judged(model: Any, held_out: HeldOut, training: HeldOut, *, strength: float,
     reached = point(found, held_out)
     if not reached.failed and is_overfit(taught, training, found, held_out, least=chance):
         reached = replace(reached, overfit=True)
-    constant = against[0].constant
+    constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
     return Judgement(
         point=reached,
         training=point(taught, training),

@@ -21,7 +21,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.results import Curves, Point
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
-from metrifair.saving.models import content_of, model_of
+from metrifair.saving.models import class_named, content_of, model_of
 from metrifair.saving.schema import Count, Positive, Record, record_of
 from metrifair.utility import UTILITIES, Utility
 
@@ -187,7 +187,9 @@ def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
         module, own = getattr(estimator, "model", None), {type(estimator).__name__: type(estimator)}
         try:
             model = model_of(
-                from_bytes(entry.content), own.get, module if isinstance(module, torch.nn.Module) else None
+                from_bytes(entry.content),
+                lambda name: own.get(name) or class_named(name),
+                module if isinstance(module, torch.nn.Module) else None,
             )
         except ModelFileError as error:
             raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error

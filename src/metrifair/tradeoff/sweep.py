@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.estimators.settings import is_solved
-from metrifair.parallel import spread
+from metrifair.parallel import is_elsewhere, spread
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
 
@@ -60,18 +61,24 @@ def sweep(
     parameter: str = "strength",
     ledger: Ledger | None = None,
     n_jobs: int | None = None,
+    devices: Sequence[str] | None = None,
 ) -> list[Outcome]:
     """Every job's outcome, in the order of the jobs.
 
     Our own estimators train as one stack (with a ledger, one stack per seed, each noted when it is finished, unless
-    seeds make no difference); others one by one, spread by joblib, with ``parameter`` and, where they have it,
-    ``random_state`` set.
+    seeds make no difference), or as stacks on several ``devices``, or on the workers of a cluster where joblib is set
+    up for one; others one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
     """
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
     if parameter == "strength" and type(estimator) in BY_NAME.values():
-        batches = _stacks(estimator, data, missing, judge, split=ledger is not None)
+        batches = _stacks(estimator, data, missing, judge, split=ledger is not None, devices=devices)
+    elif devices is not None:
+        raise DataError(
+            f"devices share the strengths of FairClassifier and FairRegressor, got a {type(estimator).__name__}; "
+            "leave devices out"
+        )
     else:
         batches = _one_by_one(estimator, data, missing, judge, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
@@ -92,7 +99,13 @@ def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
 
 
 def _stacks(
-    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], judge: Judge, *, split: bool
+    estimator: Any,
+    data: RowsToTrain,
+    jobs: Sequence[Job],
+    judge: Judge,
+    *,
+    split: bool,
+    devices: Sequence[str] | None,
 ) -> Iterator[list[Outcome]]:
     """Jobs grouped so that a group is all strengths x all its seeds."""
     by_seed: dict[int, list[float]] = {}
@@ -102,12 +115,51 @@ def _stacks(
     for seed, own in by_seed.items():
         groups.setdefault(tuple(own), []).append(seed)
     arguments = data.arguments()
-    split = split and not is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))
-    for values, seeds in groups.items():
-        for together in [[seed] for seed in seeds] if split else [seeds]:
-            models = fit_stack(estimator, strengths=values, seeds=together, **arguments)
-            stack = [Job(value, seed) for seed in together for value in values]
-            yield [judge(model, job) for model, job in zip(models, stack, strict=True)]
+    solved = is_solved(estimator, len(data.rows), len(columns("X", arguments["X"])))  # which takes little time
+    elsewhere = is_elsewhere() and not solved
+    stacks = [
+        (values, together)
+        for values, seeds in groups.items()
+        for together in ([[seed] for seed in seeds] if (split or elsewhere) and not solved else [seeds])
+    ]
+
+    def outcomes(stack: tuple[tuple[float, ...], list[int]]) -> list[Outcome]:
+        values, seeds = stack
+        models = _fitted(estimator, arguments, values, seeds, None if solved else devices)
+        return [judge(models[job], job) for seed in seeds for job in (Job(value, seed) for value in values)]
+
+    if not elsewhere:
+        yield from map(outcomes, stacks)
+        return
+    parts = -(-joblib.effective_n_jobs() // max(1, len(stacks)))  # so that every worker has something to do
+    split_up = [(values[k::parts], seeds) for values, seeds in stacks for k in range(min(parts, len(values)))]
+    yield from spread(outcomes, split_up, None)
+
+
+def _fitted(
+    estimator: Any,
+    arguments: dict[str, Any],
+    values: Sequence[float],
+    seeds: Sequence[int],
+    devices: Sequence[str] | None,
+) -> dict[Job, Any]:
+    """One stack, or one on each device with every so many-th strength: they have nothing to say to each other."""
+    chosen: list[str | None] = [None] if devices is None else list(devices)
+    parts = [values[k :: len(chosen)] for k in range(len(chosen))]
+
+    def fitted(device: str | None, own: Sequence[float]) -> list[tuple[Job, Any]]:
+        template = estimator if device is None else clone(estimator).set_params(device=device)
+        models = fit_stack(template, strengths=own, seeds=seeds, **arguments)
+        for model in models if device is not None else ():
+            if model is not None:
+                model.set_params(device=estimator.device)
+        return list(zip([Job(value, seed) for seed in seeds for value in own], models, strict=True))
+
+    tasks = [(device, own) for device, own in zip(chosen, parts, strict=True) if own]
+    if len(tasks) == 1:
+        return dict(fitted(*tasks[0]))
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return dict(pair for pairs in pool.map(fitted, *zip(*tasks, strict=True)) for pair in pairs)
 
 
 def _one_by_one(
@@ -138,5 +190,5 @@ def _one_by_one(
             return judge(None, job)
         return judge(model, job)
 
-    for outcome in spread((partial(fit, job) for job in jobs), n_jobs):
+    for outcome in spread(fit, jobs, n_jobs):
         yield [outcome]

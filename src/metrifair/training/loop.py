@@ -89,7 +89,8 @@ def train(
     )
     torch.get_num_threads()  # one_thread wants torch's settings read
     small = where.type == "cpu" and stack.work(source.size) <= _MOST_ON_ONE_THREAD
-    with one_thread() if small else nullcontext():
+    on_its_device = torch.cuda.device(where) if where.type == "cuda" else nullcontext()  # for streams and graphs
+    with one_thread() if small else on_its_device:
         parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
     of_each = (part.to(where).expand(len(seeds), -1) for part in scaling)
     return Trained(model, parameters, Scaling(*of_each), failed)
@@ -243,7 +244,7 @@ def recorded(stack: Stack, size: int) -> Step:
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
         stack.step(rows, weight)
     stack.adam.restore(saved)
 

@@ -1,0 +1,131 @@
+"""Expected groups: told out of fold, the rest the row's own; and whether test rows are as fair as training rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metrifair import FairLGBMClassifier, FairXGBClassifier, kolmogorov_distance
+from metrifair.boosting.expected import FOLDS, expected_shares
+from metrifair.problem.criteria import Criterion
+from metrifair.problem.problem import Given, problem_of
+
+KINDS = {
+    FairLGBMClassifier: {"n_jobs": 1, "verbose": -1},
+    FairXGBClassifier: {"n_jobs": 1, "max_leaves": 31, "max_depth": 0, "grow_policy": "lossguide"},
+}
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def recorded(groups: np.ndarray, **options: Any) -> tuple[Any, Any, list[tuple[np.ndarray, np.ndarray]]]:
+    """The shares where the model gives each row the mean of what it was fitted to, and the calls."""
+    n, calls = len(groups), []
+    y = np.arange(n) // 2 % 2
+    problem = problem_of(Given(y, groups, **options.pop("given", {})), **options)
+
+    def chances(kinds: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        calls.append((kinds, weight))
+        share = np.bincount(kinds, weight, minlength=kinds.max() + 1)
+        return np.tile(share / share.sum(), (len(kinds), 1))
+
+    shares = expected_shares(problem, problem.comparisons, chances, np.random.RandomState(0))
+    return problem, shares, calls
+
+
+def test_no_row_is_told_by_a_model_that_has_seen_it() -> None:
+    groups = np.array(["a", "b", "b"] * 20)
+    weight = np.arange(60.0) + 1
+    _, shares, calls = recorded(groups, given={"sample_weight": weight})
+    assert len(calls) == FOLDS
+    unseen = np.stack([given == 0 for _, given in calls])
+    assert (unseen.sum(0) == 1).all()
+    for (_, given), own in zip(calls, unseen, strict=True):
+        assert given[~own] == pytest.approx(weight[~own] / weight.mean())
+        expected = given[groups == "a"].sum() / given.sum()
+        assert shares[0][0][own] == pytest.approx(expected)
+        assert shares[0][1][own] == pytest.approx(1 - expected)
+
+
+def test_labels_strata_and_unknown_groups_are_the_rows_own() -> None:
+    groups = np.array(["a", "b", None] * 40, dtype=object)
+    strata = np.array(["u", "u", "v", "v", "v"] * 24)
+    options = {"criterion": "equalized_odds", "given": {"control_features": strata}}
+    problem, shares, _ = recorded(groups, **options)
+    known = np.array([group is not None for group in groups])
+    assert len(shares) == len(problem.comparisons) == 4
+    total = np.sum([left + right for left, right in shares], axis=0)
+    assert total == pytest.approx(known.astype(float))
+    for one, (left, right) in zip(problem.comparisons, shares, strict=True):
+        there = np.isin(problem.cell, one.left + one.right)
+        assert ((left + right > 0) == there).all()
+
+
+def test_a_group_against_the_rest_and_several_attributes() -> None:
+    groups = np.column_stack([np.array(["a", "b", "c"] * 40), np.array(["x", "x", "x", "y"] * 30)])
+    problem, shares, calls = recorded(groups, contrast="rest")
+    assert len(calls) == 2 * FOLDS
+    assert len(shares) == len(problem.comparisons) == 4
+    for one, (left, right) in zip(problem.comparisons, shares, strict=True):
+        assert left + right == pytest.approx(np.ones(120))
+        assert left.mean() == pytest.approx(np.isin(problem.cell, one.left).mean(), abs=0.01)
+
+
+def population(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features that tell a little of the group, and of the label."""
+    generator = np.random.default_rng(seed)
+    a = generator.integers(2, size=n)
+    X = generator.normal(size=(n, 12))
+    X[:, :4] += 0.6 * a[:, None]
+    return X, (X[:, 0] + X[:, 1] + X[:, 5] - 0.6 + generator.logistic(size=n) > 0).astype(int), a
+
+
+@every_kind
+def test_test_rows_are_as_fair_as_training_rows(kind: type) -> None:
+    """Told by their own groups, trees learn these by heart: then only training rows are fair."""
+    X, y, a = population(1_500, 0)
+    fresh, truth, groups = population(10_000, 1)
+    found = {}
+    for expected in (False, True):
+        model = kind(30.0, expected_groups=expected, n_estimators=60, learning_rate=0.15, **KINDS[kind]).fit(
+            X, y, sensitive_features=a
+        )
+        found[expected] = [
+            kolmogorov_distance(*(model.predict_proba(rows)[own == group, 1] for group in (0, 1)))
+            for rows, own in ((X, a), (fresh, groups))
+        ]
+        assert (model.predict(fresh) == truth).mean() > 0.6
+    assert found[False][0] < 0.05
+    assert found[False][1] > 0.13
+    assert found[True][0] < 0.06
+    assert found[True][1] < 0.06
+
+
+@every_kind
+def test_the_seed_decides_which_rows_tell_of_which(kind: type) -> None:
+    X, y, a = population(400, 0)
+    one, same, other, none = (
+        kind(3.0, n_estimators=5, random_state=seed, **KINDS[kind]).fit(X, y, sensitive_features=a).predict_proba(X)
+        for seed in (1, 1, 2, None)
+    )
+    assert (one == same).all()
+    assert (one != other).any()
+    assert (none == kind(3.0, n_estimators=5, **KINDS[kind]).fit(X, y, sensitive_features=a).predict_proba(X)).all()
+
+
+@every_kind
+def test_a_group_among_the_features_is_known(kind: type) -> None:
+    X, _, a = population(300, 0)
+    learnt = np.arange(300) % 2 == 0
+    chances = kind(**KINDS[kind])._group_chances(np.column_stack([X, a]), {}, a, learnt.astype(float))  # type: ignore[attr-defined]
+    assert chances[np.arange(300), a] == pytest.approx(1, abs=0.05)
+    blind = kind(**KINDS[kind])._group_chances(X, {}, a, learnt.astype(float))  # type: ignore[attr-defined]
+    assert 0.5 < blind[np.arange(300), a][~learnt].mean() < 0.9
+
+
+def test_a_criterion_whose_score_looks_at_labels() -> None:
+    own = Criterion("own", score=lambda prediction, y: prediction.square() + y * prediction)
+    X, y, a = population(400, 0)
+    model = FairLGBMClassifier(3.0, criterion=own, n_estimators=10, **KINDS[FairLGBMClassifier])
+    assert np.isfinite(model.fit(X, y, sensitive_features=a).predict_proba(X)).all()

@@ -1,0 +1,46 @@
+"""What stands beside the package agrees with it: version, checks before a commit, the public workflow."""
+
+from pathlib import Path
+
+import pytest
+
+import metrifair
+
+ROOT = Path(__file__).parents[1]
+yaml = pytest.importorskip("yaml")
+
+
+def _read(name: str) -> dict:
+    return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+
+
+def test_the_citation_names_this_version_and_the_paper() -> None:
+    citation = _read("CITATION.cff")
+    assert citation["version"] == metrifair.__version__
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()  # what the format requires
+    assert [one["family-names"] for one in citation["preferred-citation"]["authors"]] == [
+        "Rychener",
+        "Taşkesen",
+        "Kuhn",
+    ]
+
+
+def test_before_a_commit_runs_what_make_lint_runs() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    recipe = makefile.split("\nlint:")[1].split("\n\n")[0].split("\n\t")[1:]
+    (repository,) = _read(".pre-commit-config.yaml")["repos"]
+    assert [hook["entry"] for hook in repository["hooks"]] == [line.replace("$(BIN)", ".venv/bin") for line in recipe]
+
+
+def test_the_public_workflow_runs_the_same_script_on_every_supported_version() -> None:
+    jobs = _read(".github/workflows/test.yml")["jobs"]
+    matrix = jobs["whole"]["strategy"]["matrix"]
+    supported = [line for line in (ROOT / "pyproject.toml").read_text().split("\n") if "Python :: 3." in line]
+    assert [version for version in matrix["python"] if not any(version in line for line in supported)] == []
+    assert len(matrix["python"]) == len(supported)
+    assert any("arm" in machine for machine in matrix["machine"])
+    assert jobs["whole"]["steps"][-1] == {"run": "bash .ci/run"}
+    assert all(
+        f"\n{one['steps'][-1]['run'].split()[-1]}:" in (ROOT / "Makefile").read_text()
+        for one in (jobs["lowest"], jobs["slow"])
+    )
