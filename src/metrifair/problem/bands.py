@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
@@ -52,10 +54,10 @@ def quantile_cuts(values: Floats, weight: Floats | None, bands: int) -> Floats:
     return cuts
 
 
-def in_bands(problem: Problem, bands: int | None = None) -> Problem:
+def in_bands(problem: Problem, bands: int | None = None, rows: NDArray[Any] | None = None) -> Problem:
     """The same rows with groups where attributes are numbers: so many bands of equal size, or one between all cuts.
 
-    What is compared is everybody up to a cut with everybody above it.
+    What is compared is everybody up to a cut with everybody above it. ``rows`` says how many rows each row stands for.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> ages = problem_of(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
@@ -69,7 +71,8 @@ def in_bands(problem: Problem, bands: int | None = None) -> Problem:
         if not attribute.is_number:
             continue
         known = groups[:, place] >= 0
-        values, weight = problem.numbers[known, place], None if problem.weight is None else problem.weight[known]
+        counts = problem.weight if rows is None else rows.astype(np.float64)
+        values, weight = problem.numbers[known, place], None if counts is None else counts[known]
         cuts = cuts_of(values, weight) if bands is None else quantile_cuts(values, weight, bands)
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
