@@ -11,7 +11,7 @@ from metrifair.problem.bands import cuts_of, in_bands, quantile_cuts
 from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Given, later_problem, problem_of
 
-AGES = np.arange(20, 80)
+AGES = np.append(np.arange(20, 79), 20)
 TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}
 
 
@@ -22,6 +22,7 @@ def test_numbers_with_more_than_twenty_values_are_numbers_unless_told() -> None:
     assert numbers_among(given, False) == []
     assert numbers_among({"age": AGES}, True) == ["age"]
     assert numbers_among({"flag": AGES % 2 == 0, "text": AGES.astype(str), "few": AGES % 20}, "auto") == []
+    assert numbers_among({"id": np.arange(1, 101), "income": np.arange(100) * 10}, "auto") == ["income"]
     assert numbers_among({"age": np.array([*AGES.tolist(), None], dtype=object)}, "auto") == ["age"]
 
 
@@ -30,7 +31,7 @@ def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
         problem_of(Given(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto")
     (one,) = told
     assert str(one.message) == (
-        "'age' (60 different values) and 'region' (60 different values) is taken as a number: how much scores depend "
+        "'age' (59 different values) and 'region' (59 different values) is taken as a number: how much scores depend "
         "on it counts, not groups. 'region' may be codes of names, being integers. Say continuous=['age', 'region'] if "
         "that is right, and continuous=False where every value is a group"
     )

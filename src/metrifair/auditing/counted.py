@@ -57,7 +57,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
     problem = problem_of(
         Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true"),
         intersectional=request.intersectional,
-        continuous=request.continuous,
+        continuous=request.numbers,
         pos_label=None if columns["y_true"] is None else request.pos_label,
         compared=False,
     )

@@ -79,6 +79,11 @@ class Request:
             score_range=None if ends is None else _range(ends, low, high),
         )
 
+    @property
+    def numbers(self) -> Continuous:
+        """Which attributes are numbers; whoever says how many groups there may be means groups."""
+        return False if self.most_groups is not None and isinstance(self.continuous, str) else self.continuous
+
     def named_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that were asked for, each once."""
         given = self.criteria

@@ -110,7 +110,7 @@ def sample_in_memory(
     problem = problem_of(
         given,
         intersectional=request.intersectional,
-        continuous=request.continuous,
+        continuous=request.numbers,
         pos_label=None if y_true is None else request.pos_label,
         compared=False,
     )

@@ -87,16 +87,14 @@ def group_codes(
 def numbers_among(given: Mapping[str, Column], continuous: Continuous) -> list[str]:
     """The names of the columns that are numbers: those told, or, left to us, those with many different ones.
 
-    >>> numbers_among({"age": np.arange(60), "sex": np.arange(60) % 2}, "auto")
+    >>> numbers_among({"age": np.arange(60) // 2, "sex": np.arange(60) % 2, "id": np.arange(60)}, "auto")
     ['age']
     """
     if isinstance(continuous, bool | np.bool_):
         return list(given) if continuous else []
     if isinstance(continuous, str):
         check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
-        return [
-            name for name, column in given.items() if _is_numeric(column) and len(distinct(column)[0]) > MOST_CLASSES
-        ]
+        return [name for name, column in given.items() if _is_numeric(column) and _measures(column)]
     try:
         names = [str(name) for name in continuous]
     except TypeError:
@@ -125,6 +123,15 @@ def _is_numeric(column: Column) -> bool:
     return bool(len(present)) and all(
         isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present.tolist()
     )
+
+
+def _measures(column: Column) -> bool:
+    """Whether there are many different numbers, which are not row numbers: consecutive integers, each once."""
+    values = column[~is_missing(column)]
+    found = len(distinct(values)[0])
+    if found <= MOST_CLASSES:
+        return False
+    return not (found == len(values) == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
 
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:
