@@ -2,14 +2,20 @@
 
 import argparse
 import importlib
+from pathlib import Path
+
+from benchmarks import record
 
 NAMES = ("core", "stack", "tradeoff", "peers", "defaults", "auditing", "files", "reproduction", "boosting", "cells")
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios against peers, measured in one run.")
 parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
-asked = parser.parse_args().names
-unknown = [name for name in asked if name not in NAMES]
+parser.add_argument("--record", type=Path, help=f"add the ratios to this file ({record.KEPT} is behind README's table)")
+given = parser.parse_args()
+unknown = [name for name in given.names if name not in NAMES]
 if unknown:
     parser.error(f"there is no benchmark {', '.join(unknown)}; choose from {', '.join(NAMES)}")
-for name in asked or NAMES:
+for name in given.names or NAMES:
     importlib.import_module(f"benchmarks.{name}").main()
+    if given.record:
+        record.add(given.record)

@@ -1,7 +1,7 @@
 """How often the intervals of an audit hold the distance of the populations: `python -m benchmarks.intervals`.
 
 Data sets are drawn from populations whose distances are known, and each is given its intervals by what an audit calls.
-The table goes to docs/intervals.md. Finished pieces of work are kept in benchmarks/intervals.jsonl and are not done
+The table goes to docs/intervals.md. Finished pieces of work are kept in build/intervals.jsonl and are not done
 again: the page is made from that record.
 """
 
@@ -31,7 +31,7 @@ SIZES = ((10, 1000), (50, 50), (100, 100), (500, 50), (200, 200), (2000, 2000))
 SIZES_OF_OTHERS = ((10, 100), (50, 50), (100, 100))  # kernels compare all pairs of scores
 WEIGHTS = ("none", "mild", "heavy")
 CONFIDENCE, RESAMPLES, AT_LEAST = 0.95, 250, 0.93  # resamples: half of what an audit draws, to end in hours
-STORE = Path("benchmarks/intervals.jsonl")
+STORE = Path("build/intervals.jsonl")
 PIECE = 100  # data sets that are drawn, and kept, at a time
 _CELLS = 6000  # of a continuous population, to compute its distances; kernels compare all pairs of cells
 _CELLS_OF_KERNELS = 600

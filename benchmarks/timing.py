@@ -57,8 +57,12 @@ def _peak(work: Callable[[], Any]) -> int:
     return int(receive.recv())
 
 
+printed: list[Claim] = []
+
+
 def print_table(title: str, rows: list[Claim]) -> None:
-    """Rows as a table, misses marked."""
+    """Rows as a table, misses marked; they are kept in ``printed``."""
+    printed.extend(rows)
     print(f"\n{title}\n{'-' * len(title)}")
     widths = [max(len(row[k]) for row in rows) for k in range(3)]
     for row in rows:

@@ -46,6 +46,7 @@ class ModelResult:
     parity_gap: float = nan  # of the labels, among everyone: differs from label_gap under equal opportunity only
     seconds: float = nan  # of one fit; in a stack, its share
     failed: bool = False  # training diverged: the figures mean nothing
+    training: float = nan  # Kolmogorov distance of the scores of training rows; nan: not noted
     unconverged: float = nan  # 1 where a solver stopped short, in this fit or in its stack; nan: not noted
 
     def gap(self, on: str) -> float:

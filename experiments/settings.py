@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -71,6 +71,7 @@ DATA = MappingProxyType(
         "communities-regression": _regressor(
             "CC", "communities", epochs=1000, rate=1e-4, highest=1e2, groups=(256, 243), task="regression"
         ),
+        "mortgage": _classifier("Mortgage", "mortgage", 128, groups=(421, 77), positives=(382, 55)),  # not in the paper
         "drug-heroin": _classifier(
             "Drug (heroin)", "drug", 128, groups=(41, 431), positives=(35, 367), target="heroin"
         ),
@@ -117,6 +118,10 @@ class Effort:
     def strengths(self, lowest: float, highest: float, count: int) -> list[float]:
         """Log-spaced strengths; four of them in a sketch."""
         return [float(value) for value in np.geomspace(lowest, highest, 4 if self.quick else count)]
+
+    def some(self, strengths: Sequence[float]) -> list[float]:
+        """These strengths; four of them in a sketch."""
+        return list(strengths[:: -(-len(strengths) // 4)] if self.quick else strengths)
 
     def epochs(self, whole: int) -> int:
         """Passes over the data."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,16 @@ def test_finished_work_is_not_done_again_and_misses_are_marked(tmp_path: Path, m
     text = intervals.page(intervals.work(store, 2, 2, 1))
     assert "**50.0 %**, 1.50 |" in next(line for line in text.splitlines() if line.startswith("| 6/5 | none | null |"))
     assert "| 6/4 | none | beta | no interval | no interval | no interval | - |" in text
+
+
+def test_the_committed_table_has_no_cell_below_the_promise() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "intervals.md").read_text()
+    assert text.count("2,000 data sets each") == 2
+    usual, others = (
+        len(kind) * 3 * len(intervals.POPULATIONS) for kind in (intervals.SIZES, intervals.SIZES_OF_OTHERS)
+    )
+    shares = [float(share) for share in re.findall(r"([\d.]+) %\**, \d", text)]
+    without = usual * len(intervals.USUAL) + others * len(intervals.OTHERS) - text.count(" - |")
+    assert len(shares) == without
+    assert min(shares) >= 100 * intervals.AT_LEAST
+    assert "**" not in text

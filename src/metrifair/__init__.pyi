@@ -3,6 +3,7 @@ __version__: str
 from . import batches, datasets, errors, nn
 from .auditing.audit import Audit, audit
 from .auditing.audit_file import audit_file
+from .auditing.audit_table import audit_table
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
@@ -72,6 +73,7 @@ __all__ = [
     "ZafarClassifier",
     "audit",
     "audit_file",
+    "audit_table",
     "batches",
     "cramer_distance",
     "criteria",

@@ -65,8 +65,11 @@ def same(first, second):
     )
 
 
-def check_equal(streamed, held, *, tolerance=1e-5):
-    """Everything that a large file's audit says, against the same rows in memory."""
+def check_equal(streamed, held, *, tolerance=1e-5, located=True):
+    """Everything that a large file's audit says, against the same rows in memory.
+
+    ``located``: also where the gap is largest, which is not told if two gaps are equally large in few bins.
+    """
     assert (streamed.record.rows, streamed.record.left_out) == (held.record.rows, held.record.left_out)
     assert len(streamed.findings) == len(held.findings) > 0
     for ours, exact in zip(streamed.findings, held.findings, strict=True):
@@ -76,7 +79,7 @@ def check_equal(streamed, held, *, tolerance=1e-5):
         assert ours.bracket.low <= ours.value <= ours.bracket.high
         if ours.metric == "kolmogorov":
             assert ours.value == pytest.approx(exact.value, abs=1e-12)
-            assert ours.sentence == exact.sentence
+            assert ours.sentence == exact.sentence or not located
         wide = 2 * tolerance
         for name in ("value", "unbiased", "certified", "certified_jointly", "paper_bound"):
             assert (getattr(ours, name) is None) == (getattr(exact, name) is None), name

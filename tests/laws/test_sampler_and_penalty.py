@@ -8,6 +8,7 @@ distance of the weighted rows, whatever is estimated.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -47,10 +48,10 @@ def every_batch(sampler: StratifiedBatchSampler) -> list[tuple[float, list[int]]
         if sampler.sample_weight is None:
             drawn = [(1.0, list(chosen)) for chosen in combinations(own, count)]
         else:
-            drawn = [
-                (float(np.prod(sampler.sample_weight[list(chosen)])), list(chosen))
-                for chosen in product(own, repeat=count)
-            ]
+            odds_of: Counter[tuple[int, ...]] = Counter()  # of rows in any order
+            for chosen in product(own, repeat=count):
+                odds_of[tuple(sorted(chosen))] += float(np.prod(sampler.sample_weight[list(chosen)]))
+            drawn = [(weight, list(chosen)) for chosen, weight in odds_of.items()]
         total = sum(weight for weight, _ in drawn)
         choices.append([(weight / total, chosen) for weight, chosen in drawn])
     return [

@@ -25,7 +25,7 @@ from metrifair.tradeoff import frontier as tradeoff
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.ledger import Entry, Job, Ledger, Outcome
 
-SEEDS, STRENGTHS = 9, (0.0, 0.5, 4.0)
+SEEDS, STRENGTHS = 5, (0.0, 0.5, 4.0)
 JOBS = {Job(strength, seed).name for seed in range(SEEDS) for strength in STRENGTHS}
 
 
@@ -109,7 +109,7 @@ def sweep_once(task: dict[str, Any]) -> None:
     group = rng.integers(2, size=120)
     X = rng.normal(size=(120, 2)) + group[:, None]
     y = (X.sum(1) + rng.normal(size=120) > 1).astype(int)
-    estimator = FairClassifier(epochs=10) if task["way"] == "stacks" else OneByOne(epochs=10)
+    estimator = FairClassifier(epochs=2) if task["way"] == "stacks" else OneByOne(epochs=2)
     front = tradeoff.frontier(
         estimator, X, y, sensitive_features=group, strengths=STRENGTHS, seeds=SEEDS, ledger=task["ledger"]
     )

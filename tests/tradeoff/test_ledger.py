@@ -95,30 +95,28 @@ def test_reading_goes_on_while_another_writes(path: Path) -> None:
         assert list(ledger.finished()) == ["done"]
 
 
-WRITER = """
-import sys
+WRITERS = """
+import os, sys
 from metrifair.tradeoff.ledger import Entry, Ledger
-path, name = sys.argv[1:]
-sys.stdin.readline()
-for k in range(15):
-    Ledger(path, "run").add({f"{name} {k} {part}": Entry({"k": k}, b"x" * 5000) for part in "ab"})
+path, writers = sys.argv[1], []
+wait, begin = os.pipe()
+for name in range(4):
+    writers.append(os.fork())
+    if not writers[-1]:
+        os.close(begin)
+        os.read(wait, 1)  # until the last process that could write has closed the pipe
+        for k in range(15):
+            Ledger(path, "run").add({f"{name} {k} {part}": Entry({"k": k}, b"x" * 5000) for part in "ab"})
+        os._exit(0)
+os.close(begin)
+assert [os.waitpid(writer, 0)[1] for writer in writers] == [0, 0, 0, 0]
 """
 
 
 def test_several_processes_share_a_ledger(path: Path) -> None:
     """All begin at the same moment with a file that is not there yet."""
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, path, str(name)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for name in range(4)
-    ]
-    for writer in writers:
-        writer.stdin.write("\n")
-        writer.stdin.flush()
-    for writer in writers:
-        _, error = writer.communicate(timeout=120)
-        assert writer.returncode == 0, error
+    done = subprocess.run([sys.executable, "-c", WRITERS, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     assert set(Ledger(path, "run").finished()) == {
         f"{name} {k} {part}" for name in range(4) for k in range(15) for part in "ab"
     }

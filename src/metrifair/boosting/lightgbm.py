@@ -138,7 +138,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
     >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
     >>> from metrifair import unfairness
-    >>> for strength in (0.0, 10.0):
+    >>> for strength in (0.0, 30.0):
     ...     model = FairLGBMClassifier(strength, n_jobs=1, verbose=-1).fit(X, y, sensitive_features=a)
     ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
     0.6

@@ -132,7 +132,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
     >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
     >>> from metrifair import unfairness
-    >>> for strength in (0.0, 10.0):
+    >>> for strength in (0.0, 30.0):
     ...     model = FairXGBClassifier(strength, n_jobs=1, learning_rate=0.1).fit(X, y, sensitive_features=a)
     ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
     0.6

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -31,6 +33,7 @@ from metrifair.report.numbers import number_text
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.auditing.audit import Audit
     from metrifair.results import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
@@ -108,6 +111,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     help="Where these rows trained the model: of its class, d + 1 for a linear model of d columns.",
 )
 @file_options
+@click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
 @click.pass_context
 def command(
@@ -136,25 +140,27 @@ def command(
     seed: int,
     separator: str | None,
     format: str | None,  # noqa: A002
+    table: str | None,
 ) -> None:
     """Measure how far apart the scores of groups are in FILE, a table with one row for each person.
 
     FILE is csv, tsv, parquet, arrow or ndjson, a pattern such as 'scores-*.parquet', or - for standard input; it may be
-    larger than the memory. The exit code is 1 if a limit of --fail-above is broken.
+    larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that Ibis
+    connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit of --fail-above
+    is broken.
 
     \b
-    Example:
+    Examples:
       metrifair audit scores.csv --score p --group sex --label y --html report.html
+      metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
-    check_paths([file], [html, json_to, output])
-    from metrifair.auditing.audit_file import audit_file
+    source = audited(file, table, [html, json_to, output], separator=separator, format=format)
     from metrifair.cli.console import console, printable, working
     from metrifair.cli.tables import write_table, write_text
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with working(f"Auditing {file}"):
-        found = audit_file(
-            file,
+    with working(f"Auditing {source.name}"):
+        found = source.audit(
             score=score,
             group=list(group),
             label=label,
@@ -170,8 +176,6 @@ def command(
             tolerance=tolerance,
             most_groups=most_groups,
             vc_dimension=vc_dimension,
-            separator=separator,
-            format=format,
         )
     verdict = broken(found.record, limits)
     show_audit(out, found.record)
@@ -187,6 +191,37 @@ def command(
         out.print(f"Unfair: {printable(line)}", soft_wrap=True)
     if verdict:
         ctx.exit(_UNFAIR)
+
+
+class Audited(NamedTuple):
+    """What is audited: its name, and how."""
+
+    name: str
+    audit: Callable[..., Audit]
+
+
+def audited(
+    file: str,
+    table: str | None,
+    outputs: Iterable[Path | None],
+    *,
+    separator: str | None,
+    format: str | None,  # noqa: A002
+) -> Audited:
+    """The file, or the table of a database; what is wrong with the names is said before anything is read."""
+    if is_address(file):
+        check_paths([], outputs)
+        from metrifair.auditing.audit_table import audit_table
+        from metrifair.auditing.out_of_core.connections import connected
+
+        found = connected(file, table)
+        return Audited(found.name, partial(audit_table, found))
+    if table is not None:
+        raise DataError(f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database")
+    check_paths([file], outputs)
+    from metrifair.auditing.audit_file import audit_file
+
+    return Audited(file, partial(audit_file, file, separator=separator, format=format))
 
 
 def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:

@@ -48,6 +48,7 @@ RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "
 _SPOKEN = {
     "pass separator=": "use --separator ",
     "pass format": "use --format",
+    "pass table, ": "use --table, ",
     "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
     "y_true holds": "--label holds",

@@ -56,6 +56,7 @@ class FitData:
     problem: Problem
     task: Task
     targets: NDArray[Any]
+    class_weight: tuple[float, ...] = ()  # of the loss; empty: all classes count alike
 
     @property
     def outputs(self) -> int:
@@ -91,8 +92,9 @@ class FairEstimator(BaseEstimator):
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
-    learning_rate_decay: float = 1.0
+    learning_rate_decay: float | Literal["auto"] = "auto"
     weight_decay: float = 0.0
+    early_stopping: bool | float = False
     standardize: bool = True
     device: str = "auto"
     random_state: Any = None
@@ -279,7 +281,11 @@ class FairEstimator(BaseEstimator):
             if not numeric:
                 self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
         task, targets = self._task_and_targets(problem, stream=stream)
-        return FitData(problem.of_kept(x), problem, task, targets)
+        return FitData(problem.of_kept(x), problem, task, targets, self._class_weight(problem, stream=stream))
+
+    def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
+        """What the loss of each class counts; nothing where there are none."""
+        return ()
 
 
 def output_of(estimator: Any, X: Table) -> Floats:
@@ -334,7 +340,7 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
 def _learner(estimator: Any, data: FitData) -> Learner:
     """A learner at its start, or where ``fit`` ended."""
     scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
-    objective = objective_for(estimator, scheme, data.task)
+    objective = objective_for(estimator, scheme, data.task, class_weight=data.class_weight)
     if estimator.estimate == "rows":  # of which a stream has no end
         objective = replace(objective, estimate="population")
     rule = Coverage(

@@ -68,13 +68,19 @@ class FairRegressor(RegressorMixin, FairEstimator):
     batch_size : int or "auto", default="auto"
         Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
     epochs : int or "auto", default="auto"
-        Passes over the data; by default so many that 100 to 1,000 steps are made.
+        Passes over the data; by default so many that 150 to 1,000 steps are made.
     learning_rate : float or "auto", default="auto"
         Step size of Adam, 0.005 unless given.
-    learning_rate_decay : float, default=1.0
-        Factor of the step size after each epoch.
+    learning_rate_decay : float or "auto", default="auto"
+        Factor of the step size after each epoch. By default the strength grows to its own over the first four fifths
+        of the steps, and the step size falls to 0 over the last half; with a number both are as they are from the
+        start.
     weight_decay : float, default=0.0
         Weight of half the squared parameters, those of standardised features.
+    early_stopping : bool or float, default=False
+        Keep this share of the rows aside (True: a tenth; of each group, and class, alike), and the weights with the
+        lowest risk + strength x unfairness on them; once the strength has grown to its own, stop after ten epochs
+        without a lower one. Every model of a frontier keeps its own best weights. Linear models then take steps.
     standardize : bool, default=True
         Centre and scale the features and the target inside.
     device : str, default="auto"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
@@ -25,8 +26,13 @@ from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective
 
 Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
+ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 
 LEARNING_RATE = 5e-3  # of Adam, where that is left to us
+_GROWTH, _COOLDOWN = (
+    0.5,
+    0.5,
+)  # shares of the steps: the strength grows in the first, the learning rate falls in the last
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
 OnSmall: TypeAlias = Literal["leave_out", "error"]
@@ -60,8 +66,9 @@ class Settings(Aim, Protocol):
     batch_size: int | Literal["auto"]
     epochs: int | Literal["auto"]
     learning_rate: float | Literal["auto"]
-    learning_rate_decay: float
+    learning_rate_decay: float | Literal["auto"]
     weight_decay: float
+    early_stopping: bool | float
     standardize: bool
     device: str
     random_state: Any
@@ -74,8 +81,15 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto' or a positive number",
         lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and value > 0),
     ),
-    "learning_rate_decay": ("a number above 0, at most 1", lambda value: is_number(value) and 0 < value <= 1),
+    "learning_rate_decay": (
+        "'auto' or a number above 0, at most 1",
+        lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and 0 < value <= 1),
+    ),
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
+    "early_stopping": (
+        "True, False, or the share of rows to judge by, between 0 and 1",
+        lambda value: isinstance(value, (bool, np.bool_)) or (is_number(value) and 0 < value < 1),
+    ),
     "epochs": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
     "batch_size": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
     "hidden": (
@@ -95,6 +109,8 @@ def check_settings(settings: Settings) -> None:
     check_known("solver", settings.solver, ("auto", "lbfgs", "sgd"))
     if settings.solver == "lbfgs" and settings.model != "linear":
         raise DataError("solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network")
+    if settings.solver == "lbfgs" and settings.early_stopping:
+        raise DataError("solver='lbfgs' takes no steps that could be stopped early; set early_stopping=False, or 'sgd'")
     if settings.solver == "lbfgs" and settings.estimate == "population":
         raise DataError(
             "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set solver='sgd'"
@@ -185,7 +201,12 @@ def _large_enough(
 
 
 def objective_for(
-    settings: Settings, scheme: Scheme, task: Task, comparisons: Sequence[Comparison] | None = None
+    settings: Settings,
+    scheme: Scheme,
+    task: Task,
+    comparisons: Sequence[Comparison] | None = None,
+    *,
+    class_weight: tuple[float, ...] = (),
 ) -> Objective:
     """The objective; of some of the scheme's comparisons, where not of all."""
     return Objective(
@@ -197,7 +218,51 @@ def objective_for(
         combine=settings.combine,
         compare=settings.compare,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
+        class_weight=class_weight,
     )
+
+
+def class_weights(given: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]) -> tuple[float, ...]:
+    """What the loss of each class counts, as scikit-learn means it, scaled so that the mean over the rows is 1.
+
+    Parameters
+    ----------
+    given : "balanced", dict or None
+        All classes alike together; or a number for each, 1 for those left out; None: nothing.
+    classes : sequence
+        The classes in order.
+    counts : ndarray
+        Rows of each, or their weight.
+
+    Returns
+    -------
+    tuple of float
+        One number for each class; empty for None.
+
+    Examples
+    --------
+    >>> class_weights("balanced", ["no", "yes"], np.array([30.0, 10.0]))
+    (0.6666666666666666, 2.0)
+    >>> class_weights({"yes": 3}, ["no", "yes"], np.array([30.0, 10.0]))
+    (0.6666666666666666, 2.0)
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str) and given == "balanced":
+        own = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+    elif isinstance(given, Mapping):
+        unknown = [key for key in given if key not in classes]
+        if unknown:
+            raise DataError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
+        if not all(is_number(value) and value >= 0 for value in given.values()) or not any(given.values()):
+            raise DataError(f"class_weight must hold numbers from 0 upwards, and one above 0, got {dict(given)}")
+        own = np.array([float(given.get(one, 1.0)) for one in classes])
+    else:
+        raise DataError(f"class_weight must be None, 'balanced' or a dict from class to weight, got {given!r}")
+    mean = float(own @ counts) / float(counts.sum())
+    if not mean > 0:
+        raise DataError(f"class_weight gives weight to no row of y: {given!r}")
+    return tuple((own / mean).tolist())
 
 
 def criterion_for(scheme: Scheme) -> Criterion:
@@ -223,16 +288,20 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     """Batch size and epochs for so many samples, where they are left to us; docs/defaults.md says why these.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
-    steps; a network, which may overfit, 60 passes, but not fewer than 100 steps nor many more than 1,000.
+    steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
+    grows over the first four fifths of them; the learning rate falls to 0 over the last half.
     """
     size = settings.batch_size
     if size == "auto":
         size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
     per_epoch = max(1, samples // size)
-    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 100, 1_000))
+    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 150, 1_000))
     epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
     rate = LEARNING_RATE if settings.learning_rate == "auto" else settings.learning_rate
-    return Schedule(size, epochs, rate, settings.learning_rate_decay, settings.weight_decay)
+    plain = Schedule(size, epochs, rate, 1.0, settings.weight_decay, from_constant=True)
+    if settings.learning_rate_decay != "auto":
+        return replace(plain, learning_rate_decay=settings.learning_rate_decay)
+    return replace(plain, growth=_GROWTH, cooldown=_COOLDOWN)
 
 
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
@@ -243,8 +312,8 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
     """
     if settings.solver != "auto" or settings.model != "linear":
         return settings.solver == "lbfgs"
-    said = [settings.epochs, settings.batch_size, settings.learning_rate]
-    if any(value != "auto" for value in said) or settings.learning_rate_decay != 1 or settings.estimate == "population":
+    said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
+    if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":
         return False
     kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
     if kinks_everywhere or callable(settings.metric) or facts(settings.metric).gradient != "exact":

@@ -56,6 +56,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         moments=learner.moments is not None,
         waiting=learner.waiting is not None,
         scales=dict(learner.scales),
+        class_weight=list(objective.class_weight),
     )
     tensors = {f"adam/{name}": part for name, part in zip(_ADAM, learner.adam.snapshot(), strict=True)}
     tensors["generator"] = objective.generator.get_state()
@@ -74,6 +75,8 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
     if (record.estimate is None) == (record.unbiased is None):
         raise ModelFileError("the file does not describe a model: the learner's estimate is missing, or there twice")
     estimate = record.estimate or ("population" if record.unbiased else "batch")
+    if len(record.class_weight) not in (0, setting.classes):
+        raise ModelFileError(f"the file does not describe a model: class weights of {len(record.class_weight)} classes")
     task: Task = BINARY if setting.classes == 2 else MULTICLASS
     if not setting.classes:
         task = regression(record.loss or "")
@@ -87,6 +90,7 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
         compare=record.compare,
         slices=record.slices,
         generator=_generator(arrays.take("generator", (None,), "uint8")),
+        class_weight=tuple(record.class_weight),
     )
     learner = Learner(
         setting.predictor.model,

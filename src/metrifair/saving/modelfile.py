@@ -13,6 +13,7 @@ import os
 import reprlib
 import stat
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, Union
@@ -145,6 +146,7 @@ def _digest(data: bytes, at: int) -> bytes:
     return found.hexdigest().encode()
 
 
+@cache  # it is looked up on the disk, and a sweep writes many models
 def _version(name: str) -> str:
     try:
         return importlib.metadata.version(name)

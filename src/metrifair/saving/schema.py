@@ -174,6 +174,7 @@ class LearnerRecord(Record):
     unbiased: bool | None = None
     combine: Combine = "sum"
     scales: dict[str, Amount] = {}  # of the dependences on attributes, by what they are called
+    class_weight: list[Amount] = []
 
 
 class EstimatorRecord(Record):

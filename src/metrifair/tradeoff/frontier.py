@@ -33,7 +33,8 @@ from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
-DEFAULT_STRENGTHS = (0.0, *np.geomspace(1e-3, 100, 24).round(6).tolist())
+DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
+"""Where trade-offs move on all our data sets, and the last ones where models end at a constant; docs/defaults.md."""
 _BENDS = 8  # strengths that a refinement adds
 _JUDGING = "judged by all utilities, on training rows too"  # figures in older ledgers were not
 
@@ -84,7 +85,7 @@ def frontier(
     parameter : str, default="strength"
         The parameter of the estimator that is varied.
     strengths : list of float, "auto" or None, default=None
-        Its values. None: 0 and 24 from 0.001 to 100; "auto" adds some where the curve bends.
+        Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million; "auto" adds some where the curve bends.
     seeds : int or list of int, default=1
         How many models of each value, or their seeds.
     validation : float, default=0.25

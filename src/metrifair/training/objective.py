@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from metrifair.metrics.dependence import dependence_of, dependence_slopes, slice
 from metrifair.metrics.pair import between
 from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
-from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Sides, penalty_weights
+from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
 from metrifair.problem.criteria import (
     BINARY,
     REGRESSION_LOSSES,
@@ -68,6 +68,8 @@ class Objective:
         Projections of vector scores.
     generator : torch.Generator
         Where projections are drawn from.
+    class_weight : tuple of float, default=()
+        What the loss of each class counts; the unfairness is not touched by it. Empty: all alike.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Objective:
     rho: Callable[[Tensor], Tensor] | None = None
     slices: int = 16  # projections of vector scores, drawn anew at each call from ``generator``
     generator: torch.Generator = field(default_factory=torch.Generator)
+    class_weight: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         check_dependences(self.comparisons, self.metric)
@@ -113,8 +116,16 @@ class Objective:
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         """Both terms, for outputs (..., n), or (..., n, classes), of the batch."""
         samples = batch.samples
-        risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
+        risk = (self.loss_weight(samples) * self.task.loss(output, samples.y)).mean(-1)
         return Terms(risk, self.unfairness(output, batch))
+
+    def loss_weight(self, samples: Samples) -> Tensor:
+        """What the loss of each sample counts."""
+        if not self.class_weight:
+            return samples.weight
+        return (
+            samples.weight * _numbers(self.class_weight, samples.weight.dtype, samples.weight.device)[samples.y.long()]
+        )
 
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
         """The derivative of risk + strength x unfairness by each output (n,), by counting and without autograd.
@@ -139,7 +150,7 @@ class Objective:
         )
         if not (of_predictions and counted) or self.task.name not in ("binary", "regression"):
             return None
-        weight, y = batch.samples.weight.numpy() / len(output), batch.samples.y.numpy()
+        weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
         if self.task is BINARY:
             score = 1 / (1 + np.exp(-output))
             link, found = score * (1 - score), weight * (score - y)
@@ -196,6 +207,11 @@ class Objective:
             rho=self.rho,
             values=batch.samples.value,
         )
+
+
+@lru_cache(maxsize=64)  # a step that is being recorded on a device may not bring numbers there
+def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def penalty(

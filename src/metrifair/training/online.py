@@ -136,7 +136,8 @@ class Learner:
         parameters = {name: value.detach().clone() for name, value in self.adam.parameters.items()}
         if not isinstance(self.model, Network):
             return parameters
-        constant = constant_output(self.objective.task, samples.y, samples.weight, self.model.outputs)
+        counts = self.objective.loss_weight(samples)
+        constant = constant_output(self.objective.task, samples.y, counts, self.model.outputs)
         return self.model.near(parameters, constant)
 
     def _moments(self, features: int) -> Moments:

@@ -236,13 +236,27 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
         used = ~np.isnan(scores)
         if weight is not None:
             used &= ~np.isnan(weight)
-        if roles.label is not None:
-            used &= codes[-1] > 0
-        used &= np.any([code > 0 for code in codes[: len(roles.groups)]], axis=0)
+        used &= used_codes(roles, codes)
         rows = rows.only(used)._replace(left_out=len(used) - int(used.sum()))
-    if len(rows.scores) and not np.isfinite([rows.scores.min(), rows.scores.max()]).all():
-        raise DataError(f"the score column {roles.score!r} holds an infinite value; replace it or leave the row out")
-    weight = rows.weight
-    if weight is not None and len(weight) and not (weight.min() >= 0 and weight.max() < np.inf):
-        raise DataError(f"the weight column {roles.weight!r} must hold finite numbers that are not negative")
+    if len(rows.scores):
+        weight = rows.weight
+        check_values(
+            roles,
+            (float(rows.scores.min()), float(rows.scores.max())),
+            None if weight is None else (float(weight.min()), float(weight.max())),
+        )
     return rows
+
+
+def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float, float] | None) -> None:
+    """Raise a DataError unless scores and weights that lie between these ends can be used."""
+    if not np.isfinite(scores).all():
+        raise DataError(f"the score column {roles.score!r} holds an infinite value; replace it or leave the row out")
+    if weights is not None and not (weights[0] >= 0 and weights[1] < np.inf):
+        raise DataError(f"the weight column {roles.weight!r} must hold finite numbers that are not negative")
+
+
+def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
+    """Which rows have a label, where one is asked for, and a known group."""
+    used: Booleans = np.any([code > 0 for code in codes[: len(roles.groups)]], axis=0)
+    return used if roles.label is None else used & (codes[-1] > 0)

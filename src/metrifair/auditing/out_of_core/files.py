@@ -66,6 +66,30 @@ def reading(name: str) -> Iterator[None]:
         raise DataError(f"{name} cannot be read: {first or type(error).__name__}") from None
 
 
+def check_columns(
+    name: str, columns: Sequence[str], roles: Mapping[str, Sequence[str]], *, is_text: bool = False
+) -> None:
+    """Raise a DataError that lists the columns of the file or table, unless each of those that play a role is one."""
+    for role, column in ((role, column) for role, named in roles.items() for column in named):
+        if column not in columns:
+            raise DataError(
+                f"{name} has no column {column!r} (given as {role}); {_what_there_is(column, columns, is_text=is_text)}"
+            )
+
+
+def _what_there_is(wanted: str, columns: Sequence[str], *, is_text: bool) -> str:
+    alike = next((name for name in columns if name.strip().lower() == wanted.strip().lower()), None)
+    if alike is not None:
+        return f"did you mean {alike!r}?"
+    listed = ", ".join(map(repr, columns[:_LISTED])) + (", ..." if len(columns) > _LISTED else "")
+    if len(columns) > 1:
+        return f"its columns are {listed}"
+    found = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0]), None)
+    if not is_text or found is None:
+        return f"its only column is {listed}"
+    return f"its only column is {listed}: are the columns separated by {found!r}? pass separator={found!r}"
+
+
 @dataclass(frozen=True)
 class Source:
     """Files of one format that hold the same columns."""
@@ -79,29 +103,14 @@ class Source:
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
-        for role, column in ((role, name) for role, names in roles.items() for name in names):
-            if column not in self.columns:
-                raise DataError(
-                    f"{self.name} has no column {column!r} (given as {role}); {self._what_there_is(column)}"
-                )
+        check_columns(self.name, self.columns, roles, is_text=self.is_text)
+        for column in (name for names in roles.values() for name in names):
             if column in self.twice:
                 raise self.ambiguous(column)
 
     def ambiguous(self, column: str) -> DataError:
         """What is wrong with a name that several columns have."""
         return DataError(f"{self.name} has several columns {column!r}; rename all of them but one")
-
-    def _what_there_is(self, wanted: str) -> str:
-        alike = next((name for name in self.columns if name.strip().lower() == wanted.strip().lower()), None)
-        if alike is not None:
-            return f"did you mean {alike!r}?"
-        listed = ", ".join(map(repr, self.columns[:_LISTED])) + (", ..." if len(self.columns) > _LISTED else "")
-        if len(self.columns) > 1:
-            return f"its columns are {listed}"
-        found = next((mark for mark in (";", "\t", "|", ",") if mark in self.columns[0]), None)
-        if not self.is_text or found is None:
-            return f"its only column is {listed}"
-        return f"its only column is {listed}: are the columns separated by {found!r}? pass separator={found!r}"
 
     def batches(self, names: Sequence[str]) -> Iterator[pl.DataFrame]:
         """These columns of all rows, a batch at a time."""

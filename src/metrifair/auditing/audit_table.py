@@ -1,0 +1,132 @@
+"""``audit_table(...)``: the audit of scores in a table that lives elsewhere, of which only counts are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from metrifair.auditing.audit import Audit
+from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.out_of_core.connections import Connected
+from metrifair.auditing.out_of_core.tables import TableRows
+from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.checks import seed_of
+from metrifair.errors import DataError
+from metrifair.problem.cells import Contrast
+
+
+def audit_table(
+    table: Any,
+    *,
+    score: str,
+    group: str | Sequence[str],
+    label: str | None = None,
+    control: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    criteria: Criteria = None,
+    metrics: Sequence[str] | str | None = None,
+    threshold: Threshold = "auto",
+    confidence: float = 0.95,
+    random_state: Any = None,
+    tolerance: float = 1e-5,
+    contrast: Contrast = "pairs",
+    intersectional: bool = False,
+    pos_label: object = None,
+    loss: str | None = None,
+    score_range: tuple[float, float] | None = None,
+    resamples: int = 500,
+    permutations: int = 999,
+    most_groups: int | None = None,
+    vc_dimension: int | None = None,
+    in_memory_rows: int = IN_MEMORY_ROWS,
+) -> Audit:
+    """The audit of the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
+
+    Only counts leave the table's engine. Of up to ``in_memory_rows`` rows those that are equal are counted, and the
+    audit is that of the rows themselves. More are counted by cell (group, stratum and label) and bin of the score, and
+    bins that matter are looked into: the Kolmogorov distance is exact, every other one comes with a proven bracket no
+    wider than ``tolerance``; intervals and p-values are those of the counts. Findings are those of ``audit_file``.
+
+    Rows without a score, label, weight or any group are left out and counted.
+
+    Parameters
+    ----------
+    table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
+        The rows; anything that narwhals knows. It must not change while it is counted.
+    score : str
+        The column of the scores.
+    group : str or sequence of str
+        The column of the groups; several are several attributes.
+    label : str, default=None
+        The column of the outcomes.
+    control : str or sequence of str, default=None
+        The columns of the strata.
+    weight : str, default=None
+        The column of the weights.
+    criteria : str, Criterion or sequence of them, default=None
+        What is compared; by default what the columns allow, as in ``audit``.
+    metrics : str or sequence of str, default=None
+        How distributions are compared; by default kolmogorov, wasserstein and energy.
+    threshold : float, "auto" or None, default="auto"
+        Scores from here on are decisions for, as in ``audit``.
+    confidence : float, default=0.95
+        Of intervals and certified bounds.
+    random_state : int, Generator, RandomState or None, default=None
+        What resampling draws from.
+    tolerance : float, default=1e-5
+        How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
+    contrast : {"pairs", "rest"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest.
+    intersectional : bool, default=False
+        Cross several columns of groups into one.
+    pos_label : object, default=None
+        The positive label; by default the last one in ascending order.
+    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
+        The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
+    score_range : tuple of float, default=None
+        Lowest and highest score that can occur; [0, 1] for probabilities.
+    resamples : int, default=500
+        How many, for intervals; 0: none.
+    permutations : int, default=999
+        How many, for p-values; 0: none.
+    most_groups : int, default=None
+        Groups that a column may have, as in ``audit``.
+    vc_dimension : int, default=None
+        Where these rows trained the model, as in ``audit``.
+    in_memory_rows : int, default=2000000
+        Up to so many rows are audited as they are; 0: none.
+
+    Returns
+    -------
+    Audit
+        As that of ``audit``; distances of counted rows have a ``bracket``.
+
+    Raises
+    ------
+    DataError
+        Where the table cannot be read, or an argument not be used as it is.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> table = pl.LazyFrame({"p": [0.2, 0.8, 0.4, 0.9, None], "sex": list("ffmmm"), "y": [0, 1, 1, 1, 1]})
+    >>> found = audit_table(table, score="p", group="sex", label="y", random_state=0)
+    >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
+    (4, 1, 0.5)
+    """
+    request = Request.among(locals())
+    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    check_tolerance(tolerance)
+    generator = np.random.default_rng(seed_of(random_state))
+    place = table if isinstance(table, Connected) else Connected("the table", table)
+    rows = TableRows.of(
+        place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
+    )
+    if rows.rows == 0:
+        raise DataError(f"{place.name} has no rows")
+    if rows.rows <= in_memory_rows:
+        return audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+    return audit_of_counts(rows, request, generator, tolerance=tolerance)

@@ -1,0 +1,113 @@
+"""Tables by the address of their database: duckdb:FILE, and whatever Ibis connects to. Passwords are never shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, quote, unquote
+
+from metrifair.checks import require
+from metrifair.errors import DataError, MissingExtra
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DUCKDB = "duckdb:"
+_LISTED = 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Connected:
+    """A table, what it is called in messages, and what they must not show."""
+
+    name: str
+    table: Any = field(repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def is_address(given: str) -> bool:
+    """Whether this is the address of a database, and not the path of a file.
+
+    >>> is_address("postgres://me@host/db"), is_address("duckdb:scores.db"), is_address("C:/scores.csv")
+    (True, True, False)
+    """
+    return given.startswith(_DUCKDB) or _ADDRESS.match(given) is not None
+
+
+def answer_of(name: str, ask: Callable[[], T], secrets: Sequence[str] = ()) -> T:
+    """What an engine answers. Whatever it raises, each having errors of its own, is a DataError of one sentence.
+
+    The sentence quotes none of the secrets, and the error carries none: the engine's own may tell how it is connected.
+    """
+    try:
+        return ask()
+    except DataError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        said = ": ".join([type(error).__name__, *lines[:1]])
+        missing = isinstance(error, ImportError)
+    for secret in secrets:
+        said = said.replace(secret, "***")
+    raise (MissingExtra if missing else DataError)(f"{name} cannot be read: {said[:300]}")
+
+
+def connected(address: str, table: str | None) -> Connected:
+    """The table of this name in the database at this address; a DataError that lists those there are, where it is not.
+
+    ``duckdb:FILE`` is opened for reading only; other addresses are those of ``ibis.connect``.
+    """
+    kind = address.partition(":")[0].lower()
+    database = f"the {kind} database"
+    secrets = _secrets(address)
+    if address.startswith(_DUCKDB) and not address.startswith(f"{_DUCKDB}//"):
+        file = address.removeprefix(_DUCKDB)
+        if not Path(file).is_file():
+            raise DataError(f"there is no file {file}")
+        library = require("duckdb", extra="sql", purpose="auditing a DuckDB database")
+        connection = answer_of(file, lambda: library.connect(file, read_only=True), secrets)
+        listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
+        pairs = answer_of(file, lambda: connection.sql(listed).fetchall(), secrets)
+        names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]
+        wanted = _known(file, table, names)
+        return Connected(
+            f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted), secrets), secrets
+        )
+    library = require("ibis", extra="sql", purpose="auditing a table of a database")
+    try:
+        connection = answer_of(database, lambda: library.connect(address), secrets)
+    except MissingExtra:
+        driver = "postgres" if kind == "postgresql" else kind
+        raise MissingExtra(f'{database} needs its driver: pip install "ibis-framework[{driver}]"') from None
+    names = answer_of(database, connection.list_tables, secrets)
+    # A name with a point may be that of a table of another schema, which is not listed.
+    schema, point, inner = (table or "").rpartition(".")
+    if point and table not in names:
+        found = answer_of(database, lambda: connection.table(inner, database=schema), secrets)
+    else:
+        wanted = _known(database, table, names)
+        found = answer_of(database, lambda: connection.table(wanted), secrets)
+    return Connected(f"the table {table!r} of {database}", found, secrets)
+
+
+def _known(database: str, table: str | None, names: Sequence[str]) -> str:
+    """The name of a table that is there."""
+    if table in names:
+        return str(table)
+    listed = ", ".join(map(repr, names[:_LISTED])) + (", ..." if len(names) > _LISTED else "")
+    there_are = f"its tables are {listed}" if names else "it has no tables"
+    if table is None:
+        raise DataError(f"pass table, the name of a table of {database}; {there_are}")
+    raise DataError(f"{database} has no table {table!r}; {there_are}")
+
+
+def _secrets(address: str) -> tuple[str, ...]:
+    """Everything in an address that no message may show, longer ones first."""
+    rest = address.partition("://")[2]
+    password = rest.rpartition("@")[0].partition(":")[2]
+    values = [password, *(value for _, value in parse_qsl(rest.partition("?")[2]))]
+    found = {form for value in values for form in (value, unquote(value), quote(unquote(value), safe=""))}
+    return tuple(sorted({address, *found} - {""}, key=len, reverse=True)) if rest else ()

@@ -1,0 +1,195 @@
+"""Bins of a table's scores, counted by the engine that has them.
+
+The number of a bin is an expression that every engine knows: the largest integer below (score - base) x a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import frexp
+from operator import add, or_
+from typing import TYPE_CHECKING, Any, Protocol
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from metrifair.auditing.distribution import Booleans, Floats, Integers
+from metrifair.auditing.out_of_core.bins import Bins, Counter, Entries, Scale, Steps, bins_for, joined, steps_of
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MOST_RANGES = 256  # stretches of scores that one query looks into
+_FEW_RANGES = 4
+_MOST_CUT = 1024  # bins that are cut at a time
+_HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
+_HEAVY_PASSES = 4
+_LARGEST_POWER = 1000  # of two, that numbers bins
+_LARGEST_NUMBER = 62  # of a bin, as a power of two
+
+
+class Asked(Protocol):
+    """Whoever asks the engine."""
+
+    def by_cell(
+        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
+    ) -> tuple[pl.DataFrame, Integers]:
+        """Sums by cell and these columns, and the cell of each row of them."""
+
+    def changed(self) -> DataError:
+        """What is wrong where a second count is another than the first."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableBins:
+    """The rows of a frame with columns score and weight, in bins of equal width and in parts of some of them."""
+
+    asked: Asked
+    frame: nw.LazyFrame[Any]
+    ends: tuple[float, float]
+    rows: int
+    cells: int
+    weighted: bool
+
+    @property
+    def most(self) -> int:
+        """How many bins there may be."""
+        return bins_for(self.cells)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """On which positions are."""
+        return Scale.between(*self.ends)
+
+    def counted(self) -> Bins:
+        """All rows in bins of equal width; those that hold a large share of the rows are cut until none does."""
+        low, high = self.ends
+        width, rows = np.array([high - low]), np.array([self.rows])
+        bins = self._bins(self.frame, low, _power(self.most, width, rows, high - low))
+        for _ in range(_HEAVY_PASSES):
+            heavy = ~bins.single & (bins.rows > _HEAVY * bins.rows.sum())
+            if not heavy.any():
+                break
+            bins = joined(bins[~heavy], self.recounted(bins[heavy], self.most))
+        return bins
+
+    def recounted(self, parents: Bins, most: int) -> Bins:
+        """The rows of some bins in about ``most`` finer ones of equal width: bins that are too narrow for it stay."""
+        heaviest = np.argsort(-parents.rows * ~parents.single, kind="stable")[: min(_MOST_CUT, max(1, most // 2))]
+        chosen = np.sort(heaviest)
+        lowest = float(parents.low[chosen[0]])
+        width = parents.high[chosen] - parents.low[chosen]
+        power = _power(most, width, parents.rows[chosen], float(parents.high[chosen[-1]]) - lowest)
+        cut = np.zeros(len(parents), np.bool_)
+        cut[chosen[np.ldexp(width, power) >= 0.5]] = True
+        if not cut.any():
+            return parents
+        some = np.array_split(np.flatnonzero(cut), -(-int(cut.sum()) // _MOST_RANGES))
+        parts = [self._bins(self._under(parents[own]), lowest, power, parents[own]) for own in some]
+        return reduce(joined, parts, parents[~cut])
+
+    def held(self, parents: Bins) -> Steps:
+        """The rows of some bins, counted at each of their distinct scores."""
+        found = [
+            self.asked.by_cell(self._under(parents[some]), ["score"], self._sums(moments=False))
+            for some in np.array_split(np.arange(len(parents)), -(-len(parents) // _MOST_RANGES))
+        ]
+        scores, amount = (
+            np.concatenate([table[name].to_numpy() for table, _ in found])
+            for name in ("score", "total" if self.weighted else "rows")
+        )
+        rows = sum(int(table["rows"].sum()) for table, _ in found)
+        if rows != int(parents.rows.sum()):
+            raise self.asked.changed()
+        cell = np.concatenate([own for _, own in found])
+        return steps_of(scores + 0.0, cell, amount, parents, self.scale)
+
+    def _bins(self, frame: nw.LazyFrame[Any], base: float, power: int, parents: Bins | None = None) -> Bins:
+        """The rows of a frame by number; with parents, those of each of them apart."""
+        scaled = (nw.col("score") - base) * float(np.ldexp(1.0, power))
+        # Cut off before it is cast: casting rounds in some engines.
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=self._position())
+        by = ["number"]
+        if parents is not None:
+            above = [(nw.col("score") > float(high)).cast(nw.Int64) for high in parents.high]  # never the last one
+            frame = frame.with_columns(parent=_joined_up(above, add))
+            by.append("parent")
+        found, cell = self.asked.by_cell(frame, by, self._sums(moments=True))
+        keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
+        distinct, number = np.unique(keys, axis=1, return_inverse=True)
+        number = number.ravel()
+        rows, low, high, moment, *weight = (
+            found[name].to_numpy() for name in ("rows", "low", "high", "moment", *(["total"] if self.weighted else []))
+        )
+        counter = Counter(distinct.shape[1], self.cells, weighted=self.weighted)
+        counter.add_counted(number, cell, Entries(rows.astype(np.int64), low + 0.0, high + 0.0, moment, *weight))
+        if parents is None:
+            return counter.bins(self.scale)
+        parent: Integers = distinct[0]
+        if not np.array_equal(np.bincount(parent[number], rows, len(parents)), parents.rows):
+            raise self.asked.changed()
+        return counter.bins(self.scale, parents, parent)
+
+    def _position(self) -> nw.Expr:
+        found = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
+        return found * nw.col("weight") if self.weighted else found
+
+    def _sums(self, *, moments: bool) -> dict[str, nw.Expr]:
+        found = {"rows": nw.len()}
+        if moments:
+            score = nw.col("score")
+            found |= {"low": score.min(), "high": score.max(), "moment": nw.col("position").sum()}
+        return found | ({"total": nw.col("weight").sum()} if self.weighted else {})
+
+    def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
+        """The rows that lie in some bins. Neighbours are one stretch: an engine looks at each stretch for each row."""
+        next_one = _is_next(parents, self.scale)
+        between = parents.before[1:].sum(1) - (parents.before[:-1] + parents.counts[:-1]).sum(1)
+        # First a few stretches, with the most rows between them: most rows need no closer look.
+        apart = np.isin(np.arange(len(between)), np.argsort(-between, kind="stable")[: _FEW_RANGES - 1]) & ~next_one
+        return _within(_within(self.frame, parents, apart), parents, ~next_one)
+
+
+def _within(frame: nw.LazyFrame[Any], parents: Bins, apart: Booleans) -> nw.LazyFrame[Any]:
+    """The rows in some bins and between them, but where they are apart from the one that follows."""
+    low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
+    score = nw.col("score")
+    stretches = [(score >= float(a)) & (score <= float(b)) for a, b in zip(low, high, strict=True)]
+    return frame.filter(_joined_up(stretches, or_))
+
+
+def _joined_up(terms: list[nw.Expr], join: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> nw.Expr:
+    """All terms in pairs of pairs: engines follow an expression down, and some of them not very far."""
+    while len(terms) > 1:
+        odd = terms[len(terms) // 2 * 2 :]
+        terms = [join(one, other) for one, other in zip(terms[::2], terms[1::2], strict=False)] + odd
+    return terms[0]
+
+
+def _is_next(parents: Bins, scale: Scale) -> Booleans:
+    """Whether no row lies between a bin and the one that follows: (bins - 1,)."""
+    if not parents.weighted:
+        upto = parents.before[:-1] + parents.counts[:-1]
+        found: Booleans = (upto == parents.before[1:]).all(1)
+        return found
+    between: Floats = scale.positions(parents.low[1:]) - scale.positions(parents.high[:-1])
+    return np.equal(between, parents.gap[:-1])
+
+
+def _power(most: int, width: Floats, rows: Integers, span: float) -> int:
+    """The largest power of two that cuts bins of these widths into at most so many that hold rows.
+
+    All of them lie in a stretch of length ``span``: numbers of bins must remain integers of 64 bits.
+    """
+    largest = min(_LARGEST_POWER, _LARGEST_NUMBER - frexp(span)[1])
+    low, high = -_LARGEST_POWER - 100, largest
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(np.ldexp(width, middle), rows).sum() <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low

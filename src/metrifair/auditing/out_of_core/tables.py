@@ -1,0 +1,221 @@
+"""The rows of a table, counted by the engine that has them: only counts leave it.
+
+Any frame that narwhals knows, lazy or eager: polars, pandas, DuckDB, Dask, Spark, and all that Ibis speaks to. The
+first query asks for the cells and the range of the scores, the second for counts by cell and bin, and further ones cut
+up the bins that matter, found by a filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from metrifair.auditing.distribution import Integers
+from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, check_values, levels_for, used_codes
+from metrifair.auditing.out_of_core.connections import answer_of
+from metrifair.auditing.out_of_core.files import check_columns, polars
+from metrifair.auditing.out_of_core.rows import MOST_CELLS, Cells, Counted, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.table_bins import TableBins
+from metrifair.auditing.request import MOST_LEVELS
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass
+class TableRows:
+    """The rows of a table that can be used, as cells and bins, which the table's engine counts."""
+
+    name: str
+    frame: nw.LazyFrame[Any]  # whose columns are key_0, key_1, ..., score and weight
+    roles: Roles
+    most_groups: int = MOST_LEVELS
+    levels: list[ColumnLevels] = field(default_factory=list)
+    cells: list[tuple[int, ...]] = field(default_factory=list)  # codes of the key columns
+    ends: tuple[float, float] = (0.0, 0.0)
+    used: int = 0  # rows that count
+    beyond: bool = False  # whether others have scores that lie beyond theirs
+    secrets: tuple[str, ...] = ()  # that no message may show
+
+    @classmethod
+    def of(
+        cls,
+        table: Any,
+        roles: Roles,
+        *,
+        name: str = "the table",
+        most_groups: int = MOST_LEVELS,
+        secrets: tuple[str, ...] = (),
+    ) -> TableRows:
+        """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
+        try:
+            frame = nw.from_native(table)
+        except TypeError:
+            raise DataError(
+                f"table must be a data frame, or a table of DuckDB, Ibis, Dask or Spark, got {type(table).__name__}; "
+                "for a file use audit_file"
+            ) from None
+        schema = answer_of(name, frame.collect_schema, secrets)
+        check_columns(name, schema.names(), roles.by_role)
+        for role, column in (("score", roles.score), ("weight", roles.weight)):
+            kind = nw.Float64() if column is None else schema[column]
+            if not (kind.is_numeric() or kind == nw.Boolean):
+                raise DataError(
+                    f"the {role} column {column!r} of {name} holds {kind}, not numbers; cast it in a query or a view"
+                )
+        columns = [nw.col(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
+        columns.append(nw.col(roles.score).cast(nw.Float64).alias("score"))
+        if roles.weight is not None:
+            columns.append(nw.col(roles.weight).cast(nw.Float64).alias("weight"))
+        polars()  # in which answers come
+        if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
+            wanted = list(dict.fromkeys(roles.columns))
+            eager = frame
+            frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
+        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets)
+
+    def __post_init__(self) -> None:
+        self.levels = levels_for(self.roles, most_groups=self.most_groups)
+
+    @property
+    def weighted(self) -> bool:
+        """True where rows have weights."""
+        return self.roles.weight is not None
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows there are, whether they can be used or not."""
+        return int(self._answer(self.frame.select(nw.len().alias("rows")))["rows"][0])
+
+    def all_rows(self) -> pl.DataFrame:
+        """All rows under the names of their columns, from counts of those that are equal, in an order of their own."""
+        kinds = [*self._keys, "score", *(["weight"] if self.weighted else [])]
+        counted = self._answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
+        counted = counted.sort(kinds)
+        every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
+        return every.select(**dict(zip(self.roles.columns, (polars().col(kind) for kind in kinds), strict=True)))
+
+    def surveyed(self, threshold: float) -> Cells:
+        """Ask for the cells there are, what they hold, and where the scores lie."""
+        selected = (nw.col("score") >= threshold).cast(nw.Float64)
+        by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
+        sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
+        frame = self._usable.with_columns(chosen=selected)
+        if self.weighted:  # rows of no weight are used, and do not count
+            weight = nw.col("weight")
+            frame = self._usable.with_columns(chosen=selected * weight, counts=weight != 0)
+            by.append("counts")
+            sums |= {"weight": weight.sum(), "least": weight.min(), "largest": weight.max()}
+        grouped = frame.group_by(by, drop_null_keys=False)
+        # More combinations than can be told apart are not fetched.
+        found = self._answer(grouped.agg(*(one.alias(name) for name, one in sums.items())).head(4 * MOST_CELLS))
+        codes = self._codes(found)
+        used = used_codes(self.roles, codes)
+        left_out = self.rows - int(found["rows"].to_numpy()[used].sum())
+        if used.any():
+            low, high, *weights = (found[name].to_numpy()[used] for name in ("low", "high", *list(sums)[5:]))
+            extremes = (float(weights[0].min()), float(weights[1].max())) if weights else None
+            check_values(self.roles, (float(low.min()), float(high.max())), extremes)
+        if self.weighted:
+            used &= found["counts"].to_numpy().astype(np.bool_)
+        seen = found.filter(polars().Series(~used))
+        found, codes = found.filter(polars().Series(used)), [code[used] for code in codes]
+        # Values of one level, such as 0.0 and -0.0, are one cell.
+        distinct, cell = np.unique(np.array(codes).T, axis=0, return_inverse=True)
+        if len(distinct) > MOST_CELLS:
+            raise too_many_cells(self.roles)
+        self.cells = [tuple(codes_of) for codes_of in distinct.tolist()]
+        held = [
+            np.bincount(cell.ravel(), found[name].to_numpy(), len(distinct)).astype(np.float64)
+            for name in ("rows", "weight" if self.weighted else "rows", "chosen")
+        ]
+        self.used = int(held[0].sum())
+        if len(found):
+            self.ends = float(found["low"].to_numpy().min()), float(found["high"].to_numpy().max())
+            # Scores of rows that do not count may lie anywhere.
+            self.beyond = bool(((seen["low"] < self.ends[0]) | (seen["high"] > self.ends[1])).any())
+        return cells_of(
+            self.name,
+            self.roles,
+            self.levels,
+            self.cells,
+            Tally(held[0].astype(np.int64), *held[1:]),
+            ends=self.ends,
+            left_out=left_out,
+            is_text=False,
+        )
+
+    def counted(self) -> Counted:
+        """Ask for counts by cell and bin; the same bins can be looked into later."""
+        frame = self._usable.filter(nw.col("weight") != 0) if self.weighted else self._usable
+        if self.beyond:
+            frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
+        bins = TableBins(self, frame, self.ends, self.used, len(self.cells), weighted=self.weighted)
+        return Counted(bins.counted(), bins.scale, bins)
+
+    def by_cell(
+        self, frame: nw.LazyFrame[Any], by: list[str], sums: dict[str, nw.Expr]
+    ) -> tuple[pl.DataFrame, Integers]:
+        """Sums by cell and these columns, and the cell of each row of them."""
+        grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
+        found = self._answer(grouped.agg(*(one.alias(name) for name, one in sums.items())))
+        codes = self._codes(found)
+        known = used_codes(self.roles, codes)
+        found, codes = found.filter(polars().Series(known)), [code[known] for code in codes]
+        sizes = [len(level.values) + 1 for level in self.levels]
+        number = np.ravel_multi_index([np.asarray(code, np.int64) for code in codes], sizes)
+        cells = np.ravel_multi_index(tuple(np.array(self.cells).T), sizes)  # ascending, as the cells are
+        place = np.searchsorted(cells, number)
+        if (cells.take(place, mode="clip") != number).any():
+            raise self.changed()
+        return found, place
+
+    def changed(self) -> DataError:
+        """What is wrong with a table whose second count is another than its first."""
+        return DataError(f"{self.name} changed while it was counted; audit a copy or a snapshot of it")
+
+    @property
+    def _keys(self) -> list[str]:
+        return [f"key_{place}" for place in range(len(self.roles.keys))]
+
+    @property
+    def _usable(self) -> nw.LazyFrame[Any]:
+        """The rows with a score and a weight; whether they have a label and a group is for the cells to say."""
+        frame = self.frame
+        for name in ("score", *(["weight"] if self.weighted else [])):
+            frame = frame.filter(~nw.col(name).is_null())
+            frame = frame.filter(~nw.col(name).is_nan()) if self._knows_nan else frame
+        return frame
+
+    @cached_property
+    def _knows_nan(self) -> bool:
+        """False for databases such as SQLite, which have no NaN and refuse to look for one."""
+        if not self.frame.implementation.is_ibis():
+            return True
+        try:
+            self.frame.filter(nw.col("score").is_nan()).head(1).collect()
+        except Exception as error:
+            return "IsNan" not in str(error)
+        return True
+
+    def _codes(self, found: pl.DataFrame) -> list[Any]:
+        return [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
+
+    def _answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
+        """What a query finds; keys other than numbers and booleans as text, as in files."""
+        library = polars()
+
+        def ask() -> Any:
+            if query.implementation.is_polars():
+                return query.to_native().collect(engine="streaming")
+            return query.collect("polars").to_native()
+
+        found: pl.DataFrame = answer_of(self.name, ask, self.secrets)
+        kinds = {name: kind for name, kind in found.schema.items() if name.startswith("key_")}
+        texts = [name for name, kind in kinds.items() if not (kind.is_numeric() or kind == library.Boolean)]
+        return found.cast(dict.fromkeys(texts, library.String))

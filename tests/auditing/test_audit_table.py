@@ -1,0 +1,254 @@
+"""Audits of tables where they are: every engine finds what audit_file finds, and only counts leave it."""
+
+import contextlib
+import math
+import warnings
+
+import dask.dataframe as dd
+import duckdb
+import ibis
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_audit_file import CASES, check_equal, table
+from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
+
+from metrifair import DataError, audit_file, audit_table
+from metrifair.auditing.out_of_core import bins, table_bins
+from metrifair.auditing.out_of_core.brackets import CellSides, measured
+from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.out_of_core.tables import TableRows
+
+COUNTED = {"in_memory_rows": 10}
+
+
+def incomplete(n=1500):
+    """Rows that miss scores, groups, labels and weights, each in several ways."""
+    place = np.arange(n)
+    return table(n).with_columns(
+        p=pl.when(place % 31 == 0).then(None).when(place % 37 == 0).then(float("nan")).otherwise("p"),
+        sex=pl.when(place % 41 == 0).then(None).when(place % 43 == 0).then(pl.lit(" ")).otherwise("sex"),
+        y=pl.when(place % 47 == 0).then(None).otherwise("y"),
+        w=pl.when(place % 53 == 0).then(None).when(place % 59 == 0).then(0.0).otherwise("w"),
+    )
+
+
+@contextlib.contextmanager
+def engines(frame):
+    with warnings.catch_warnings(), duckdb.connect() as connection:
+        warnings.simplefilter("ignore")
+        connection.register("scores", frame.to_arrow())
+        yield {
+            "polars": frame,
+            "polars, lazy": frame.lazy(),
+            "pandas": frame.to_pandas(),
+            "pyarrow": frame.to_arrow(),
+            "DuckDB": connection.table("scores"),
+            "Ibis": ibis.memtable(frame),
+            "Dask": dd.from_pandas(frame.to_pandas(), npartitions=2),
+        }
+
+
+ENGINES = ("polars", "polars, lazy", "pandas", "pyarrow", "DuckDB", "Ibis", "Dask")
+EVERYTHING = {"score": "p", "group": ["sex", "old"], "label": "y", "control": "old", "criteria": "equal_opportunity"}
+QUICKER = {"random_state": 0, "resamples": 0, "permutations": 0}
+
+
+SIMPLER = {"group": "sex", "control": None, "metrics": "kolmogorov"}  # Dask is slow to start
+CHANGES = [*((engine, {}) for engine in ENGINES[:-1]), ("DuckDB", {"weight": None}), ("Dask", SIMPLER)]
+
+
+@pytest.mark.parametrize(("engine", "changes"), CHANGES)
+def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, monkeypatch):
+    monkeypatch.setattr(bins, "_MOST_BINS", 1024)  # so that some are looked into
+    frame = incomplete().with_columns(old=pl.col("age") > 21)
+    frame.write_parquet(tmp_path / "scores.parquet")
+    options = EVERYTHING | QUICKER | {"weight": "w"} | changes
+    held = audit_file(tmp_path / "scores.parquet", **options)
+    with engines(frame) as found:
+        assert audit_table(found[engine], **options).to_json() == held.to_json()
+        check_equal(audit_table(found[engine], **options, **COUNTED), held, located=False)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_counting_in_the_engine_agrees_with_counting_a_file(case, tmp_path, monkeypatch):
+    monkeypatch.setattr(bins, "_MOST_BINS", 1024)
+    frame = incomplete()
+    frame.write_parquet(tmp_path / "scores.parquet")
+    options = {"score": "p", "group": "sex", **QUICKER, **CASES[case]}
+    by_engine = audit_table(frame.lazy(), **options, **COUNTED)
+    by_file = audit_file(tmp_path / "scores.parquet", **options, **COUNTED)
+    check_equal(by_engine, audit_file(tmp_path / "scores.parquet", **options), located=False)
+    assert [note.kind for note in by_engine.notes] == [note.kind for note in by_file.notes]
+    for ours, theirs in zip(by_engine.findings, by_file.findings, strict=True):
+        assert max(ours.bracket.low, theirs.bracket.low) <= min(ours.bracket.high, theirs.bracket.high) + 1e-12
+
+
+def table_rows(scores, cell, weight=None):
+    columns = {"p": scores, "g": cell} | ({} if weight is None else {"w": weight})
+    return TableRows.of(pl.LazyFrame(columns), Roles("p", ("g",), weight=None if weight is None else "w"))
+
+
+def by_table(scores, cell, weight=None, **limits):
+    rows = table_rows(scores, cell, weight)
+    tally = rows.surveyed(0.5).tally
+    base, scale, finer = rows.counted()
+    sides = CellSides(np.array([0]), np.array([1]), (tally.weight[0], tally.weight[1]))
+    return measured(base, scale, [sides], METRICS, finer=finer, **limits), base
+
+
+@pytest.mark.parametrize("name", adversarial())
+@pytest.mark.parametrize("limits", [{}, {"exact_rows": 600}])
+def test_adversarial_scores_are_measured_to_the_tolerance(name, limits, monkeypatch):
+    if limits:
+        monkeypatch.setattr(bins, "_MOST_BINS", 256)
+        monkeypatch.setattr(table_bins, "_MOST_RANGES", 16)
+    scores, cell = adversarial()[name]
+    found, _ = by_table(scores, cell, **limits)
+    check_brackets(found, scores, in_memory(scores, cell), tolerance=1e-5 if found.complete else None)
+    assert found.complete or name in ("every scale", "denormal")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_bin_with_much_of_the_weight_is_cut_before_anything_is_drawn(weighted):
+    """Otherwise intervals and curves of skewed scores would be those of a few bins."""
+    generator = np.random.default_rng(0)
+    scores = np.append(generator.lognormal(-8, 1, 20_000), 50.0)
+    cell = np.arange(len(scores)) % 2
+    _, base = by_table(scores, cell, np.ones(len(scores)) if weighted else None)
+    assert base.rows.max() <= len(scores) / 1000
+    assert len(base) >= 1000
+    assert base.rows.sum() == len(scores)
+    assert (base.high[:-1] < base.low[1:]).all()
+    np.testing.assert_array_equal(base.before, np.cumsum(base.counts, 0) - base.counts)
+
+
+values = st.one_of(st.floats(-1e6, 1e6), st.integers(-2, 2).map(float), st.just(None), st.just(float("nan")))
+rows = st.tuples(values, st.sampled_from(["a", "b", "c", None, ""]), st.sampled_from([0, 1, None]), st.floats(0, 5))
+
+
+@given(st.lists(rows, min_size=1, max_size=40), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_counted_rows_are_held_rows(table_of, weighted):
+    columns = dict(zip("pgyw", zip(*table_of, strict=True), strict=True))
+    kinds = {"p": pl.Float64, "g": pl.String, "y": pl.Int64, "w": pl.Float64}
+    frame = pl.DataFrame({name: list(column) for name, column in columns.items()}, schema=kinds)
+    options = {"score": "p", "group": "g", "label": "y", **QUICKER}
+    options |= {"weight": "w"} if weighted else {}
+    outcomes = []
+    for how in ({}, {"in_memory_rows": 0}):
+        try:
+            outcomes.append(audit_table(frame, **options, **how))
+        except DataError as error:
+            outcomes.append(str(error))
+    held, counted = outcomes
+    if isinstance(held, str) or isinstance(counted, str):
+        assert type(held) is type(counted)
+        return
+    assert (held.record.rows, held.record.left_out) == (counted.record.rows, counted.record.left_out)
+    span = float(np.ptp(held.record.score_range))
+    for exact, ours in zip(held.findings, counted.findings, strict=True):
+        assert (ours.groups, ours.sizes) == (exact.groups, exact.sizes)
+        assert ours.bracket.low - 1e-9 * span <= exact.value <= ours.bracket.high + 1e-9 * span
+
+
+def test_no_row_leaves_the_engine(monkeypatch):
+    """Of 5,000 rows with as many scores, each answer has fewer entries than there are cells and bins."""
+    answers, answer = [], TableRows._answer
+    monkeypatch.setattr(TableRows, "_answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
+    monkeypatch.setattr(bins, "_MOST_BINS", 64)
+    monkeypatch.setattr("metrifair.auditing.out_of_core.brackets._EXACT_ROWS", 100)
+    frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
+    audit_table(frame, score="p", group="g", **QUICKER, **COUNTED)
+    assert len(answers) > 3
+    assert max(map(len, answers)) <= 300
+
+
+def test_a_table_that_changes_while_it_is_counted_is_refused(monkeypatch):
+    monkeypatch.setattr(bins, "_MOST_BINS", 64)
+    frame = table(500)
+    rows = TableRows.of(frame, Roles("p", ("sex",)))
+    rows.surveyed(0.5)
+    base, _, finer = rows.counted()
+    changed = TableRows.of(frame[1:], Roles("p", ("sex",)))
+    changed.surveyed(0.5)
+    other = changed.counted().finer
+    for look in (other.held, lambda parents: other.recounted(parents, 256)):
+        with pytest.raises(DataError, match="the table changed while it was counted; audit a copy or a snapshot of it"):
+            look(base)
+    assert len(finer.held(base)) == frame["p"].n_unique()
+
+
+@pytest.mark.parametrize("how", [{}, COUNTED])
+def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
+    frame = table(300).with_columns(
+        pl.col("sex").cast(pl.Categorical),
+        day=pl.lit("2026-11-16").str.to_date() + pl.duration(days=pl.col("age") - 20),
+        old=pl.col("age") > 20,
+    )
+    frame.write_parquet(tmp_path / "typed.parquet")
+    options = {"score": "p", "group": ["sex", "day", "old"], **QUICKER, **how}
+    ours, theirs = audit_table(frame.lazy(), **options), audit_file(tmp_path / "typed.parquet", **options)
+    named = ("attribute", "groups", "sizes", "criterion")
+    assert [[getattr(one, name) for name in named] for one in ours.findings] == [
+        [getattr(one, name) for name in named] for one in theirs.findings
+    ]
+
+
+@pytest.mark.parametrize("how", [{}, COUNTED])
+@pytest.mark.parametrize(
+    ("change", "options", "match"),
+    [
+        ({}, {"score": "q"}, r"^the table has no column 'q' \(given as score\); its columns are 'p', 'sex'"),
+        ({}, {"label": "P"}, r"^the table has no column 'P' \(given as label\); did you mean 'p'\?"),
+        ({}, {"score": "sex"}, r"^the score column 'sex' of the table holds String, not numbers; cast it in a query"),
+        ({}, {"weight": "sex"}, "^the weight column 'sex' of the table holds String, not numbers"),
+        ({}, {"label": "p"}, "^score and label both name the column 'p'"),
+        ({}, {"tolerance": -1}, "^tolerance must be a number from 0 upwards, got -1"),
+        ({"p": pl.lit(None, pl.Float64)}, {}, "^no row of the table has a score in 'p' and a value in every other"),
+        (
+            {"p": pl.when(pl.col("p") > 0.9).then(math.inf).otherwise("p")},
+            {},
+            "^the score column 'p' holds an infinite",
+        ),
+        ({"w": -pl.col("w")}, {"weight": "w"}, "^the weight column 'w' must hold finite numbers that are not negative"),
+        ({"sex": pl.lit("f")}, {}, "at least two groups, got 1"),
+        ({"sex": pl.int_range(pl.len())}, {}, "as an id or a measurement does: too many to compare"),
+    ],
+)
+def test_refusals_name_what_is_wrong(how, change, options, match):
+    frame = table(1500).with_columns(**change)
+    with pytest.raises(DataError, match=match):
+        audit_table(frame.lazy(), **{"score": "p", "group": "sex", **QUICKER, **options, **how})
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [("scores.csv", "got str; for a file use audit_file"), ([0.1], "got list"), (pl.LazyFrame({"p": []}), "no column")],
+)
+def test_what_is_not_a_table_is_refused(given, match):
+    with pytest.raises(DataError, match=match):
+        audit_table(given, score="p", group="g")
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(DataError, match=r"^the table has no rows$"):
+        audit_table(table(10).clear(), score="p", group="sex")
+
+
+def test_what_an_engine_finds_wrong_is_one_sentence():
+    with duckdb.connect() as connection:
+        relation = connection.sql("SELECT CAST(x AS DOUBLE) AS p, 'a' AS g FROM (VALUES ('1'), ('one')) AS v(x)")
+        with pytest.raises(DataError, match=r"^the table cannot be read: ConversionException: .*'one'") as raised:
+            audit_table(relation, score="p", group="g")
+    assert raised.value.__context__ is None
+    assert "\n" not in str(raised.value)
+
+
+def test_frames_of_narwhals_are_tables_too():
+    frame = table(100)
+    options = {"score": "p", "group": "sex", **QUICKER}
+    assert audit_table(nw.from_native(frame), **options).to_json() == audit_table(frame, **options).to_json()
