@@ -93,7 +93,7 @@ def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
     if type(backend).__name__ == "DaskDistributedBackend":
         # To all workers: what joblib itself would send to one is lost with that one.
         return name, backend.client.scatter(content, broadcast=True)
-    if type(backend).__module__.startswith("ray."):
+    if type(backend).__module__.split(".")[0] == "ray":
         return name, importlib.import_module("ray").put(content)
     return name, content  # joblib maps it into the memory of its processes
 
@@ -111,7 +111,7 @@ def _unpacked(name: str, content: Any) -> Any:
     """The work, unpacked once in each process, which keeps the last one only."""
     found = _unpacked_here.get(name)
     if found is None:
-        if type(content).__module__.startswith("ray."):
+        if type(content).__module__.split(".")[0] == "ray":
             content = importlib.import_module("ray").get(content)
         found = pickle.loads(content)  # what this very program has packed
         _unpacked_here.clear()
