@@ -23,9 +23,11 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, Samples, compiled, rows_by_cell
 from metrifair.problem.criteria import BINARY, regression
+from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
+from metrifair.training.solver import solved
 
 SHOWN_IN = {"preprocessing": "classification", "postprocessing": "classification"}
 """Experiments whose figure shows our network as another experiment trains it."""
@@ -48,7 +50,7 @@ def mfl_runs(experiment: str, protocol: Protocol, source: Source, effort: Effort
     """Our method on all cases of a table: all seeds and strengths of a case and a variant are one run."""
     code, found = inspect.getsource(sys.modules[__name__]), []
     for case in cases(SHOWN_IN.get(experiment, experiment), protocol, effort):
-        strengths = effort.strengths(*case.data.strengths)
+        strengths = effort.strengths(*case.data.strengths) if case.published else effort.some(DEFAULT_STRENGTHS)
         for variant in (NETWORK,) if experiment in SHOWN_IN else variants(case):
             work = partial(sweep, case, variant=variant, strengths=strengths, seeds=effort.seeds, device=device)
             found.append(run_of(case, variant.method, work, source, effort, code=code))
@@ -85,34 +87,60 @@ def sweep(
     task = BINARY if case.classify else regression()
     compare = case.protocol.compare if case.classify else "prediction"
     objective = Objective(
-        task, cells.comparisons, case.criterion, estimate="population", combine="sum", compare=compare
+        task,
+        cells.comparisons,
+        case.criterion,
+        estimate="population" if case.published else "rows",
+        combine="sum" if case.published else "mean",
+        compare=compare,
     )
     results: list[ModelResult] = []
     for plan, together in _stacks(case, splits, samples, seeds):
         own = [torch.as_tensor(splits.train[seed]) for seed in together]
         start = time.perf_counter()
-        trained = train(
-            samples,
-            network,
-            objective,
-            strengths=strengths,
-            seeds=together,
-            schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
-            rows=own,
-            source=plan and floored_epochs(samples, own, plan, cells.comparisons),
-            standardize=case.standardize,
-            device=device_of(device),
-        )
-        failed = trained.failed.cpu().numpy()  # waits for the device
+        if not variant.network and not case.published and case.standardize:
+            stacks = _solved(samples, network, objective, strengths=strengths, rows=own, same=splits.prescribed)
+        else:
+            trained = train(
+                samples,
+                network,
+                objective,
+                strengths=strengths,
+                seeds=together,
+                schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
+                rows=own,
+                source=plan and floored_epochs(samples, own, plan, cells.comparisons),
+                standardize=case.standardize,
+                device=device_of(device),
+            )
+            stacks = [(trained, place) for place in range(len(together))]
+        failed = [stack.failed[place].cpu().numpy() for stack, place in stacks]  # waits for the device
         seconds = (time.perf_counter() - start) / (len(together) * len(strengths))
-        for at, seed in enumerate(together):
-            output = outputs(trained, samples.x[torch.as_tensor(splits.test[seed])], at)
+        for (stack, place), seed, lost in zip(stacks, together, failed, strict=True):
+            output = outputs(stack, samples.x[torch.as_tensor(splits.test[seed])], place)
             predicted = (centre + unit * task.prediction(output)).numpy()
-            scores = [None if bad else score for bad, score in zip(failed[at], predicted, strict=True)]
+            scores = [None if bad else score for bad, score in zip(lost, predicted, strict=True)]
             results += results_of(
                 case, splits, variant.method, seed, strengths=strengths, scores=scores, seconds=seconds
             )
     return results
+
+
+def _solved(
+    samples: Samples,
+    model: Network,
+    objective: Objective,
+    *,
+    strengths: Sequence[float],
+    rows: Sequence[Tensor],
+    same: bool,
+) -> list[tuple[Trained, int]]:
+    """Linear models by the solver for the rows of every seed; once for all where all have the same rows."""
+    found = [
+        solved(samples.take(part), model, objective, strengths=strengths).trained
+        for part in rows[: 1 if same else None]
+    ]
+    return [(found[0 if same else place], 0) for place in range(len(rows))]
 
 
 @torch.no_grad()
@@ -126,11 +154,14 @@ def outputs(trained: Trained, x: Tensor, seed: int) -> Tensor:
 
 
 def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0) -> Schedule:
-    """The paper's; standardised inputs are trained as our estimators train by default, and no longer than that."""
-    if not case.standardize:
-        return Schedule(case.data.batch_size, case.data.epochs, case.data.learning_rate, decay)
+    """The paper's; corrected, with the start and the end of our estimators, and standardised inputs with all of it."""
+    paper = Schedule(case.data.batch_size, case.data.epochs, case.data.learning_rate, decay)
+    if case.published:
+        return paper
     kind = FairClassifier if case.classify else FairRegressor
     ours = schedule_for(kind(model="mlp" if network else "linear"), rows)
+    if not case.standardize:
+        return replace(paper, growth=ours.growth, cooldown=ours.cooldown, from_constant=ours.from_constant)
     return replace(ours, epochs=min(ours.epochs, case.data.epochs))
 
 

@@ -2,7 +2,7 @@
 
 ``python -m experiments.remote prepare FILE.npz`` writes the arrays of all data sets; it needs the raw data.
 ``python -m experiments.remote run [--quick] FILE.npz FOLDER [NAME ...]`` trains from them; it needs neither raw data
-nor any extra. Both protocols are run; finished work found in FOLDER is not done again.
+nor any extra. Both protocols are run, unless --protocols says which; finished work found in FOLDER is not done again.
 ``python -m experiments.remote report [--pack FILE.csv.gz] FOLDER POINTS.csv[.gz] ...`` writes, for every experiment and
 protocol that the files hold, ``NAME-PROTOCOL.md`` and its figures into FOLDER; ``--pack`` keeps all points in one file.
 Times files beside the points (``times*.json``) say where they were computed.
@@ -33,6 +33,7 @@ def run(
     names: Sequence[str],
     effort: Effort,
     *,
+    protocols: Sequence[str] = tuple(PROTOCOLS),
     methods: Sequence[str] = ("mfl",),
     n_jobs: int = 1,
 ) -> None:
@@ -42,8 +43,8 @@ def run(
     wanted = (
         one
         for name in names
-        for protocol in PROTOCOLS.values()
-        for one in runs(name, protocol, known, effort)
+        for protocol in protocols
+        for one in runs(name, PROTOCOLS[protocol], known, effort)
         if one.name.split()[4].startswith(tuple(methods))
     )
     done: list[FinishedRun] = []
@@ -87,6 +88,7 @@ def main(arguments: Sequence[str]) -> None:
     train.add_argument("names", nargs="*", default=EXPERIMENTS)
     train.add_argument("--quick", action="store_true")
     train.add_argument("--methods", default="mfl", help="beginnings of names, with commas between; empty: all")
+    train.add_argument("--protocols", default=",".join(PROTOCOLS), help="with commas between")
     train.add_argument("--jobs", type=int, default=1, help="processes that work at once")
     report.add_argument("points", type=Path, nargs="+")
     report.add_argument("--pack", type=Path)
@@ -95,7 +97,8 @@ def main(arguments: Sequence[str]) -> None:
         write_arrays(given.file, seeds=given.seeds)
     elif given.command == "run":
         effort = Effort.of(given.seeds, quick=given.quick)
-        run(given.file, given.folder, given.names, effort, methods=given.methods.split(","), n_jobs=given.jobs)
+        wanted = {"protocols": given.protocols.split(","), "methods": given.methods.split(",")}
+        run(given.file, given.folder, given.names, effort, n_jobs=given.jobs, **wanted)
     else:
         if given.pack is not None:
             write_csv(given.pack, read_csv(given.points))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
@@ -118,6 +118,10 @@ class Effort:
     def strengths(self, lowest: float, highest: float, count: int) -> list[float]:
         """Log-spaced strengths; four of them in a sketch."""
         return [float(value) for value in np.geomspace(lowest, highest, 4 if self.quick else count)]
+
+    def some(self, strengths: Sequence[float]) -> list[float]:
+        """These strengths; four of them in a sketch."""
+        return list(strengths[:: -(-len(strengths) // 4)] if self.quick else strengths)
 
     def epochs(self, whole: int) -> int:
         """Passes over the data."""

@@ -17,6 +17,7 @@ from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, model_for, schedule_for
 from metrifair.problem.cells import Attribute
+from metrifair.training import Schedule
 from metrifair.training.models import Network, StackedModule
 
 RNG = np.random.default_rng(0)
@@ -39,7 +40,11 @@ def refusal(kind: type[ValueError | TypeError], call: Callable[[], object]) -> s
 SETTINGS = {
     "strength": ("a finite number from 0 upwards", [-1, -1e-9, NAN, math.inf, True, "1", None, 1j]),
     "learning_rate": ("'auto' or a positive number", [0, -0.1, NAN, math.inf, True, "fast"]),
-    "learning_rate_decay": ("a number above 0, at most 1", [0, 1.01, NAN, -1, True]),
+    "learning_rate_decay": ("'auto' or a number above 0, at most 1", [0, 1.01, NAN, -1, True, "linear"]),
+    "early_stopping": (
+        "True, False, or the share of rows to judge by, between 0 and 1",
+        [0, 1, 1.5, NAN, -0.1, "yes", None],
+    ),
     "weight_decay": ("a number from 0 upwards", [-1e-3, NAN, math.inf, None]),
     "epochs": ("'auto' or an integer from 1 upwards", [0, -3, 2.5, True, "all", None]),
     "batch_size": ("'auto' or an integer from 1 upwards", [0, -3, 2.5, True, "all", None]),
@@ -105,7 +110,7 @@ NAMES = {
     ),
     "model": ("forest", "'linear', 'mlp' or a torch.nn.Module", ""),
     "compare": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
-    "contrast": ("pair", "'pairs', 'rest'", "; did you mean 'pairs'?"),
+    "contrast": ("pair", "'pairs', 'rest', 'independence'", "; did you mean 'pairs'?"),
     "loss": ("square_error", "'squared_error', 'absolute_error', 'huber'", "; did you mean 'squared_error'?"),
 }
 
@@ -254,7 +259,7 @@ WORDS = {
     "on_small": "'leave_out', 'error'",
     "estimate": "'rows', 'population', 'batch'",
     "combine": "'mean', 'sum'",
-    "contrast": "'pairs', 'rest'",
+    "contrast": "'pairs', 'rest', 'independence'",
 }
 
 
@@ -366,7 +371,7 @@ def test_small_data_sets_are_used_whole_and_large_ones_in_bounded_batches(n: int
 def test_what_the_user_sets_is_left_alone() -> None:
     model = FairClassifier(batch_size=7, epochs=3, learning_rate=0.5, learning_rate_decay=0.9, weight_decay=0.1)
     schedule = schedule_for(model, 100)
-    assert tuple(vars(schedule).values()) == (7, 3, 0.5, 0.9, 0.1)
+    assert schedule == Schedule(7, 3, 0.5, 0.9, 0.1, from_constant=True)
 
 
 def test_models_by_name_and_by_module() -> None:

@@ -49,7 +49,7 @@ from metrifair.saving.xgboost_trees import xgboost_trees
 from metrifair.table_model import TableModel
 from metrifair.tradeoff.result import Frontier
 
-SECONDS = 20  # for one file, on a machine that is busy
+SECONDS = 60  # for one file, on a machine that is busy
 MEMORY = 300 * 2**20  # above what an honest file takes
 ROOM = 2**31  # of addresses beyond those in use: what asks for more is refused by the system
 

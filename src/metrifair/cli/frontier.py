@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--strengths",
     type=Strengths(),
-    help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 from 0.001 to 100]",
+    help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 up to a million]",
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
 @click.option(

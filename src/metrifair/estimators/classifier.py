@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.base import ClassifierMixin
 
 from metrifair.errors import DataError
 from metrifair.estimators.estimator import FairEstimator, Floats, linear_parts, output_of
+from metrifair.estimators.settings import ClassWeight, class_weights
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
@@ -43,10 +45,15 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         or, as in the paper, the sum over everything. Equal for two groups.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions (probabilities) or outputs (log-odds).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group, where
+        small groups count little and no batch has to hold them all.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none of them. How much scores depend
+        on a number is the penalty then (``energy_dependence``), and no groups are made. ``"auto"`` takes columns of
+        numbers with more than 20 different values, and says so in a warning.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.
@@ -63,13 +70,19 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     batch_size : int or "auto", default="auto"
         Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
     epochs : int or "auto", default="auto"
-        Passes over the data; by default so many that 100 to 1,000 steps are made.
+        Passes over the data; by default so many that 150 to 1,000 steps are made.
     learning_rate : float or "auto", default="auto"
         Step size of Adam, 0.005 unless given.
-    learning_rate_decay : float, default=1.0
-        Factor of the step size after each epoch.
+    learning_rate_decay : float or "auto", default="auto"
+        Factor of the step size after each epoch. By default the strength grows to its own over the first four fifths
+        of the steps, and the step size falls to 0 over the last half; with a number both are as they are from the
+        start.
     weight_decay : float, default=0.0
         Weight of half the squared parameters, those of standardised features.
+    early_stopping : bool or float, default=False
+        Keep this share of the rows aside (True: a tenth; of each group, and class, alike), and the weights with the
+        lowest risk + strength x unfairness on them; once the strength has grown to its own, stop after ten epochs
+        without a lower one. Every model of a frontier keeps its own best weights. Linear models then take steps.
     standardize : bool, default=True
         Centre and scale the features inside.
     device : str, default="auto"
@@ -80,6 +93,10 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Show a progress bar.
     pos_label : object, default=None
         The class that equal opportunity and predictive equality speak of; by default the last one.
+    class_weight : "balanced", dict or None, default=None
+        What the loss of each class counts: the same for all classes together, or a number for each. The mean over all
+        rows is made 1, so that ``strength`` means what it did; the unfairness is that of the rows as they are. In
+        ``partial_fit``, which does not know the share of each class, a dict is taken as it is.
 
     Attributes
     ----------
@@ -116,6 +133,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
 
     _: KW_ONLY
     pos_label: object = None
+    class_weight: ClassWeight = None
 
     def decision_function(self, X: Table) -> Floats:
         """Outputs before the link: log-odds of the last of two classes, or one number per class.
@@ -192,3 +210,15 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         if len(classes) < 2 or labels is None:
             raise DataError(f"y must hold at least two classes, got {len(classes)} class: {classes}")
         return (BINARY, labels.astype(np.float64)) if len(classes) == 2 else (MULTICLASS, labels)
+
+    def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:
+        classes, given = self.classes_.tolist(), self.class_weight
+        counts = np.ones(len(classes))
+        if not stream:
+            counts = np.bincount(np.asarray(problem.labels), problem.weight, minlength=len(classes)).astype(np.float64)
+        elif isinstance(given, str):
+            raise DataError(
+                f"class_weight={given!r} needs the shares of the classes, which a stream does not tell; pass a dict"
+            )
+        found = class_weights(given, classes, counts)
+        return tuple(float(given.get(one, 1.0)) for one in classes) if stream and isinstance(given, Mapping) else found

@@ -19,6 +19,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import objective_for, trainable
 from metrifair.problem.cells import Comparison, sides_of
 from metrifair.problem.tables import Table
+from metrifair.training.evaluation import some_rows
 
 _WORK = 200_000  # scores that the comparisons of one evaluation look at, about
 _STEPS = 30
@@ -70,9 +71,9 @@ def slack_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetrifairWarning)  # said at fit
             compared = trainable(estimator, data.problem).comparisons
-    objective = objective_for(estimator, data.problem.scheme, data.task, compared)
+    objective = objective_for(estimator, data.problem.scheme, data.task, compared, class_weight=data.class_weight)
     work = sum(sum(side.counts) for side in sides_of(compared, samples.cell))
-    samples = samples.take(_some(samples.cell, max(work, len(samples))))
+    samples = samples.take(some_rows(samples.cell, max(work, len(samples)), _WORK))
     batch = whole(samples.with_weight(samples.weight / samples.weight.mean()), compared)
     output = torch.as_tensor(estimator.predictor_.output(np.require(samples.x.numpy(), requirements=["C", "W"])))
 
@@ -87,14 +88,6 @@ def slack_of(
     )
     constant = _lowest(lambda at: value(torch.zeros_like(output) + at.reshape(output.shape[1:])), shift)
     return Slack(float(value(output)), min(attainable, constant), constant)
-
-
-def _some(cell: Tensor, work: int) -> Tensor:
-    """Every row; where that is too much work every second of each cell, or third ..., and two of each in any case."""
-    step = max(1, -(-work // _WORK))
-    order = cell.argsort(stable=True)
-    place = torch.cat([torch.arange(int(count)) for count in torch.bincount(cell)])
-    return order[(place % step == 0) | (place < 2)].sort().values
 
 
 def _lowest(value: Callable[[Tensor], Tensor], start: Tensor) -> float:

@@ -31,10 +31,11 @@ from metrifair.estimators.settings import (
 )
 from metrifair.estimators.stack import trained_stack
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.attributes import Continuous, group_codes
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, group_codes, not_numbers, wrapped
+from metrifair.problem.tables import Table, not_numbers, wrapped
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor
@@ -55,6 +56,7 @@ class FitData:
     problem: Problem
     task: Task
     targets: NDArray[Any]
+    class_weight: tuple[float, ...] = ()  # of the loss; empty: all classes count alike
 
     @property
     def outputs(self) -> int:
@@ -64,7 +66,8 @@ class FitData:
     def samples(self) -> Samples:
         """Samples with their cells."""
         weight = np.ones(len(self.x)) if self.problem.weight is None else self.problem.weight
-        arrays = self.x, self.targets, self.problem.cell, weight
+        values = self.problem.attribute_values
+        arrays = [self.x, self.targets, self.problem.cell, weight] + ([] if values is None else [values])
         return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
 
@@ -81,6 +84,7 @@ class FairEstimator(BaseEstimator):
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    continuous: Continuous = "auto"
     on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
@@ -88,8 +92,9 @@ class FairEstimator(BaseEstimator):
     batch_size: int | Literal["auto"] = "auto"
     epochs: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
-    learning_rate_decay: float = 1.0
+    learning_rate_decay: float | Literal["auto"] = "auto"
     weight_decay: float = 0.0
+    early_stopping: bool | float = False
     standardize: bool = True
     device: str = "auto"
     random_state: Any = None
@@ -266,6 +271,7 @@ class FairEstimator(BaseEstimator):
                 criterion=self.criterion,
                 contrast=self.contrast,
                 intersectional=self.intersectional,
+                continuous=self.continuous,
                 pos_label=getattr(self, "pos_label", None),
                 target="numbers" if numeric else "labels",
                 classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
@@ -275,7 +281,11 @@ class FairEstimator(BaseEstimator):
             if not numeric:
                 self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)
         task, targets = self._task_and_targets(problem, stream=stream)
-        return FitData(problem.of_kept(x), problem, task, targets)
+        return FitData(problem.of_kept(x), problem, task, targets, self._class_weight(problem, stream=stream))
+
+    def _class_weight(self, problem: Problem, *, stream: bool) -> tuple[float, ...]:  # noqa: ARG002
+        """What the loss of each class counts; nothing where there are none."""
+        return ()
 
 
 def output_of(estimator: Any, X: Table) -> Floats:
@@ -318,18 +328,19 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     """Raise a DataError where a stream begins with one group, and nobody says which others there are."""
     if groups is not None or sensitive_features is None:
         return
-    for name, found in group_codes(sensitive_features, intersectional=estimator.intersectional).attributes:
-        if len(found) < 2:
+    asked = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
+    for one in group_codes(sensitive_features, **asked).attributes:
+        if len(one.groups) < 2 and not one.is_number:
             raise DataError(
-                f"the stream begins with the group {list(found)} of {name} only; pass groups=, a list of all groups, "
-                "to the first partial_fit"
+                f"the stream begins with the group {list(one.groups)} of {one.name} only; pass groups=, a list of "
+                "all groups, to the first partial_fit"
             )
 
 
 def _learner(estimator: Any, data: FitData) -> Learner:
     """A learner at its start, or where ``fit`` ended."""
     scheme, seed = data.problem.scheme, seed_of(estimator.random_state)
-    objective = objective_for(estimator, scheme, data.task)
+    objective = objective_for(estimator, scheme, data.task, class_weight=data.class_weight)
     if estimator.estimate == "rows":  # of which a stream has no end
         objective = replace(objective, estimate="population")
     rule = Coverage(

@@ -43,10 +43,15 @@ class FairRegressor(RegressorMixin, FairEstimator):
         or, as in the paper, the sum over everything. Equal for two groups.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs, which are the same here up to scale.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group, where
+        small groups count little and no batch has to hold them all.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none of them. How much scores depend
+        on a number is the penalty then (``energy_dependence``), and no groups are made. ``"auto"`` takes columns of
+        numbers with more than 20 different values, and says so in a warning.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.
@@ -63,13 +68,19 @@ class FairRegressor(RegressorMixin, FairEstimator):
     batch_size : int or "auto", default="auto"
         Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
     epochs : int or "auto", default="auto"
-        Passes over the data; by default so many that 100 to 1,000 steps are made.
+        Passes over the data; by default so many that 150 to 1,000 steps are made.
     learning_rate : float or "auto", default="auto"
         Step size of Adam, 0.005 unless given.
-    learning_rate_decay : float, default=1.0
-        Factor of the step size after each epoch.
+    learning_rate_decay : float or "auto", default="auto"
+        Factor of the step size after each epoch. By default the strength grows to its own over the first four fifths
+        of the steps, and the step size falls to 0 over the last half; with a number both are as they are from the
+        start.
     weight_decay : float, default=0.0
         Weight of half the squared parameters, those of standardised features.
+    early_stopping : bool or float, default=False
+        Keep this share of the rows aside (True: a tenth; of each group, and class, alike), and the weights with the
+        lowest risk + strength x unfairness on them; once the strength has grown to its own, stop after ten epochs
+        without a lower one. Every model of a frontier keeps its own best weights. Linear models then take steps.
     standardize : bool, default=True
         Centre and scale the features and the target inside.
     device : str, default="auto"

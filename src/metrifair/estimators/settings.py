@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
-from metrifair.problem.cells import Combine, Comparison, Contrast
+from metrifair.problem.attributes import Continuous
+from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.strata import Integers
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective
 
 Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
+ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 
 LEARNING_RATE = 5e-3  # of Adam, where that is left to us
+_GROWTH, _COOLDOWN = (
+    0.5,
+    0.5,
+)  # shares of the steps: the strength grows in the first, the learning rate falls in the last
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
 OnSmall: TypeAlias = Literal["leave_out", "error"]
@@ -44,6 +53,7 @@ class Aim(Protocol):
     compare: Compare
     contrast: Contrast
     intersectional: bool
+    continuous: Continuous
     on_small: OnSmall
 
 
@@ -56,8 +66,9 @@ class Settings(Aim, Protocol):
     batch_size: int | Literal["auto"]
     epochs: int | Literal["auto"]
     learning_rate: float | Literal["auto"]
-    learning_rate_decay: float
+    learning_rate_decay: float | Literal["auto"]
     weight_decay: float
+    early_stopping: bool | float
     standardize: bool
     device: str
     random_state: Any
@@ -70,8 +81,15 @@ _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {
         "'auto' or a positive number",
         lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and value > 0),
     ),
-    "learning_rate_decay": ("a number above 0, at most 1", lambda value: is_number(value) and 0 < value <= 1),
+    "learning_rate_decay": (
+        "'auto' or a number above 0, at most 1",
+        lambda value: (isinstance(value, str) and value == "auto") or (is_number(value) and 0 < value <= 1),
+    ),
     "weight_decay": ("a number from 0 upwards", lambda value: is_number(value) and value >= 0),
+    "early_stopping": (
+        "True, False, or the share of rows to judge by, between 0 and 1",
+        lambda value: isinstance(value, (bool, np.bool_)) or (is_number(value) and 0 < value < 1),
+    ),
     "epochs": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
     "batch_size": ("'auto' or an integer from 1 upwards", lambda value: value == "auto" or is_integer(value)),
     "hidden": (
@@ -91,6 +109,8 @@ def check_settings(settings: Settings) -> None:
     check_known("solver", settings.solver, ("auto", "lbfgs", "sgd"))
     if settings.solver == "lbfgs" and settings.model != "linear":
         raise DataError("solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network")
+    if settings.solver == "lbfgs" and settings.early_stopping:
+        raise DataError("solver='lbfgs' takes no steps that could be stopped early; set early_stopping=False, or 'sgd'")
     if settings.solver == "lbfgs" and settings.estimate == "population":
         raise DataError(
             "solver='lbfgs' lowers the distance between the rows; leave estimate='rows', or set solver='sgd'"
@@ -100,7 +120,7 @@ def check_settings(settings: Settings) -> None:
 def check_aim(aim: Aim) -> None:
     """Raise a DataError where a word that says what is to be fair is not known."""
     check_known("compare", aim.compare, ("prediction", "output"))
-    check_known("contrast", aim.contrast, ("pairs", "rest"))
+    check_known("contrast", aim.contrast, CONTRASTS)
     check_known("combine", aim.combine, ("mean", "sum"))
     check_known("on_small", aim.on_small, ("leave_out", "error"))
     check_known("estimate", aim.estimate, ESTIMATES)
@@ -130,24 +150,10 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     what a single row says of the spread within its cell is nothing.
     """
     sizes = np.bincount(problem.cell, minlength=problem.scheme.cells.count if problem.scheme.cells else 1)
-    of_cell = FEWEST if least_samples(aim.metric, aim.estimate) > 1 and aim.estimate == "population" else 1
-    kept: list[Comparison] = []
+    of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
     small: dict[str, None] = {}
-    for one in problem.comparisons:
-        sides = []
-        for cells, group in zip((one.left, one.right), one.groups, strict=True):
-            enough = tuple(cell for cell in cells if sizes[cell] >= of_cell)
-            rows, counted = int(sizes[list(cells)].sum()), int(sizes[list(enough)].sum())
-            sides.append(enough if counted >= FEWEST else ())
-            where = "" if one.within == "everyone" else f", {one.within}"
-            if counted < FEWEST:
-                small[f"{one.attribute} {group!r}{where} ({rows} row{'' if rows == 1 else 's'})"] = None
-            elif counted < rows:
-                small[
-                    f"{rows - counted} of {rows} rows of {one.attribute} {group!r}{where}, each alone of its kind"
-                ] = None
-        if all(sides):
-            kept.append(replace(one, left=sides[0], right=sides[1]))
+    found = [_large_enough(one, problem, sizes, of_cell, small) for one in problem.comparisons]
+    kept = [one for one in found if one is not None]
     named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
     if small and (aim.on_small == "error" or not kept):
         raise TooFewSamples(
@@ -164,8 +170,43 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     return Trainable(tuple(kept), tuple(small))
 
 
+def _large_enough(
+    one: Comparison, problem: Problem, sizes: Integers, of_cell: int, small: dict[str, None]
+) -> Comparison | None:
+    """The comparison of cells that have rows enough, None where too few are left; ``small`` takes in the others."""
+    sides, dependent = [], isinstance(one, Dependence)
+    for cells, group in zip(one.sides, one.groups, strict=False):
+        enough = tuple(cell for cell in cells if sizes[cell] >= one.needs(of_cell))
+        rows, counted = int(sizes[list(cells)].sum()), int(sizes[list(enough)].sum())
+        sides.append(enough if counted >= FEWEST else ())
+        where = "" if one.within == "everyone" else f", {one.within}"
+        called = f"{one.attribute}{where}" if dependent else f"{one.attribute} {group!r}{where}"
+        if counted < FEWEST:
+            small[f"{called} ({rows} row{'' if rows == 1 else 's'})"] = None
+        elif counted < rows:
+            few = "fewer than four of their kind" if dependent else "each alone of its kind"
+            small[f"{rows - counted} of {rows} rows of {called}, {few}"] = None
+    if not all(sides):
+        return None
+    if not isinstance(one, Dependence):
+        return replace(one, left=sides[0], right=sides[1])
+    values, inside = problem.attribute_values, np.isin(problem.cell, sides[0])
+    weight = None if problem.weight is None else torch.as_tensor(problem.weight[inside])
+    if values is not None:
+        one = with_scale(replace(one, left=sides[0]), torch.as_tensor(values[inside, one.column]), weight)
+    if one.scale is None:
+        small[f"{one} (all values are equal)"] = None
+        return None
+    return one
+
+
 def objective_for(
-    settings: Settings, scheme: Scheme, task: Task, comparisons: Sequence[Comparison] | None = None
+    settings: Settings,
+    scheme: Scheme,
+    task: Task,
+    comparisons: Sequence[Comparison] | None = None,
+    *,
+    class_weight: tuple[float, ...] = (),
 ) -> Objective:
     """The objective; of some of the scheme's comparisons, where not of all."""
     return Objective(
@@ -177,7 +218,51 @@ def objective_for(
         combine=settings.combine,
         compare=settings.compare,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
+        class_weight=class_weight,
     )
+
+
+def class_weights(given: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]) -> tuple[float, ...]:
+    """What the loss of each class counts, as scikit-learn means it, scaled so that the mean over the rows is 1.
+
+    Parameters
+    ----------
+    given : "balanced", dict or None
+        All classes alike together; or a number for each, 1 for those left out; None: nothing.
+    classes : sequence
+        The classes in order.
+    counts : ndarray
+        Rows of each, or their weight.
+
+    Returns
+    -------
+    tuple of float
+        One number for each class; empty for None.
+
+    Examples
+    --------
+    >>> class_weights("balanced", ["no", "yes"], np.array([30.0, 10.0]))
+    (0.6666666666666666, 2.0)
+    >>> class_weights({"yes": 3}, ["no", "yes"], np.array([30.0, 10.0]))
+    (0.6666666666666666, 2.0)
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str) and given == "balanced":
+        own = np.divide(1.0, counts, out=np.zeros_like(counts), where=counts > 0)
+    elif isinstance(given, Mapping):
+        unknown = [key for key in given if key not in classes]
+        if unknown:
+            raise DataError(f"class_weight names {unknown[0]!r}, which is not a class of y: {list(classes)}")
+        if not all(is_number(value) and value >= 0 for value in given.values()) or not any(given.values()):
+            raise DataError(f"class_weight must hold numbers from 0 upwards, and one above 0, got {dict(given)}")
+        own = np.array([float(given.get(one, 1.0)) for one in classes])
+    else:
+        raise DataError(f"class_weight must be None, 'balanced' or a dict from class to weight, got {given!r}")
+    mean = float(own @ counts) / float(counts.sum())
+    if not mean > 0:
+        raise DataError(f"class_weight gives weight to no row of y: {given!r}")
+    return tuple((own / mean).tolist())
 
 
 def criterion_for(scheme: Scheme) -> Criterion:
@@ -203,16 +288,20 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     """Batch size and epochs for so many samples, where they are left to us; docs/defaults.md says why these.
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
-    steps; a network, which may overfit, 60 passes, but not fewer than 100 steps nor many more than 1,000.
+    steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
+    grows over the first four fifths of them; the learning rate falls to 0 over the last half.
     """
     size = settings.batch_size
     if size == "auto":
         size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
     per_epoch = max(1, samples // size)
-    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 100, 1_000))
+    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 150, 1_000))
     epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
     rate = LEARNING_RATE if settings.learning_rate == "auto" else settings.learning_rate
-    return Schedule(size, epochs, rate, settings.learning_rate_decay, settings.weight_decay)
+    plain = Schedule(size, epochs, rate, 1.0, settings.weight_decay, from_constant=True)
+    if settings.learning_rate_decay != "auto":
+        return replace(plain, learning_rate_decay=settings.learning_rate_decay)
+    return replace(plain, growth=_GROWTH, cooldown=_COOLDOWN)
 
 
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
@@ -223,8 +312,8 @@ def is_solved(settings: Settings, rows: int, features: int) -> bool:
     """
     if settings.solver != "auto" or settings.model != "linear":
         return settings.solver == "lbfgs"
-    said = [settings.epochs, settings.batch_size, settings.learning_rate]
-    if any(value != "auto" for value in said) or settings.learning_rate_decay != 1 or settings.estimate == "population":
+    said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
+    if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":
         return False
     kinks_everywhere = getattr(settings, "loss", None) == "absolute_error"
     if kinks_everywhere or callable(settings.metric) or facts(settings.metric).gradient != "exact":

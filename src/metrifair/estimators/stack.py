@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import torch
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
 
 from metrifair.estimators.settings import (
     Trainable,
@@ -20,6 +22,7 @@ from metrifair.estimators.settings import (
     schedule_for,
     trainable,
 )
+from metrifair.problem.cells import Samples
 from metrifair.problem.tables import Table
 from metrifair.training import train
 from metrifair.training.lbfgs import MOST_ITERATIONS, Minimum
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 Estimator = TypeVar("Estimator", bound="FairEstimator")
 
+_ASIDE = 0.1  # of the rows, where training is stopped early
+
 
 def trained_stack(
     estimator: Any, data: FitData, *, strengths: Sequence[float], seeds: Sequence[int]
@@ -39,7 +44,7 @@ def trained_stack(
     scheme, samples = data.problem.scheme, data.samples()
     model, schedule = model_for(estimator, data.x.shape[1], data.outputs), schedule_for(estimator, len(samples))
     found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
-    objective = objective_for(estimator, scheme, data.task, found.comparisons)
+    objective = objective_for(estimator, scheme, data.task, found.comparisons, class_weight=data.class_weight)
     if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
         trained, ends = solved(
             samples,
@@ -50,8 +55,10 @@ def trained_stack(
             standardize=estimator.standardize,
         )
         _warn_of_unfinished(strengths, ends)
-        places, iterations = [0] * len(seeds), [max(1, end.iterations) for end in ends]  # the same for all seeds
+        places, own = [0] * len(seeds), [samples] * len(seeds)  # the same for all
     else:
+        share = _ASIDE if estimator.early_stopping is True else float(estimator.early_stopping)
+        parts = [_parts(samples, share, seed, classes=bool(scheme.classes)) for seed in seeds] if share else []
         trained = train(
             samples,
             model,
@@ -59,23 +66,38 @@ def trained_stack(
             strengths=strengths,
             seeds=seeds,
             schedule=schedule,
+            rows=[rows for rows, _ in parts] or None,
+            validation=[aside for _, aside in parts] or None,
             standardize=estimator.standardize,
             device=device_of(estimator.device),
             verbose=estimator.verbose,
         )
-        places, iterations = list(range(len(seeds))), [schedule.epochs] * len(strengths)
-    shared = {
-        "scheme_": scheme,
-        "left_out_": found.left_out,
-        "moments_": Moments.of_samples(samples) if estimator.standardize else None,
-    }
+        places, own = list(range(len(seeds))), [samples.take(rows) for rows, _ in parts] or [samples] * len(seeds)
+    moments = {id(rows): Moments.of_samples(rows) if estimator.standardize else None for rows in own}
     return [
         None
         if bool(trained.failed[place, k])
-        else shared | {"predictor_": trained.predictor(place, k), "n_iter_": iterations[k]}
-        for place in places
+        else {
+            "scheme_": scheme,
+            "left_out_": found.left_out,
+            "moments_": moments[id(rows)],
+            "predictor_": trained.predictor(place, k),
+            "n_iter_": int(trained.epochs[place, k]),
+        }
+        for place, rows in zip(places, own, strict=True)
         for k in range(len(strengths))
     ]
+
+
+def _parts(samples: Samples, share: float, seed: int, *, classes: bool) -> tuple[Tensor, Tensor]:
+    """Rows to train on, and rows to judge by: this share of each cell (and class), two of each if it has six."""
+    kind = samples.cell * (1 + int(samples.y.max())) + samples.y.long() if classes else samples.cell
+    generator, aside = torch.Generator().manual_seed(seed), torch.zeros(len(samples), dtype=torch.bool)
+    for one in kind.unique():
+        own = torch.nonzero(kind == one)[:, 0]
+        count = max(round(share * len(own)), min(2, len(own) // 3))
+        aside[own[torch.randperm(len(own), generator=generator)[:count]]] = True
+    return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
 
 
 def _warn_of_unfinished(strengths: Sequence[float], ends: Sequence[Minimum]) -> None:

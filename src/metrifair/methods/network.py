@@ -201,7 +201,7 @@ def train_networks(
         objective,
         strengths=strengths,
         seeds=seeds,
-        schedule=schedule_for(network, max(map(len, rows))),
+        schedule=replace(schedule_for(network, max(map(len, rows))), growth=0.0, cooldown=0.0, from_constant=False),
         rows=[torch.as_tensor(own) for own in rows],
         source=source,
         path=path,

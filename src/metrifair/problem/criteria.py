@@ -99,10 +99,10 @@ def regression(loss: str = "squared_error") -> Task:
     return Task("regression", REGRESSION_LOSSES[loss], _same, _log_clipped, _same)
 
 
-def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int) -> Tensor:
+def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int, *, added: float = 0.5) -> Tensor:
     """The output that a model which knows nothing else gives for these samples, (outputs,): base rates, or the mean.
 
-    Half a sample of every class is added, so that no class is certain or impossible.
+    Half a sample of every class is added, or another part of one, so that no class is certain or impossible.
 
     >>> constant_output(BINARY, torch.tensor([1.0, 1.0, 1.0, 0.0]), torch.ones(4), 1).sigmoid()     # 3.5 of 5
     tensor([0.7000])
@@ -110,7 +110,7 @@ def constant_output(task: Task, y: Tensor, weight: Tensor, outputs: int) -> Tens
     share = weight / weight.mean()
     if task.name == "regression":
         return (share * y).mean().unsqueeze(0)
-    counts = torch.zeros(max(2, outputs), dtype=share.dtype).index_add_(0, y.long(), share) + 0.5
+    counts = torch.zeros(max(2, outputs), dtype=share.dtype).index_add_(0, y.long(), share) + added
     logs = (counts / counts.sum()).log()
     return logs - logs.mean() if outputs > 1 else (logs[1] - logs[0]).unsqueeze(0)
 

@@ -1,28 +1,27 @@
-"""The training of a whole stack of models at once: all strengths and seeds, one step after the other.
-
-Shapes never change from step to step and no step asks the device for an answer, so that on an accelerator a step
-is recorded once and replayed.
-"""
+"""The training of a whole stack of models at once: all strengths and seeds, one step after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.batches.stratified import EpochSource, stratified_epochs
-from metrifair.problem.cells import Batch, Samples, Sides
+from metrifair.batches.stratified import Epoch, EpochSource, stratified_epochs
+from metrifair.problem.cells import Samples
+from metrifair.problem.criteria import constant_output
 from metrifair.progress import Progress
-from metrifair.training.adam import Adam
-from metrifair.training.models import Model, Predictor, Scaling, member, scaling_of, stacked
+from metrifair.training.evaluation import BestWeights, RowsObjective
+from metrifair.training.models import Model, Network, Predictor, Scaling, member, scaling_of
 from metrifair.training.objective import Objective
+from metrifair.training.stack import Stack, Step, recorded, stack_at_start
 
+_UNSEEN = 1e-9  # samples of a class that no row of a seed has
 _MOST_ON_ONE_THREAD = 2**26
 """Multiplications of a step. Beside busy processes on two cores a second thread makes 2^25 take 2.2 times as long, and
 2^30 as long as one thread does."""
@@ -30,13 +29,25 @@ _MOST_ON_ONE_THREAD = 2**26
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train."""
+    """How long and how fast to train; docs/defaults.md says why estimators begin and end as they do."""
 
     batch_size: int
     epochs: int
     learning_rate: float
     learning_rate_decay: float = 1.0  # factor after each epoch
     weight_decay: float = 0.0
+    growth: float = 0.0  # share of the steps, the first ones, in which the strength grows from 0 to its own
+    cooldown: float = 0.0  # share of the steps, the last ones, in which the learning rate falls to 0
+    from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
+    patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
+
+    def strength_at(self, time: float, strength: Tensor) -> Tensor:
+        """Strengths at a time from 0, the beginning, to 1, the end: 1 + strength grows by one factor every step."""
+        return (1 + strength) ** (time / self.growth) - 1 if time < self.growth else strength
+
+    def rate_at(self, time: float) -> float:
+        """The share of the learning rate at a time from 0 to 1."""
+        return min(1.0, (1 - time) / self.cooldown) if self.cooldown else 1.0
 
 
 class Trained(NamedTuple):
@@ -46,6 +57,7 @@ class Trained(NamedTuple):
     parameters: dict[str, Tensor]  # leading axes (seeds, strengths)
     scaling: Scaling  # (seeds, features)
     failed: Tensor  # (seeds, strengths): True where training diverged; such parameters are all 0
+    epochs: Tensor  # (seeds, strengths): after how many the parameters were these
 
     def predictor(self, seed: int, strength: int) -> Predictor:
         """The model at these places of the stack, on the CPU."""
@@ -63,6 +75,7 @@ def train(
     seeds: Sequence[int],
     schedule: Schedule,
     rows: Sequence[Tensor] | None = None,
+    validation: Sequence[Tensor] | None = None,
     source: EpochSource | None = None,
     path: bool = False,
     standardize: bool = True,
@@ -71,9 +84,10 @@ def train(
 ) -> Trained:
     """Models of every seed (initialisation and batches) and every strength.
 
-    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. ``source`` gives
-    other batches than stratified ones. With ``path`` the strengths are trained one after the other, each from where the
-    one before ended. Where every batch is the whole data set, models are trained in double precision, else in single.
+    ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. With ``validation``
+    rows of each seed a model keeps the weights whose objective was lowest there. ``source`` gives other batches than
+    stratified ones. With ``path`` the strengths are trained one after the other, each from where the one before ended.
+    Where every batch is the whole data set, models are trained in double precision, else in single.
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
     source = source or stratified_epochs(
@@ -84,16 +98,39 @@ def train(
     scaling = scaling_of(data, rows) if standardize else Scaling.none(data.x.shape[1])
     rounds = [[value] for value in strengths] if path else [list(strengths)]
     where = torch.device(device)
-    stack = _stack_at_start(
-        data, model, objective, scaling, source, schedule=schedule, strengths=rounds[0], seeds=seeds, device=where
+    stack = stack_at_start(
+        data,
+        model,
+        objective,
+        scaling,
+        source,
+        strengths=rounds[0],
+        seeds=seeds,
+        learning_rate=schedule.learning_rate,
+        weight_decay=schedule.weight_decay,
+        scaled=schedule.growth > 0,
+        device=where,
     )
     torch.get_num_threads()  # one_thread wants torch's settings read
     small = where.type == "cpu" and stack.work(source.size) <= _MOST_ON_ONE_THREAD
+    judges = None
+    if validation is not None:  # fresh rows of the population
+        judges = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)
     on_its_device = torch.cuda.device(where) if where.type == "cuda" else nullcontext()  # for streams and graphs
     with one_thread() if small else on_its_device:
-        parameters, failed = _trained(stack, source, schedule, rounds, seeds, verbose=verbose)
+        constants = None
+        if schedule.from_constant and isinstance(model, Network):
+            constants = torch.stack([_constant(data, part, objective, model.outputs) for part in own])
+            stack.begin_near(constants)
+        parameters, failed, epochs = _trained(
+            stack, source, schedule, rounds, seeds=seeds, judges=judges, verbose=verbose
+        )
+        if constants is not None and any(strengths) and isinstance(model, Network):
+            flat = model.near(parameters, constants, spread=0.0)
+            every_row = RowsObjective.of(data, own, objective, like=stack.x)
+            parameters = _or_constants(stack, parameters, flat, every_row, strengths)
     of_each = (part.to(where).expand(len(seeds), -1) for part in scaling)
-    return Trained(model, parameters, Scaling(*of_each), failed)
+    return Trained(model, parameters, Scaling(*of_each), failed, epochs)
 
 
 def _trained(
@@ -101,156 +138,68 @@ def _trained(
     source: EpochSource,
     schedule: Schedule,
     rounds: Sequence[Sequence[float]],
-    seeds: Sequence[int],
     *,
+    seeds: Sequence[int],
+    judges: RowsObjective | None,
     verbose: bool,
-) -> tuple[dict[str, Tensor], Tensor]:
-    """The parameters at the end of every round of strengths, and where training failed."""
-    device, dtype = stack.x.device, stack.x.dtype
-    step = stack.step if device.type == "cpu" else recorded(stack, source.size)
+) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """The parameters at the end of every round of strengths, where training failed, and after how many epochs."""
+    step = stack.step if stack.x.device.type == "cpu" else recorded(stack, source.size)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    ends: list[tuple[dict[str, Tensor], Tensor]] = []
+    ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
     total = schedule.epochs * len(rounds)
+    best = None if judges is None else BestWeights(stack.adam.parameters, judges, schedule.patience)
     with Progress("training", total) if verbose else nullcontext() as progress:
         upcoming = source.draw(generators, stack.outputs)
         for epoch in range(1, total + 1):
-            for chosen, weight in upcoming.steps(device, dtype):
-                step(chosen, weight)
-            stack.adam.learning_rate.mul_(schedule.learning_rate_decay)
+            within = (epoch - 1) % schedule.epochs + 1
+            asked = torch.tensor(rounds[len(ends)], dtype=stack.x.dtype, device=stack.x.device)
+            _run_epoch(stack, step, upcoming, schedule, asked=asked, epoch=within)
             if epoch < total:  # before the device is waited for: it is still at work
                 upcoming = source.draw(generators, stack.outputs)
             stack.give_up()
-            if epoch % schedule.epochs == 0:
-                ends.append(stack.end())
-                stack.strength.copy_(torch.tensor(rounds[min(len(ends), len(rounds) - 1)]))
-                stack.adam.learning_rate.fill_(schedule.learning_rate)
+            grown = schedule.growth * schedule.epochs
+            stopped = best is not None and best.compare(stack, asked, within, grown=grown)
+            if within == schedule.epochs or stopped:
+                reached = torch.full_like(stack.failed, within, dtype=torch.long) if best is None else best.epoch
+                ends.append((*stack.end(stack.adam.parameters if best is None else best.parameters), reached))
             if progress is not None:
                 progress.show(epoch)
-    parameters = {name: torch.cat([end[name] for end, _ in ends], 1) for name in stack.adam.parameters}
-    return parameters, torch.cat([lost for _, lost in ends], 1)
+            if stopped:
+                break
+    parameters = {name: torch.cat([end[0][name] for end in ends], 1) for name in stack.adam.parameters}
+    return parameters, torch.cat([end[1] for end in ends], 1), torch.cat([end[2] for end in ends], 1)
 
 
-Step: TypeAlias = Callable[[Tensor, Tensor], None]
-"""One step of all models, on rows (seeds, size) with loss weights of that shape."""
+def _run_epoch(stack: Stack, step: Step, batches: Epoch, schedule: Schedule, *, asked: Tensor, epoch: int) -> None:
+    """The steps of an epoch, each at the strength and the learning rate of its time."""
+    per_epoch, rate = batches.rows.shape[1], schedule.learning_rate * schedule.learning_rate_decay ** (epoch - 1)
+    total = per_epoch * schedule.epochs
+    stack.strength.copy_(asked)
+    stack.adam.learning_rate.fill_(rate)
+    for place, (chosen, weight) in enumerate(batches.steps(stack.x.device, stack.x.dtype)):
+        done = per_epoch * (epoch - 1) + place
+        if schedule.growth:
+            stack.strength.copy_(schedule.strength_at((done + 1) / total, asked))
+        if schedule.cooldown:
+            stack.adam.learning_rate.fill_(rate * schedule.rate_at(done / total))
+        step(chosen, weight)
 
 
-@dataclass(eq=False)
-class Stack:
-    """Models in training, with all that a step needs, on one device."""
-
-    x: Tensor  # features of all rows, in units that all seeds share
-    y: Tensor
-    model: Model
-    objective: Objective
-    scaling: Scaling  # from those units to each seed's own
-    sides: tuple[Sides, ...]
-    adam: Adam
-    strength: Tensor  # (strengths,)
-    failed: Tensor  # (seeds, strengths)
-
-    def work(self, rows: int) -> int:
-        """About how many multiplications a step on so many rows takes forward."""
-        return rows * sum(value.numel() for value in self.adam.parameters.values())
-
-    def step(self, chosen: Tensor, weight: Tensor) -> None:
-        """One step of all models on the rows (seeds, size), which count so much."""
-        features = self.scaling.apply(self.x[chosen])
-        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), self.sides)
-        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
-        (terms.risk + self.strength * terms.unfairness).sum().backward()
-        self.adam.step()
-
-    @torch.no_grad()
-    def outputs(self) -> Tensor:
-        """What the models, as they are now, return for all rows of the data."""
-        return self.model(self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape)))
-
-    @torch.no_grad()
-    def give_up(self) -> None:
-        """Set models with a parameter that is not finite to zero."""
-        values = list(self.adam.parameters.values())
-        moments = self.adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop it unnoticed
-        fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
-        lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
-        if bool(lost.any()):
-            for value in values:
-                value[lost] = 0.0
-            self.adam.forget_non_finite()
-        self.failed |= lost
-
-    def end(self) -> tuple[dict[str, Tensor], Tensor]:
-        """Copies of the parameters in double precision, all 0 where training failed, and where that was."""
-        parameters = {name: value.detach().to(torch.float64, copy=True) for name, value in self.adam.parameters.items()}
-        for value in parameters.values():
-            value[self.failed] = 0.0
-        return parameters, self.failed.clone()
+def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:
+    """The output (1, outputs) that fits these rows best, were it the same for everyone."""
+    own = Samples(data.x[:0], data.y[rows], data.cell[rows], data.weight[rows].double())
+    found = constant_output(objective.task, own.y, objective.loss_weight(own), outputs, added=_UNSEEN)
+    return found.unsqueeze(0)
 
 
-def _stack_at_start(
-    data: Samples,
-    model: Model,
-    objective: Objective,
-    scaling: Scaling,
-    source: EpochSource,
-    *,
-    schedule: Schedule,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    device: torch.device,
-) -> Stack:
-    """Models of every seed and strength before the first step, with their data, on the device."""
-    dtype = torch.float64 if source.whole else torch.float32
-    if device.type != "cpu":  # projections of vector scores are drawn where they are used
-        generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
-        objective = replace(objective, generator=generator)
-    sides = [
-        replace(
-            side,
-            rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
-            weights=None if side.weights is None else side.weights.to(device),
-            fraction=None if side.fraction is None else side.fraction.to(device),
-        )
-        for side in source.sides
-    ]
-    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
-    start = {name: value.to(device, dtype) for name, value in start.items()}
-    features, left_to_do = scaling.in_shared_units(data.x, device, dtype)
-    return Stack(
-        features,
-        data.y.to(device, dtype if data.y.is_floating_point() else None),
-        model,
-        objective,
-        left_to_do,
-        tuple(sides),
-        Adam(start, learning_rate=schedule.learning_rate, weight_decay=schedule.weight_decay),
-        torch.tensor(strengths, dtype=dtype, device=device),
-        torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
-    )
-
-
-def recorded(stack: Stack, size: int) -> Step:
-    """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
-    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.x.device)
-    weight = torch.ones_like(rows, dtype=stack.x.dtype)
-    saved = stack.adam.snapshot()
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            stack.step(rows, weight)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    graph.register_generator_state(stack.objective.generator)
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
-        stack.step(rows, weight)
-    stack.adam.restore(saved)
-
-    def replay(chosen: Tensor, counts: Tensor) -> None:
-        rows.copy_(chosen)
-        weight.copy_(counts)
-        graph.replay()
-
-    return replay
+def _or_constants(
+    stack: Stack, found: dict[str, Tensor], flat: dict[str, Tensor], rows: RowsObjective, strengths: Sequence[float]
+) -> dict[str, Tensor]:
+    """The models found, or constant ones where these have a lower objective on the rows that all were trained on."""
+    asked = torch.tensor(strengths).to(stack.x)
+    lower = (asked > 0) & (rows(stack.outputs_of(flat), asked) < rows(stack.outputs_of(found), asked))
+    return {name: torch.where(lower[..., None, None], flat[name], value) for name, value in found.items()}
 
 
 @contextmanager

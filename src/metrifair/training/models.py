@@ -207,11 +207,11 @@ class Network:
 
         return found, back
 
-    def near(self, parameters: Parameters, output: Tensor) -> dict[str, Tensor]:
-        """Parameters of networks whose outputs lie near a constant (outputs,), little apart from each other."""
+    def near(self, parameters: Parameters, output: Tensor, *, spread: float = _CLOSE) -> dict[str, Tensor]:
+        """Parameters of networks whose outputs lie near a constant (..., outputs), little or not apart."""
         last = len(self.widths) - 2
         weight, bias = parameters[f"weight{last}"], parameters[f"bias{last}"]
-        close = {f"weight{last}": _CLOSE * weight, f"bias{last}": output.to(bias).unsqueeze(-1).expand_as(bias)}
+        close = {f"weight{last}": spread * weight, f"bias{last}": output.to(bias).unsqueeze(-1).expand_as(bias)}
         return {**parameters, **close}
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:  # noqa: ARG002

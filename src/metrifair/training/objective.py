@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.errors import DataError
+from metrifair.metrics.dependence import dependence_of, dependence_slopes, sliced_dependence
 from metrifair.metrics.pair import between
-from metrifair.metrics.quadratic import energy_coefficients
+from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
-from metrifair.problem.cells import Batch, Combine, Comparison, Sides, penalty_weights
+from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
 from metrifair.problem.criteria import (
     BINARY,
     REGRESSION_LOSSES,
@@ -66,6 +68,8 @@ class Objective:
         Projections of vector scores.
     generator : torch.Generator
         Where projections are drawn from.
+    class_weight : tuple of float, default=()
+        What the loss of each class counts; the unfairness is not touched by it. Empty: all alike.
 
     Examples
     --------
@@ -89,6 +93,10 @@ class Objective:
     rho: Callable[[Tensor], Tensor] | None = None
     slices: int = 16  # projections of vector scores, drawn anew at each call from ``generator``
     generator: torch.Generator = field(default_factory=torch.Generator)
+    class_weight: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_dependences(self.comparisons, self.metric)
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
@@ -108,8 +116,16 @@ class Objective:
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         """Both terms, for outputs (..., n), or (..., n, classes), of the batch."""
         samples = batch.samples
-        risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
+        risk = (self.loss_weight(samples) * self.task.loss(output, samples.y)).mean(-1)
         return Terms(risk, self.unfairness(output, batch))
+
+    def loss_weight(self, samples: Samples) -> Tensor:
+        """What the loss of each sample counts."""
+        if not self.class_weight:
+            return samples.weight
+        return (
+            samples.weight * _numbers(self.class_weight, samples.weight.dtype, samples.weight.device)[samples.y.long()]
+        )
 
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
         """The derivative of risk + strength x unfairness by each output (n,), by counting and without autograd.
@@ -129,10 +145,12 @@ class Objective:
             For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
         """
         of_predictions = self.criterion.score == "prediction" and self.metric == "energy" and self.rho is None
-        counted = all(one.weights is None and min(one.counts) >= self.least for one in batch.sides)
+        counted = all(
+            one.dependence is not None or (one.weights is None and min(one.counts) >= self.least) for one in batch.sides
+        )
         if not (of_predictions and counted) or self.task.name not in ("binary", "regression"):
             return None
-        weight, y = batch.samples.weight.numpy() / len(output), batch.samples.y.numpy()
+        weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
         if self.task is BINARY:
             score = 1 / (1 + np.exp(-output))
             link, found = score * (1 - score), weight * (score - y)
@@ -145,6 +163,12 @@ class Objective:
         slope = np.zeros_like(output)
         for one, counts in zip(batch.sides, self.weights, strict=True):
             rows = one.rows if isinstance(one.rows, slice) else one.rows.numpy()
+            if one.dependence is not None:
+                own = dependence_slopes(
+                    torch.from_numpy(score), one, values=batch.samples.value, estimate=self.estimate
+                )
+                slope[rows] += counts * own.numpy()
+                continue
             fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
             if self.estimate == "rows" and one.fraction is not None:
                 fractions = one.fraction.tolist()
@@ -181,7 +205,13 @@ class Objective:
             generator=self.generator,
             names=self.comparisons,
             rho=self.rho,
+            values=batch.samples.value,
         )
+
+
+@lru_cache(maxsize=64)  # a step that is being recorded on a device may not bring numbers there
+def _numbers(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def penalty(
@@ -196,13 +226,21 @@ def penalty(
     generator: torch.Generator,
     names: Sequence[object] = (),
     rho: Callable[[Tensor], Tensor] | None = None,
+    values: Tensor | None = None,
 ) -> Tensor:
     """The weighted sum of the metric over comparisons; where scores are vectors and it takes numbers only, over
-    coordinates too."""
+    coordinates too. ``values`` (..., n, attributes) are those that scores should not depend on."""
     together = None
     if vector:
         together = trained_on_vectors(metric, estimate=estimate, slices=slices, generator=generator)
     one_by_one = vector and together is None
+
+    def dependent(score: Tensor, side: Sides) -> Tensor:
+        if together is None:
+            return dependence_of(score, side, values=values, estimate=estimate)
+        directions = random_directions(slices, score.shape[-1], generator, dtype=score.dtype)
+        return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
+
     found = between(
         together or trained(metric, estimate=estimate),
         score.transpose(-2, -1) if one_by_one else score,  # coordinates, as if they were so many more models
@@ -211,7 +249,19 @@ def penalty(
         weights=weights if rho is None else None,
         reduce="sum" if rho is None else "all",
         vector=together is not None,
+        dependent=dependent,
     )
     if rho is not None:
         found = (rho(found) * found.new_tensor(weights)).sum(-1)
     return found.sum(-1) if one_by_one else found
+
+
+def check_dependences(comparisons: Sequence[Comparison], metric: MetricLike) -> None:
+    """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
+    dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
+    if dependent is not None and metric != "energy":
+        told = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
+        raise DataError(
+            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {told}; cut "
+            "numbers into groups for other metrics, and use contrast='pairs'"
+        )

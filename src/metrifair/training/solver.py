@@ -60,18 +60,24 @@ def solved(
     at = np.append(np.zeros(problem.sizes[0]), intercepts.at)
     constant = _Constant(at, intercepts.value, problem.of_strength(1.0)(at)[0] - intercepts.value)
     start = minimum(risk, at, along, tolerance=_TIGHT)
-    stages = _stages(problem, start, along, max(strengths))
+    stages = _stages(problem, start, along, max(strengths), constant)
     ends = []
     for strength in strengths:
-        nearest = [found for stage, found in stages if stage < strength or not stage][-1]
-        ends.append(_minimum_at(strength, problem, nearest, constant, along) if strength else start)
+        stage, nearest = [(stage, found) for stage, found in stages if stage < strength or not stage][-1]
+        if not strength:
+            ends.append(start)
+        elif constant.of_strength(stage) <= nearest.value and stage:  # so it is at all strengths above
+            ends.append(Minimum(constant.at, constant.of_strength(strength), nearest.iterations, nearest.converged))
+        else:
+            ends.append(_minimum_at(strength, problem, nearest, constant, along))
     weight, bias = torch.from_numpy(np.stack([end.at for end in ends])).split(problem.sizes, -1)
     parameters = {
         "weight0": weight.reshape(1, len(ends), model.outputs, model.features),
         "bias0": bias.reshape(1, len(ends), model.outputs, 1),
     }
     failed = torch.tensor([[not isfinite(end.value) for end in ends]])
-    return Solution(Trained(model, parameters, problem.scaling, failed), ends)
+    iterations = torch.tensor([[max(1, end.iterations) for end in ends]])
+    return Solution(Trained(model, parameters, problem.scaling, failed, iterations), ends)
 
 
 class _Constant(NamedTuple):
@@ -86,14 +92,17 @@ class _Constant(NamedTuple):
         return self.risk + strength * self.unfairness
 
 
-def _stages(problem: _Problem, start: Minimum, along: Preconditioner, largest: float) -> list[tuple[float, Minimum]]:
+def _stages(
+    problem: _Problem, start: Minimum, along: Preconditioner, largest: float, constant: _Constant
+) -> list[tuple[float, Minimum]]:
     """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
 
     From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. They are the
-    same whatever strengths are asked for, so that models of a frontier equal single fits.
+    same whatever strengths are asked for, so that models of a frontier equal single fits. The last one is where a
+    constant is as good: what is not constant only rises with the strength.
     """
     found, stage = [(0.0, start)], 1.0
-    while stage < largest:
+    while stage < largest and (len(found) == 1 or found[-1][1].value < constant.of_strength(found[-1][0])):
         last = found[-1][1]
         here = minimum(problem.of_strength(stage), last.at, along, tolerance=_ROUGH)
         found.append((stage, here._replace(iterations=last.iterations + here.iterations, converged=last.converged)))
@@ -196,7 +205,8 @@ def _problem(
     """
     x, y = data.x.double().numpy(), data.y.double().numpy()
     first, place = _distinct(x)
-    chosen, number = _distinct(np.stack([place, y, data.cell.numpy()], 1).astype(np.float64))
+    told = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
+    chosen, number = _distinct(np.stack(told, 1).astype(np.float64))
     weight = torch.zeros(len(chosen), dtype=torch.float64)
     weight.index_add_(0, torch.from_numpy(number), data.weight.double())
     taken, features = torch.from_numpy(chosen), torch.from_numpy(place[chosen])
@@ -206,7 +216,8 @@ def _problem(
     own, nothing = torch.from_numpy(x[first]), torch.zeros(len(first))
     scaling = scaling_of(Samples(own, nothing, nothing, count), None) if standardize else Scaling.none(model.features)
     even = bool((weight == weight[0]).all())
-    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight / weight.mean())
+    values = None if data.value is None else data.value[taken]
+    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight / weight.mean(), values)
     return _Problem(
         scaling.in_shared_units(own, torch.device("cpu"), torch.float64)[0],
         count,

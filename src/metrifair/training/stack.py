@@ -1,0 +1,179 @@
+"""Models in training: all strengths and seeds as one, with their data, on one device.
+
+Shapes never change from step to step and no step asks the device for an answer, so that on an accelerator a step
+is recorded once and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from metrifair.batches.stratified import EpochSource
+from metrifair.problem.cells import Batch, Samples, Sides
+from metrifair.training.adam import Adam
+from metrifair.training.evaluation import Outputs
+from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
+from metrifair.training.objective import Objective
+
+Step: TypeAlias = Callable[[Tensor, Tensor], None]
+"""One step of all models, on rows (seeds, size) with loss weights of that shape."""
+
+
+@dataclass(eq=False)
+class Stack:
+    """Models in training, with all that a step needs, on one device."""
+
+    x: Tensor  # features of all rows, in units that all seeds share
+    y: Tensor
+    model: Model
+    objective: Objective
+    scaling: Scaling  # from those units to each seed's own
+    sides: tuple[Sides, ...]
+    adam: Adam
+    strength: Tensor  # (strengths,)
+    failed: Tensor  # (seeds, strengths)
+    weight_decay: float = 0.0  # where Adam knows of none
+    scaled: bool = False  # what is lowered is the objective over 1 + strength: its gradients keep their size
+    value: Tensor | None = None  # of the attributes that scores should not depend on, in all rows
+
+    def work(self, rows: int) -> int:
+        """About how many multiplications a step on so many rows takes forward."""
+        return rows * sum(value.numel() for value in self.adam.parameters.values())
+
+    def step(self, chosen: Tensor, weight: Tensor) -> None:
+        """One step of all models on the rows (seeds, size), which count so much."""
+        features = self.scaling.apply(self.x[chosen])
+        value = None if self.value is None else self.value[chosen].unsqueeze(1)
+        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), self.sides)
+        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
+        total = terms.risk + self.strength * terms.unfairness
+        if self.weight_decay:
+            squares = [value.square().flatten(2).sum(-1) for value in self.adam.parameters.values()]
+            total = total + self.weight_decay / 2 * torch.stack(squares).sum(0)
+        if self.scaled:
+            total = total / (1 + self.strength)
+        total.sum().backward()
+        self.adam.step()
+
+    @torch.no_grad()
+    def begin_near(self, constants: Tensor) -> None:
+        """Start networks of ours near these outputs, (seeds, 1, outputs).
+
+        Not linear models: the intercept, which with centred features is then where it belongs, would have no gradient
+        but rounding errors, which Adam makes steps of.
+        """
+        if isinstance(self.model, Network) and self.model.hidden:
+            for name, value in self.model.near(self.adam.parameters, constants).items():
+                self.adam.parameters[name].copy_(value)
+
+    def outputs_of(self, parameters: Parameters) -> Outputs:
+        """What models with these parameters return for the rows of a seed."""
+
+        def outputs(seed: int, some: slice, rows: Tensor) -> Tensor:
+            own = {name: value[seed : seed + 1, some].to(self.x) for name, value in parameters.items()}
+            units = Scaling(*(part[min(seed, len(part) - 1)].unsqueeze(0) for part in self.scaling))
+            return self.model(own, units.apply(self.x[rows].unsqueeze(0)))[0]
+
+        return outputs
+
+    @torch.no_grad()
+    def outputs(self) -> Tensor:
+        """What the models, as they are now, return for all rows of the data."""
+        return self.model(self.adam.parameters, self.scaling.apply(self.x.expand(len(self.failed), *self.x.shape)))
+
+    @torch.no_grad()
+    def give_up(self) -> None:
+        """Set models with a parameter that is not finite to zero."""
+        values = list(self.adam.parameters.values())
+        moments = self.adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop it unnoticed
+        fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
+        lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
+        if bool(lost.any()):
+            for value in values:
+                value[lost] = 0.0
+            self.adam.forget_non_finite()
+        self.failed |= lost
+
+    def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
+        """Copies of the parameters in double precision, all 0 where training failed, and where that was."""
+        copies = {name: value.detach().to(torch.float64, copy=True) for name, value in parameters.items()}
+        for value in copies.values():
+            value[self.failed] = 0.0
+        return copies, self.failed.clone()
+
+
+def stack_at_start(
+    data: Samples,
+    model: Model,
+    objective: Objective,
+    scaling: Scaling,
+    source: EpochSource,
+    *,
+    learning_rate: float,
+    weight_decay: float,
+    scaled: bool,
+    strengths: Sequence[float],
+    seeds: Sequence[int],
+    device: torch.device,
+) -> Stack:
+    """Models of every seed and strength before the first step, with their data, on the device."""
+    dtype = torch.float64 if source.whole else torch.float32
+    if device.type != "cpu":  # projections of vector scores are drawn where they are used
+        generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
+        objective = replace(objective, generator=generator)
+    sides = [
+        replace(
+            side,
+            rows=side.rows if isinstance(side.rows, slice) else side.rows.to(device),
+            weights=None if side.weights is None else side.weights.to(device),
+            fraction=None if side.fraction is None else side.fraction.to(device),
+        )
+        for side in source.sides
+    ]
+    start = stacked([model.initial(seed) for seed in seeds], len(strengths))
+    start = {name: value.to(device, dtype) for name, value in start.items()}
+    features, left_to_do = scaling.in_shared_units(data.x, device, dtype)
+    return Stack(
+        features,
+        data.y.to(device, dtype if data.y.is_floating_point() else None),
+        model,
+        objective,
+        left_to_do,
+        tuple(sides),
+        Adam(start, learning_rate=learning_rate, weight_decay=0.0 if scaled else weight_decay),
+        torch.tensor(strengths, dtype=dtype, device=device),
+        torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
+        weight_decay=weight_decay if scaled else 0.0,
+        scaled=scaled,
+        value=None if data.value is None else data.value.to(device),
+    )
+
+
+def recorded(stack: Stack, size: int) -> Step:
+    """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
+    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.x.device)
+    weight = torch.ones_like(rows, dtype=stack.x.dtype)
+    saved = stack.adam.snapshot()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
+            stack.step(rows, weight)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(stack.objective.generator)
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
+        stack.step(rows, weight)
+    stack.adam.restore(saved)
+
+    def replay(chosen: Tensor, counts: Tensor) -> None:
+        rows.copy_(chosen)
+        weight.copy_(counts)
+        graph.replay()
+
+    return replay
