@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import cache, partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -74,16 +75,20 @@ def _results(
     shared, parent, lost = (_sent(work, backend) if workers else ("", work)), os.getpid(), 0
     while left:
         fresh = pool()  # one whose processes were lost would mix up what they left
-        portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
-        try:
-            for place, result in fresh(joblib.delayed(_done)(*shared, *task, parent) for task in portion.items()):
-                del left[place]
-                lost = 0
-                yield result
-        except BrokenProcessPool:  # joblib's own processes: all of them are started anew
-            lost += 1
-            if lost == _MOST_LOST:
-                raise
+        with nullcontext() if fresh.return_generator else fresh:  # one pool for all portions
+            try:
+                while left:
+                    portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
+                    for place, result in fresh(
+                        joblib.delayed(_done)(*shared, *task, parent) for task in portion.items()
+                    ):
+                        del left[place]
+                        lost = 0
+                        yield result
+            except BrokenProcessPool:  # joblib's own processes: all of them are started anew
+                lost += 1
+                if lost == _MOST_LOST:
+                    raise
 
 
 def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
@@ -93,7 +98,7 @@ def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:
     if type(backend).__name__ == "DaskDistributedBackend":
         # To all workers: what joblib itself would send to one is lost with that one.
         return name, backend.client.scatter(content, broadcast=True)
-    if type(backend).__module__.startswith("ray."):
+    if type(backend).__module__.split(".")[0] == "ray":
         return name, importlib.import_module("ray").put(content)
     return name, content  # joblib maps it into the memory of its processes
 
@@ -111,7 +116,7 @@ def _unpacked(name: str, content: Any) -> Any:
     """The work, unpacked once in each process, which keeps the last one only."""
     found = _unpacked_here.get(name)
     if found is None:
-        if type(content).__module__.startswith("ray."):
+        if type(content).__module__.split(".")[0] == "ray":
             content = importlib.import_module("ray").get(content)
         found = pickle.loads(content)  # what this very program has packed
         _unpacked_here.clear()

@@ -35,6 +35,13 @@ class Point:
     errors: Mapping[str, float] = field(default_factory=dict)  # standard errors by the name of the figure
     marks: Mapping[str, str] = field(default_factory=dict)  # "decides the same for everyone" ..., by utility
     overfit: bool = False  # on the rows that it was trained on its unfairness is smaller by more than chance
+    family: str = ""  # of models, where a frontier has several
+    needs_group: bool = False  # whether the model asks for the group when it predicts
+
+    @property
+    def place(self) -> float | tuple[str, float]:
+        """What models of all seeds share: the strength and, where there are several families, theirs."""
+        return (self.family, self.strength) if self.family else self.strength
 
     def figure(self, name: str) -> float | None:
         """A figure by its name; None where there is none. Accuracy and R2 are one figure.
@@ -170,6 +177,7 @@ class Finding:
     witness: WitnessCurve | None = field(default=None, repr=False)
     sentence: str = ""  # where and for whom the gap is largest
     meaning: str = ""  # what the number says
+    cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
 
 
 @dataclass(frozen=True)

@@ -444,3 +444,44 @@ def test_a_loss_is_drawn_so_that_up_is_better(opened):
     losses = [point.more["log_loss"] for point in sorted(view.points, key=lambda point: point.strength)]
     best, worst = losses.index(min(losses)), losses.index(max(losses))
     assert heights[best] < heights[worst]
+
+
+# ---- families ---------------------------------------------------------------------------------------------------
+
+
+def families_view():
+    """Two families; the one that needs the group is better everywhere."""
+    free = [replace(point_of(strength, 0), family="linear") for strength in (0.0, 0.1, 1.0, 10.0)]
+    asking = [
+        replace(point, strength=tolerance, accuracy=point.accuracy + 0.02, family="moved", needs_group=True)
+        for tolerance, point in zip((1.0, 0.5, 0.2, 0.0), free, strict=True)
+    ]
+    points = [*free, *asking]
+    curves = {point.place: curves_of(point.strength, ("f", "m")) for point in points}
+    knobs = {"linear": "strength", "moved": "tolerance"}
+    return demo_view(points=points, curves=curves, chosen=asking[1], groups=("f", "m"), knobs=knobs)
+
+
+def test_models_that_need_the_group_can_be_left_out(opened):
+    page = opened(families_view())
+    assert page.locator("#strength").inner_text() == current_row(page) == "moved, tolerance 0.5"
+    assert page.locator("#frontier .dot:not(.off)").count() == page.locator("tbody tr:visible").count() == 8
+    line = page.locator("#frontier path.front").get_attribute("d")
+    page.locator("#frontier .dot").nth(6).hover(force=True)
+    assert "Group at prediction" in page.locator("#frontier .tooltip").inner_text()
+    page.get_by_label("Only models that need no group at prediction").check()
+    assert page.locator("#frontier .dot:visible").count() == page.locator("tbody tr:visible").count() == 4
+    assert page.locator("#frontier path.front").get_attribute("d") != line
+    assert page.locator("#frontier .dot.best:visible").count() >= 2
+    assert current_row(page).startswith("linear, strength ")
+    page.locator("#slider").fill("7")  # where a model stands that is left out
+    assert page.locator("#strength").inner_text() == current_row(page) == "linear, strength 10"
+    shoot(page, "families", full_page=True)
+    page.get_by_label("Only models that need no group at prediction").uncheck()
+    assert page.locator("#frontier path.front").get_attribute("d") == line
+    assert page.locator("tbody tr:visible").count() == 8
+
+
+def test_one_family_has_no_filter(opened):
+    page = opened(demo_view())
+    assert not page.locator("#without-label").is_visible()

@@ -254,7 +254,7 @@ def test_processes_that_load_at_once_all_get_the_whole_file(publisher: Publisher
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    assert [process.communicate(timeout=60)[0] for process in processes] == [f"{raw.sha256}\n"] * 4
+    assert [process.communicate(timeout=600)[0] for process in processes] == [f"{raw.sha256}\n"] * 4
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["made-up.csv"]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from functools import partial
+import tracemalloc
 
 import numpy as np
 import oracles
@@ -191,23 +189,13 @@ def test_a_transformed_function_gives_the_same() -> None:
     np.testing.assert_allclose(torch.func.vmap(torch.func.grad(metric))(u), expected, atol=1e-14)
 
 
-_MILLION = """
-import resource, torch
-from metrifair.metrics.distances import energy_distance
-
-def step(n):
-    u, v = torch.randn(n // 2, requires_grad=True), torch.randn(n - n // 2, requires_grad=True)
-    energy_distance(u, v, unbiased=True).backward()
-    assert u.grad.isfinite().all() and v.grad.isfinite().all()
-
-step(1000)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-step(10**6)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in kilobytes on Linux only")
 def test_a_step_on_a_million_scores_takes_less_than_300_megabytes() -> None:
-    run = partial(subprocess.run, capture_output=True, text=True, timeout=120, check=True)
-    assert float(run([sys.executable, "-c", _MILLION]).stdout) < 300
+    """Counted is what NumPy is asked for, not what the process holds: that depends on the C library."""
+    u, v = (torch.randn(500_000, requires_grad=True) for _ in range(2))
+    energy_distance(u[:9], v[:9], unbiased=True).backward()
+    tracemalloc.start()
+    energy_distance(u, v, unbiased=True).backward()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 8e6 < peak < 300e6  # the scores are sorted in NumPy: a count that missed them would be less
+    assert all(side.grad is not None and side.grad.isfinite().all() for side in (u, v))

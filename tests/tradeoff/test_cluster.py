@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import sys
 import threading
 import time
 from collections import Counter
@@ -150,13 +151,14 @@ def test_work_that_kills_every_process_is_given_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_frontier_on_ray_is_the_one_from_here(tmp_path: Path) -> None:
+def test_a_frontier_on_ray_is_the_one_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray", reason="ray is not installed: nothing was tried on it")
     registered = pytest.importorskip("ray.util.joblib")
     registered.register_ray()
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # workers look for this module too
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        with joblib.parallel_config("ray"):
+        with joblib.parallel_config("ray", n_jobs=2):
             found = front(Logged(str(tmp_path / "log"), epochs=10, hidden=(4,)), ledger=tmp_path / "runs.db")
         assert table_of(found.outcomes) == table_of(
             front(Logged(str(tmp_path / "here"), epochs=10, hidden=(4,))).outcomes

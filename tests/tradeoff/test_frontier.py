@@ -59,6 +59,9 @@ class Numbered(ClassifierMixin, BaseEstimator):
     def __init__(self, strength: float = 0.0) -> None:
         self.strength = strength
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
     def fit(self, X: Any, y: Any, *, sensitive_features: Any, sample_weight: Any = None) -> Numbered:
         rows = X[:, 0].astype(int)
         assert (y == Y[rows]).all()
@@ -115,7 +118,7 @@ def test_the_frontier_is_that_of_models_trained_separately(kind: Any) -> None:
     front = frontier(kind(epochs=20), X, y, sensitive_features=A, strengths=[0.0, 0.5, 5.0], seeds=2)
     data, train, validation, test = parts(y=y, regression=regression)
     for outcome in front.outcomes:
-        strength, seed = outcome.job
+        strength, seed, _ = outcome.job
         own = kind(strength, epochs=20, random_state=seed).fit(X[train], y[train], sensitive_features=A[train])
         for rows, found in ((validation, outcome.validation), (test, outcome.test)):
             part = data.held_out(rows)
@@ -183,6 +186,9 @@ def test_an_estimator_that_needs_groups_to_predict_receives_them(given: bool) ->
     class Aware(ClassifierMixin, BaseEstimator):
         def __init__(self, strength: float = 0.0) -> None:
             self.strength = strength
+
+        def __sklearn_is_fitted__(self) -> bool:
+            return True
 
         def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Aware:
             return self

@@ -289,7 +289,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     found = Nursery(tmp_path_factory.mktemp("nursery") / "errors")
     yield found
     found.process.stdin.close()
-    found.process.wait(timeout=30)
+    found.process.wait(timeout=300)
     found.process.stdout.close()
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, Floats, Integers, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
@@ -24,8 +25,10 @@ from metrifair.boosting.problem import (
     is_penalised,
 )
 from metrifair.checks import check_renamed
+from metrifair.errors import DataError
 from metrifair.estimators.settings import OnSmall
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
@@ -77,6 +80,7 @@ class FairBooster:
         compare: Compare = "prediction",
         contrast: Contrast = "pairs",
         intersectional: bool = False,
+        continuous: Continuous = "auto",
         on_small: OnSmall = "leave_out",
         pos_label: object = None,
         expected_groups: bool = True,
@@ -92,6 +96,7 @@ class FairBooster:
         self.compare = compare
         self.contrast = contrast
         self.intersectional = intersectional
+        self.continuous = continuous
         self.on_small = on_small
         self.pos_label = pos_label
         self.expected_groups = expected_groups
@@ -110,6 +115,10 @@ class FairBooster:
         **booster: Any,
     ) -> Self:
         """Boost from scratch. With strength 0 the call is the plain booster's.
+
+        XGBoost also takes Dask collections, with one and the same partitions, and then trains on the cluster; the
+        result is an ordinary fitted booster. Rows are pulled by their own groups then, whatever ``expected_groups``
+        says. docs/beyond-one-machine.md says how.
 
         Parameters
         ----------
@@ -138,8 +147,22 @@ class FairBooster:
         """
         if isinstance(eval_set, tuple):
             eval_set = [eval_set]
+        if is_dask(X):
+            self.left_out_: tuple[str, ...] = ()
+            self._fit_on_cluster(
+                X,
+                y,
+                sensitive_features=sensitive_features,
+                control_features=control_features,
+                sample_weight=sample_weight,
+                eval_set=eval_set,
+                eval_sensitive_features=eval_sensitive_features,
+                eval_control_features=eval_control_features,
+                arguments=booster,
+            )
+            return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
-        self.left_out_: tuple[str, ...] = ()
+        self.left_out_ = ()
         if not is_penalised(self):
             with _eval_set_allowed():
                 super().fit(X, y, **booster)  # type: ignore[misc]
@@ -183,6 +206,12 @@ class FairBooster:
             The file.
         """
         write(path, content_of(self))
+
+    def _fit_on_cluster(self, X: Table, y: Table, **named: Any) -> None:  # noqa: ARG002
+        raise DataError(
+            "X is a Dask collection; LightGBM offers nothing to add up counts over workers with: use FairXGBClassifier "
+            "or FairXGBRegressor, or pass X.compute()"
+        )
 
     def _check_parameters(self) -> None:
         """Raise a DataError that names the first parameter out of its range."""

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.dask import fit_on_cluster, mapped
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN, BoostingProblem
 from metrifair.checks import require
 from metrifair.errors import DataError
+from metrifair.problem.tables import Table
 
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
@@ -28,6 +30,34 @@ class _FairXGB(FairBooster):
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
         return {*super()._wrapper_params(), *OWN}  # type: ignore[misc]
+
+    def predict(self, X: Table, **named: Any) -> Any:
+        """What XGBoost's own ``predict`` says; of a Dask collection as a Dask array.
+
+        Parameters
+        ----------
+        X : array-like, data frame or Dask collection of shape (n_samples, n_features)
+            Features.
+        **named
+            Further arguments of XGBoost's own.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Labels, or numbers.
+        """
+        labels = hasattr(self, "predict_proba") and not named.get("output_margin")
+        return mapped(super().predict, X, like=np.zeros(0, dtype=int if labels else np.float32), **named)  # type: ignore[misc]
+
+    def _fit_on_cluster(self, X: Table, y: Table, **named: Any) -> None:
+        estimator: Any = self
+        self._check_objective()
+        fit_on_cluster(estimator, X, y, **named)
+
+    def _check_objective(self) -> None:
+        estimator: Any = self
+        if estimator.objective != self._objective:
+            raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
         names = (
@@ -63,8 +93,7 @@ class _FairXGB(FairBooster):
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
-        if estimator.objective != self._objective:
-            raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
+        self._check_objective()
         kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
@@ -106,10 +135,14 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
     intersectional : bool, default=False
         Cross several attributes into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
+        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
+        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.
@@ -128,7 +161,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     >>> X = generator.normal(size=(2_000, 3)) + a[:, None]
     >>> y = (X.sum(1) + generator.normal(size=2_000) > 1.5).astype(int)
     >>> from metrifair import unfairness
-    >>> for strength in (0.0, 10.0):
+    >>> for strength in (0.0, 30.0):
     ...     model = FairXGBClassifier(strength, n_jobs=1, learning_rate=0.1).fit(X, y, sensitive_features=a)
     ...     print(round(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a), 1))
     0.6
@@ -136,6 +169,23 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """
 
     _objective = "binary:logistic"
+
+    def predict_proba(self, X: Table, **named: Any) -> Any:
+        """What XGBoost's own ``predict_proba`` says; of a Dask collection as a Dask array.
+
+        Parameters
+        ----------
+        X : array-like, data frame or Dask collection of shape (n_samples, n_features)
+            Features.
+        **named
+            Further arguments of XGBoost's own.
+
+        Returns
+        -------
+        array of shape (n_samples, 2)
+            The probability of each class.
+        """
+        return mapped(super().predict_proba, X, like=np.zeros((0, 2), dtype=np.float32), **named)
 
 
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
@@ -160,10 +210,14 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
         or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
     intersectional : bool, default=False
         Cross several attributes into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
+        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
+        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.

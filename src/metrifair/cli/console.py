@@ -18,6 +18,7 @@ from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (
     choice_sentences,
     constant_sentence,
+    families_sentence,
     row_note,
     shown_note,
 )
@@ -88,9 +89,13 @@ def show_frontier(out: Console, front: Frontier) -> None:
     for note in view.notes:
         out.print(printable(note), soft_wrap=True)
     out.print(str(front), soft_wrap=True)
-    chosen = None if view.chosen is None else view.chosen.strength
+    chosen = None if view.chosen is None else view.chosen.place
     step = max(1, len(view.rows) // _SHOWN)
-    shown = [row for place, row in enumerate(view.rows) if place % step == 0 or row.strength == chosen]
+    shown = [
+        row
+        for place, row in enumerate(view.rows)
+        if row.place == chosen or (row.on_front if view.knobs else place % step == 0)
+    ]
     worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
     gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
     parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
@@ -98,7 +103,8 @@ def show_frontier(out: Console, front: Frontier) -> None:
         gaps, parts = {}, parts[:1]
     rows = [
         [
-            f"{row.text}{' (chosen)' if row.strength == chosen else ''}{' *' if row_note(row) else ''}",
+            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if row_note(row) else ''}",
+            *(["needed" if row.needs_group else ""] if view.knobs else []),
             *(row.figures[key].text for key in (*worth, "unfairness")),
             *(row.parts[name].text for name in parts),
             *(row.figures[key].text for key in gaps),
@@ -108,12 +114,16 @@ def show_frontier(out: Console, front: Frontier) -> None:
     if view.baseline is not None:
         texts = figure_texts(view, replace(view.baseline, intervals={}))
         own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
-        rows.append(["constant", *own])
+        rows.append(["constant", *([""] if view.knobs else []), *own])
     headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
-    show_table(out, [front.parameter, *headings], rows)
+    first = ["on the Pareto line", "group"] if view.knobs else [front.parameter]
+    show_table(out, [*first, *headings], rows, left=len(first))
     for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
         own = [row.text for row in shown if row_note(row) == note]
-        out.print(printable(f"* {front.parameter} {', '.join(own)}: {note}."), soft_wrap=True)
+        named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
+        out.print(printable(f"* {named}: {note}."), soft_wrap=True)
+    if told := families_sentence(view):
+        out.print(printable(told), soft_wrap=True)
     if view.baseline is not None:
         out.print(printable(constant_sentence(view)), soft_wrap=True)
     for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):

@@ -1,7 +1,8 @@
-// The frontier: takes the numbers and texts of its JSON block and places them. One state: the row the slider stands on.
+// The frontier: takes the numbers and texts of its JSON block and places them. The state: the row the slider stands on,
+// and whether models that need the group are left out.
 
 const data = dataOf("data");
-const state = { row: data.start };
+const state = { row: data.start, without: false }; // without: only models that need no group at prediction
 const REACH = 28; // pixels from which a dot still catches the pointer
 
 function fillHighlights() {
@@ -18,7 +19,7 @@ function setUpSlider() {
   const slider = byId("slider");
   slider.max = data.rows.length - 1;
   slider.disabled = data.rows.length < 2;
-  slider.addEventListener("input", () => go(Number(slider.value)));
+  slider.addEventListener("input", () => go(nearestShown(Number(slider.value))));
   byId("slider-label").textContent = data.names.strength;
   const home = byId("home");
   home.hidden = data.frontier.chosen === null || data.rows.length < 2;
@@ -33,10 +34,32 @@ function stopIndices(count) {
 }
 
 function stopLabel(index) {
-  const label = html("span", {}, data.rows[index].text);
+  const label = html("span", {}, data.rows[index].stop);
   const share = data.rows.length > 1 ? index / (data.rows.length - 1) : 0;
   label.style.left = `calc(11px + ${share} * (100% - 22px))`; // 11px: half the thumb
   return label;
+}
+
+// ---- filter -----------------------------------------------------------------------------------------------------
+
+function isShown(index) { return !(state.without && data.rows[index].needsGroup); }
+
+/** The row itself, or the nearest of those that are shown. */
+function nearestShown(index) {
+  const shown = [...data.rows.keys()].filter(isShown);
+  return shown.reduce((best, other) => (Math.abs(other - index) < Math.abs(best - index) ? other : best), shown[0]);
+}
+
+/** There where some models need the group and some do not. */
+function setUpFilter() {
+  const needs = data.rows.map((row) => row.needsGroup);
+  byId("without-label").hidden = !needs.includes(true) || !needs.includes(false);
+  byId("without").addEventListener("change", (event) => {
+    state.without = event.target.checked;
+    for (const row of byId("table").tBodies[0].rows) row.classList.toggle("off", !isShown(Number(row.dataset.row)));
+    drawFrontier();
+    go(nearestShown(state.row));
+  });
 }
 
 /** The one way to change the page: show the models of this row everywhere. */
@@ -110,9 +133,10 @@ function drawFrontier() {
   frontier.figure = figure;
   drawFloor(figure);
   drawBaseline(figure);
-  figure.layer.append(svg("path", { class: "front", d: linePath(data.frontier.line.map((p) => p[0]), data.frontier.line.map((p) => p[1]), figure.toX, figure.toY) }));
+  const line = state.without ? data.frontier.lineWithout : data.frontier.line;
+  figure.layer.append(svg("path", { class: "front", d: linePath(line.map((p) => p[0]), line.map((p) => p[1]), figure.toX, figure.toY) }));
   frontier.dots = data.frontier.points.map((point) => drawDot(figure, point));
-  frontier.dots[0]?.setAttribute("tabindex", "0");
+  frontier.dots.find((dot) => !dot.classList.contains("off"))?.setAttribute("tabindex", "0");
   drawConstant(figure);
   drawChosen(figure);
   frontier.marker = svg("g", { class: "marker", "aria-hidden": "true" });
@@ -166,7 +190,9 @@ function atConstant(figure, event, index) {
 }
 
 function drawDot({ layer, toX, toY }, point) {
-  const dot = svg("circle", { class: `dot${point.front ? " best" : ""}${point.mark ? " alike" : ""}`, cx: toX(point.x), cy: toY(point.y), r: point.front ? 5 : 4, tabindex: "-1", role: "button" });
+  const front = state.without ? point.frontWithout : point.front;
+  const kind = `dot${front ? " best" : ""}${point.mark ? " alike" : ""}${isShown(point.row) ? "" : " off"}`;
+  const dot = svg("circle", { class: kind, cx: toX(point.x), cy: toY(point.y), r: front ? 5 : 4, tabindex: "-1", role: "button" });
   dot.setAttribute("aria-label", [...point.lines.map((line) => line.join(" ")), ...(point.mark ? [point.mark] : [])].join(", "));
   dot.addEventListener("focus", () => showDot(dot, point));
   dot.addEventListener("blur", () => frontier.tip.hide());
@@ -179,13 +205,14 @@ function onDotKey(event, dot, point) {
   const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
   if (event.key === "Enter" || event.key === " ") go(point.row);
   else if (event.key === "Escape") frontier.tip.hide();
-  else if (event.key in steps) focusDot(frontier.dots.indexOf(dot) + steps[event.key]);
+  else if (event.key in steps) focusDot(frontier.dots.indexOf(dot) + steps[event.key], steps[event.key]);
   else return;
   event.preventDefault();
 }
 
 /** One dot is a stop of the tab key, arrows go on from there. */
-function focusDot(index) {
+function focusDot(index, step) {
+  while (frontier.dots[index]?.classList.contains("off")) index += step;
   const dot = frontier.dots[index];
   if (!dot) return;
   frontier.dots.forEach((other) => other.setAttribute("tabindex", "-1"));
@@ -206,7 +233,7 @@ function hideDot() {
 function nearest(figure, event) {
   const at = pointerIn(figure, event);
   const distance = (dot) => Math.hypot(dot.getAttribute("cx") - at.x, dot.getAttribute("cy") - at.y);
-  const index = frontier.dots.reduce((best, dot, i, dots) => (best < 0 || distance(dot) < distance(dots[best]) ? i : best), -1);
+  const index = frontier.dots.reduce((best, dot, i, dots) => (!dot.classList.contains("off") && (best < 0 || distance(dot) < distance(dots[best])) ? i : best), -1);
   return index >= 0 && distance(frontier.dots[index]) <= REACH ? index : -1;
 }
 

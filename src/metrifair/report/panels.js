@@ -76,6 +76,7 @@ function start() {
   fillFrontierKey();
   buildTable();
   setUpSlider();
+  setUpFilter();
   frontier.tip = tooltip(frontier.host);
   byId("distributions").hidden = !data.distributions;
   go(state.row);

@@ -38,6 +38,7 @@ class FrontierFigures:
     constant_text: str = ""
     tried: int | None = None
     source: Source | None = None
+    knobs: dict[str, str] = field(default_factory=dict)
     chosen: Point | None = field(default=None, init=False)
     limit: float | None = field(default=None, init=False)
     chosen_by: Utility | None = field(default=None, init=False)
@@ -100,10 +101,10 @@ class FrontierFigures:
         FrontierView
             Numbers and texts, ready to be drawn.
         """
-        curves: dict[float, Curves] = {}
+        curves: dict[float | tuple[str, float], Curves] = {}
         for outcome in self.outcomes:
             if outcome.curves is not None:
-                curves.setdefault(outcome.job.value, outcome.curves)
+                curves.setdefault(outcome.test.place, outcome.curves)
         own, constant, text = self.chosen_by or self.utility, self.constant, self.constant_text
         if self.source is not None and own is not self.utility:
             constant, text = self.source.judge.constant(own)
@@ -117,6 +118,7 @@ class FrontierFigures:
             self.groups,
             self.notes,
             {} if self.parameter == "strength" else {"strength": self.parameter},
+            knobs=self.knobs,
             floor=self.floor,
             limit=self.limit,
             utility=own,
@@ -139,7 +141,8 @@ class FrontierFigures:
         -------
         data frame
             Strength, seed, figures with the ends of their intervals, unfairness on training and validation rows, the
-            mark of models that are no better than a constant, which are overfit, and which point is chosen.
+            mark of models that are no better than a constant, which are overfit, and which point is chosen. Of several
+            families also theirs, the parameter that "strength" is of, and whether the group is needed to predict.
 
         Examples
         --------
@@ -149,7 +152,13 @@ class FrontierFigures:
         [{'strength': 0.5, 'accuracy': 0.9, 'unfairness': 0.4}]
         """
         rows = [_figures(outcome, self.utility) | {"chosen": outcome.test == self.chosen} for outcome in self.outcomes]
+        if self.knobs:
+            rows = [
+                {"family": point.family, "parameter": self.knobs[point.family], "needs_group": point.needs_group} | row
+                for point, row in zip(self.points, rows, strict=True)
+            ]
         kinds = {"seed": nw.Int64, "failed": nw.Boolean, "overfit": nw.Boolean, "chosen": nw.Boolean, "mark": nw.String}
+        kinds |= {"family": nw.String, "parameter": nw.String, "needs_group": nw.Boolean}
         names = dict.fromkeys(name for row in rows for name in row)
         schema = {name: kinds.get(name, nw.Float64) for name in names}
         return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
-from math import hypot, inf, sqrt
-from numbers import Real
+from math import hypot, sqrt
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table
 from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
+from metrifair.tradeoff.families import DEFAULT_STRENGTHS, Family, families_of
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.source import Judge, Source
@@ -33,8 +34,6 @@ from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
-DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)
-"""Where trade-offs move on all our data sets, and the last ones where models end at a constant; docs/defaults.md."""
 _BENDS = 8  # strengths that a refinement adds
 _JUDGING = "judged by all utilities, on training rows too"  # figures in older ledgers were not
 
@@ -47,8 +46,9 @@ def frontier(
     sensitive_features: Table,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
-    parameter: str = "strength",
+    parameter: str | None = None,
     strengths: Sequence[float] | Literal["auto"] | None = None,
+    tolerances: Sequence[float] | None = None,
     seeds: int | Sequence[int] = 1,
     validation: float = 0.25,
     test: float = 0.25,
@@ -64,13 +64,14 @@ def frontier(
     """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
 
     One split into training, validation and test rows serves all models; seeds change initial weights and batches
-    only. FairClassifier and FairRegressor train all at once; any other scikit-learn estimator is fitted value by
-    value; fitted models are only judged.
+    only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
+    scikit-learn estimator is fitted value by value; fitted models are only judged.
 
     Parameters
     ----------
-    estimator : estimator or list of fitted models
-        What to train, with a parameter that trades accuracy for fairness; or models to judge as they are.
+    estimator : estimator, list or dict of estimators, or list of fitted models
+        What to train, with a parameter that trades accuracy for fairness; several are families, each swept by its own
+        parameter, on one frontier, under the names of a dict or of their classes. Or models to judge as they are.
     X : table of shape (n, features)
         Features: an array, a data frame, or whatever the estimator takes.
     y : array of shape (n,)
@@ -82,10 +83,13 @@ def frontier(
     sample_weight : array of shape (n,), default=None
         What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
         samples, and are then left out. Rows of weight 0 are as if they were not there.
-    parameter : str, default="strength"
-        The parameter of the estimator that is varied.
+    parameter : str, default=None
+        The parameter of the estimator that is varied. None: "strength", or "tolerance" where there is only that.
     strengths : list of float, "auto" or None, default=None
-        Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million; "auto" adds some where the curve bends.
+        Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
+        some where the curve bends.
+    tolerances : list of float, default=None
+        The values for families whose parameter is "tolerance", where others have ``strengths``.
     seeds : int or list of int, default=1
         How many models of each value, or their seeds.
     validation : float, default=0.25
@@ -142,65 +146,74 @@ def frontier(
     >>> model = front.select(max_unfairness=0.5)
     >>> model.strength > 0
     True
+
+    Families that need the group at prediction beside one that does not:
+
+    >>> from metrifair import BarycentrePostprocessor
+    >>> linear = FairClassifier(model="linear")
+    >>> families = {"linear": linear, "barycentre": BarycentrePostprocessor(linear)}
+    >>> front = frontier(families, X, y, sensitive_features=a, strengths=[0, 1, 10], tolerances=[0, 0.5])
+    >>> [(point.family, point.strength, point.needs_group) for point in front.points][2:4]
+    [('linear', 10.0, False), ('barycentre', 0.0, True)]
+    >>> front.select(max_unfairness=0.9, needs_group=False).model
+    'linear'
     """
     check_known("on", on, ("scores", "decisions"))
     _check_devices(devices)
     own_seeds = _seeds(seeds)
-    given = isinstance(estimator, (list, tuple))
-    if given and not estimator:
-        raise DataError("the list of fitted models is empty; pass at least one, or an estimator to train")
-    first = estimator[0] if given else estimator
+    families = families_of(estimator, parameter)
+    members = list(estimator) if families is None else [family.estimator for family in families]
+
+    def own(name: str, usual: Any) -> Any:
+        """A parameter of the first that has it: what unfairness is measured by is the same for all."""
+        return next((getattr(one, name) for one in members if hasattr(one, name)), usual)
+
     data = data_set(
         X,
         y,
         sensitive_features,
         control_features,
-        regression=is_regressor(first),
-        criterion=getattr(first, "criterion", "statistical_parity") if criterion is None else criterion,
-        contrast=getattr(first, "contrast", contrast),
-        pos_label=getattr(first, "pos_label", None),
-        intersectional=getattr(first, "intersectional", False),
+        regression=is_regressor(members[0]),
+        criterion=own("criterion", "statistical_parity") if criterion is None else criterion,
+        contrast=own("contrast", contrast),
+        pos_label=own("pos_label", None),
+        intersectional=own("intersectional", False),
+        continuous=own("continuous", "auto"),
         sample_weight=sample_weight,
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
-    split = data.split(validation, test, random_state, train=not given)
+    split = data.split(validation, test, random_state, train=families is not None)
     choosing, judging = data.held_out(split.validation), data.held_out(split.test)
     # Before training: they refuse rows that lack a group.
     few, few_chosen = (
         small_groups(judging, "the rows for these figures"),
         small_groups(choosing, "the rows for choosing"),
     )
-    training = None if given else data.held_out(split.train)
+    training = None if families is None else data.held_out(split.train)
     base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
     against = rivals(base.problem, asked, X=base.X)
     judge = Judge(training, choosing, judging, own_seeds[0], against, others, unfairness_by_chance(others))
-    source, tried = Source(judge, split.test), None
-    if given:
-        outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(estimator)]
+    source, tried = Source(judge, split.test), 0
+    outcomes: list[Outcome] = []
+    if families is None:
+        outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(members)]
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
-        source = Source(judge, split.test, estimator, replace(rows, rows=data.rows))
-        own = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
-        run = (
-            None
-            if ledger is None
-            else Ledger(ledger, _run_name(estimator, rows, data, split, parameter=parameter, utility=own))
-        )
-
-        def trained(values: Sequence[float]) -> list[Outcome]:
-            jobs = [Job(float(value), seed) for seed in own_seeds for value in values]
-            return sweep(estimator, rows, jobs, judge, parameter=parameter, ledger=run, n_jobs=n_jobs, devices=devices)
-
-        values = _values(strengths, parameter)
-        outcomes = trained(values)
-        if isinstance(strengths, str):
+        source = Source(judge, split.test, families, replace(rows, rows=data.rows))
+        apart = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
+        for family in families:
+            run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, utility=apart))
+            swept = partial(sweep, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
+            relaxed = bool(family.name) and family.parameter == "tolerance"
+            values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
+            auto = isinstance(strengths, str) and not relaxed
+            found = _trained(swept, family, values, own_seeds, refined=(on, asked) if auto else None)
             # Which strengths are added depends on the rows for choosing, so that a certificate on these rows must hold
             # for all that could have been: one between each two neighbours.
-            tried = len(own_seeds) * (2 * len(values) - 1)
-            outcomes += trained(_bends(outcomes, on, asked))
-            outcomes.sort(key=lambda one: (one.job.seed, one.job.value))
+            tried += len(own_seeds) * (2 * len(values) - 1) if auto else len(found)
+            outcomes += found
     shown = unfairness_by_chance(judging, on)
     constant, constant_text = judge.constant(asked)
     notes = (
@@ -220,14 +233,15 @@ def frontier(
         sizes,
         tuple(note for note in notes if note),
         comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
-        parameter=parameter,
+        parameter="strength" if families is None or len(families) > 1 else families[0].parameter,
         floor=shown,
         small=few_chosen,
         utility=asked,
         constant=constant,
         constant_text=constant_text,
-        tried=tried,
+        tried=tried if isinstance(strengths, str) else None,
         source=source,
+        knobs={family.name: family.parameter for family in families or () if family.name},
     )
 
 
@@ -252,20 +266,30 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     return [int(seed) for seed in listed]
 
 
-def _values(strengths: Sequence[float] | str | None, parameter: str) -> Sequence[float]:
-    """The values to train at."""
-    if strengths is None or (isinstance(strengths, str) and strengths == "auto"):
-        return DEFAULT_STRENGTHS
-    values: list[Any] = [] if isinstance(strengths, str) else list(strengths)
-    least = 0.0 if parameter == "strength" else -inf
-    if not values or not all(isinstance(value, Real) and least <= float(value) < inf for value in values):
-        lowest = " from 0 upwards" if parameter == "strength" else ""
-        raise DataError(f"strengths must be None, 'auto', or a list of finite numbers{lowest}, got {strengths!r}")
-    return values
+def _trained(
+    swept: Callable[..., list[Outcome]],
+    family: Family,
+    values: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    refined: tuple[str, Utility] | None,
+) -> list[Outcome]:
+    """The models of one family, at all values and seeds; where that is asked for, with some where the curve bends."""
+
+    def at(these: Sequence[float]) -> list[Outcome]:
+        jobs = [Job(float(value), seed, family.name) for seed in seeds for value in these]
+        return swept(jobs=jobs, parameter=family.parameter)
+
+    found = at(values)
+    if refined is not None:
+        found += at(_bends(found, *refined))
+        found.sort(key=lambda one: (one.job.seed, one.job.value))
+    return found
 
 
-def _run_name(estimator: Any, rows: RowsToTrain, data: DataSet, split: Split, *, parameter: str, utility: str) -> str:
+def _run_name(family: Family, rows: RowsToTrain, data: DataSet, split: Split, *, utility: str) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
+    estimator, parameter = family.estimator, family.parameter
     named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING, utility]
     named += [str(comparison) for comparison in data.problem.comparisons]
     arrays: list[NDArray[Any]] = [split.validation, split.test]

@@ -45,10 +45,11 @@ class Job(NamedTuple):
 
     value: float
     seed: int
+    family: str = ""
 
     @property
     def name(self) -> str:
-        """What a ledger calls it."""
+        """What a ledger calls it; each family is a run of its own there."""
         return f"{self.value!r} seed {self.seed}"
 
 
@@ -238,6 +239,7 @@ class FrontierRecord(Record):
     tried: Positive | None = None
     chosen_by: UtilityRecord | None = None
     certified: bool = False
+    knobs: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 _LATER = ("outcomes", "chosen", "limit", "utility", "chosen_by", "certified")  # not handed over as they are
@@ -281,7 +283,8 @@ def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Cal
     for place, one in enumerate(record.outcomes):
         arrays = under(f"{place}/", content.arrays)
         model = None if one.model is None else model_in(Content(KIND, one.model, arrays))
-        outcomes.append(Outcome(Job(one.value, one.seed), one.validation, one.test, one.curves, model, one.training))
+        job = Job(one.value, one.seed, one.test.family)
+        outcomes.append(Outcome(job, one.validation, one.test, one.curves, model, one.training))
     front = made(outcomes, **{name: getattr(record, name) for name in _OWN})
     front.chosen, front.limit, front.certified = record.chosen, record.limit, record.certified
     if record.utility is not None:

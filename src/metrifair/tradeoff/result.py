@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from metrifair.checks import check_switches
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.words import marked_sentence, same_decisions_warning
@@ -55,7 +56,9 @@ class Frontier(FrontierFigures):
     tried : int, default=None
         Models that could have been trained, where which ones were depends on the rows for choosing.
     source : Source, default=None
-        Rows and estimator, while they are in memory; files do not keep them.
+        Rows and estimators, while they are in memory; files do not keep them.
+    knobs : dict of str to str, default={}
+        The parameter that was varied, by family, where there are several.
 
     Attributes
     ----------
@@ -84,6 +87,7 @@ class Frontier(FrontierFigures):
         rule: Literal["donini"] | None = None,
         utility: UtilityLike | None = None,
         certified: bool = False,
+        needs_group: bool | None = None,
     ) -> Any:
         """The fitted model that suits best, judged on validation data.
 
@@ -103,7 +107,9 @@ class Frontier(FrontierFigures):
             What makes a model good, as in :func:`metrifair.frontier`. None: what the frontier was made with.
         certified : bool, default=False
             With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
-            models that were or could have been trained.
+            models that were or could have been trained, of all families.
+        needs_group : bool, default=None
+            False: only models that predict without the group; True: only those that ask for it. None: all.
 
         Returns
         -------
@@ -135,6 +141,12 @@ class Frontier(FrontierFigures):
         candidates = [outcome for outcome in self.outcomes if not outcome.validation.failed]
         if not candidates:
             raise DataError("no model to select from: training failed at every strength; lower the learning rate")
+        if needs_group is not None:
+            check_switches(needs_group=needs_group)
+            candidates = [outcome for outcome in candidates if outcome.test.needs_group == needs_group]
+            if not candidates:
+                asked = "asks for the group" if needs_group else "predicts without the group"
+                raise DataError(f"no model of this frontier {asked}; leave needs_group out, or train other families")
         found = suitable(
             candidates,
             wish,
@@ -148,8 +160,8 @@ class Frontier(FrontierFigures):
         best = best_of(found, wish, own, on=self.on, floor=self.floor)
         if best.model is None:
             raise DataError(
-                "the ledger kept this model's figures but not the model; fit it with "
-                f"{self.parameter}={best.job.value:g} and random_state={best.job.seed}"
+                f"the ledger kept this model's figures but not the model; fit {best.job.family or 'it'} with "
+                f"{self.knobs.get(best.job.family, self.parameter)}={best.job.value:g} and random_state={best.job.seed}"
             )
         self.chosen, self.chosen_by, self.certified = best.test, own, certified
         for point, rows in ((best.test, "test rows"), (best.validation, "the rows for choosing")):
@@ -237,7 +249,7 @@ class Frontier(FrontierFigures):
         True
         """
         job, source = self._choice()
-        model = source.refitted(job, self.parameter)
+        model = source.refitted(job)
         self.certified = False
         return model
 
@@ -246,7 +258,7 @@ class Frontier(FrontierFigures):
             raise DataError("no model is chosen; call select first")
         if self.source is None:
             raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
-        return Job(self.chosen.strength, self.chosen.seed), self.source
+        return Job(self.chosen.strength, self.chosen.seed, self.chosen.family), self.source
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any code.

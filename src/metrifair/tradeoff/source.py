@@ -12,6 +12,7 @@ from metrifair.measures import Predictions
 from metrifair.problem.tables import Column, columns
 from metrifair.results import Point
 from metrifair.tradeoff.evaluate import curves_of, is_overfit, point_of, predictions, worth_of
+from metrifair.tradeoff.families import Family, needs_group
 from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import RowsToTrain, estimator_at
@@ -33,16 +34,17 @@ class Judge:
     def __call__(self, model: Any, job: Job) -> Outcome:
         """What this model reaches on each part; None is a model whose training failed."""
         if model is None:
-            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
             return Outcome(job, lost, lost)
         seen, found = predictions(model, self.choosing), predictions(model, self.judging)
-        validation, test = self._point(seen, self.choosing, job), self._point(found, self.judging, job)
+        asks = needs_group(model)
+        validation, test = self._point(seen, self.choosing, job, asks), self._point(found, self.judging, job, asks)
         training = None
         if validation.failed or test.failed:
             return Outcome(job, validation, test, model=model)
         if self.training is not None:
             own = predictions(model, self.training)
-            training = self._point(own, self.training, job)
+            training = self._point(own, self.training, job, asks)
             apart = Predictions(
                 np.concatenate([seen.score, found.score]), np.concatenate([seen.decision, found.decision]), found.kind
             )
@@ -51,8 +53,9 @@ class Judge:
         curves = curves_of(found, self.judging) if job.seed == self.shown else None
         return Outcome(job, validation, test, curves, model, training)
 
-    def _point(self, found: Predictions, part: HeldOut, job: Job) -> Point:
-        return point_of(found, part, strength=job.value, seed=job.seed, against=self.against)
+    def _point(self, found: Predictions, part: HeldOut, job: Job, asks: bool) -> Point:
+        reached = point_of(found, part, strength=job.value, seed=job.seed, against=self.against)
+        return replace(reached, family=job.family, needs_group=asks)
 
     def constant(self, utility: Utility) -> tuple[Point, str]:
         """What the constant model that is best by this utility reaches on the rows to judge on, and what it says."""
@@ -66,11 +69,11 @@ class Judge:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Rows, and the estimator that was trained on some of them."""
+    """Rows, and the families that were trained on some of them."""
 
     judge: Judge
     test: Rows  # of the table, by number from 0
-    estimator: Any = None  # None where fitted models were handed over
+    families: tuple[Family, ...] = ()  # none where fitted models were handed over
     table: RowsToTrain | None = None  # with all its rows
 
     def measured(self, outcome: Outcome, utility: Utility) -> Outcome:
@@ -102,11 +105,12 @@ class Source:
         found = predictions(model, part)
         return {"row": self.test, **held_out_columns(found, part)}
 
-    def refitted(self, job: Job, parameter: str) -> Any:
-        """The estimator at one value and seed, trained on all rows."""
-        if self.estimator is None or self.table is None:
+    def refitted(self, job: Job) -> Any:
+        """The job's estimator at its value and seed, trained on all rows."""
+        if not self.families or self.table is None:
             raise DataError("fitted models were handed over, and nothing is known of how to train them")
-        return estimator_at(self.estimator, parameter, job).fit(**self.table.arguments())
+        family = next(one for one in self.families if one.name == job.family)
+        return estimator_at(family.estimator, family.parameter, job).fit(**self.table.arguments())
 
 
 def held_out_columns(found: Predictions, part: HeldOut) -> dict[str, Column]:

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.estimators.settings import is_solved
+from metrifair.methods.calibration import ScorePostprocessor
 from metrifair.parallel import is_elsewhere, spread
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
@@ -79,6 +80,8 @@ def sweep(
             f"devices share the strengths of FairClassifier and FairRegressor, got a {type(estimator).__name__}; "
             "leave devices out"
         )
+    elif parameter == "tolerance" and isinstance(estimator, ScorePostprocessor):
+        batches = _paths(estimator, data, missing, judge)
     else:
         batches = _one_by_one(estimator, data, missing, judge, parameter=parameter, n_jobs=n_jobs)
     for batch in batches:
@@ -126,7 +129,8 @@ def _stacks(
     def outcomes(stack: tuple[tuple[float, ...], list[int]]) -> list[Outcome]:
         values, seeds = stack
         models = _fitted(estimator, arguments, values, seeds, None if solved else devices)
-        return [judge(models[job], job) for seed in seeds for job in (Job(value, seed) for value in values)]
+        found = (Job(value, seed) for seed in seeds for value in values)
+        return [judge(models[job], job._replace(family=jobs[0].family)) for job in found]
 
     if not elsewhere:
         yield from map(outcomes, stacks)
@@ -162,6 +166,29 @@ def _fitted(
         return dict(pair for pairs in pool.map(fitted, *zip(*tasks, strict=True)) for pair in pairs)
 
 
+def _paths(estimator: Any, data: RowsToTrain, jobs: Sequence[Job], judge: Judge) -> Iterator[list[Outcome]]:
+    """All tolerances of one seed at a time: they share the model that is wrapped."""
+    arguments = _arguments(estimator, data)
+    for seed in dict.fromkeys(job.seed for job in jobs):
+        own = [job for job in jobs if job.seed == seed]
+        path = clone(estimator).set_params(random_state=seed)
+        try:
+            models = path.fit_path(**arguments, tolerances=[job.value for job in own])
+        except Diverged:
+            models = [None] * len(own)
+        yield [judge(model, job) for model, job in zip(models, own, strict=True)]
+
+
+def _arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
+    """What ``fit`` is called with, which it must take."""
+    arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
+    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+    for name in () if anything else arguments:
+        if name not in taken:
+            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
+    return arguments
+
+
 def _one_by_one(
     estimator: Any,
     data: RowsToTrain,
@@ -176,11 +203,7 @@ def _one_by_one(
             f"{type(estimator).__name__} has no parameter {parameter!r}; name the one that trades accuracy for "
             "fairness with parameter=..."
         )
-    arguments, taken = data.arguments(), inspect.signature(estimator.fit).parameters
-    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
-    for name in () if anything else arguments:
-        if name not in taken:
-            raise DataError(f"{type(estimator).__name__}.fit takes no {name}; leave it out, or take another method")
+    arguments = _arguments(estimator, data)
 
     def fit(job: Job) -> Outcome:
         model = estimator_at(estimator, parameter, job)

@@ -97,9 +97,9 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
     """
     for strength, curves in view.curves.items():
         check_curve(curves, f"at strength {strength!r}")
-    at = {row.strength: number for number, row in enumerate(view.rows)}
+    at = {row.place: number for number, row in enumerate(view.rows)}
     # The slider stands on the chosen model at first, else on the first that can be shown.
-    start = None if view.choice is None else at.get(view.choice.strength)
+    start = None if view.choice is None else at.get(view.choice.place)
     if start is None:
         start = next((number for number, row in enumerate(view.rows) if row.usable), 0)
     return {
@@ -110,7 +110,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str
             {
                 "heading": found.heading,
                 "sentence": found.sentence,
-                "row": at.get(found.point.strength),
+                "row": at.get(found.point.place),
                 "figures": _headline(view, found.point),
             }
             for found in highlights(view)
@@ -146,6 +146,8 @@ def _row(view: FrontierView, row: Row) -> Json:
     x, y = row.figures[view.gap_key], row.figures[view.key]
     return {
         "text": row.text,
+        "stop": row.family or row.text,
+        "needsGroup": row.needs_group,
         "usable": row.usable,
         "state": row.state,
         "brief": brief if row.usable else "training failed",
@@ -189,7 +191,7 @@ def _figure(view: FrontierView, key: str, row: Row, reference: Row) -> Json:
     }
 
 
-def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
+def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -> Json:
     x, y = frontier_axes(view)
 
     def place(point: Point | None) -> dict[str, Json] | None:
@@ -200,6 +202,7 @@ def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
         "x": axis_json(x),
         "y": axis_json(y),
         "line": [[short(a), short(b)] for a, b in front_line(view)],
+        "lineWithout": [[short(a), short(b)] for a, b in front_line(view, view.front_without_groups)],
         "floor": short(view.floor),
         "area": area_sentence(view),
         "chosen": place(view.choice),
@@ -208,12 +211,13 @@ def _frontier(view: FrontierView, at: Mapping[float, int]) -> Json:
             {
                 "x": short(point.gap(view.on)),
                 "y": short(view.value(point)),
-                "row": at[point.strength],
+                "row": at[point.place],
                 "front": point in view.front,
+                "frontWithout": point in view.front_without_groups,
                 "mark": view.mark(point),
                 "lines": [list(line) for line in figure_lines(view, point)],
             }
-            for point in sorted(view.usable, key=lambda point: (point.strength, point.seed))
+            for point in sorted(view.usable, key=lambda point: (at[point.place], point.seed))
         ],
     }
 
@@ -233,18 +237,24 @@ def _table(view: FrontierView) -> Json:
     parts = view.rows[0].parts
     # The unfairness of training and validation rows stands beside that of test rows.
     order = [own for key in view.keys for own in (key, *(parts if key == view.gap_key else ()))]
-    names = [view.label("strength"), *(f"… {own}" if own in parts else view.label(own) for own in order)]
+    families = bool(view.knobs)
+    names = [
+        view.label("strength"),
+        *(["Group"] if families else []),
+        *(f"… {own}" if own in parts else view.label(own) for own in order),
+    ]
     names += [*(["Models"] if several else []), "Pareto", *(["Training"] if failures else []), *(["Note"] * noted)]
     cells = [
         [
-            _cell(f"{row.text} *" if row_note(row) else row.text, row.strength),
+            _cell(f"{row.text} *" if row_note(row) else row.text, number if families else row.strength),
+            *([_cell("needed" if row.needs_group else "", row.needs_group)] if families else []),
             *(_cell(figure.text, figure.value) for own in order for figure in [{**row.figures, **row.parts}[own]]),
             *([_cell(str(len(row.points) - row.failed), len(row.points) - row.failed)] if several else []),
             _cell("yes" if row.on_front else "", row.on_front),
             *([_cell(row.state, row.failed)] if failures else []),
             *([_cell(note := row_note(row), bool(note))] if noted else []),
         ]
-        for row in view.rows
+        for number, row in enumerate(view.rows)
     ]
     return {"columns": names, "rows": cells, "starred": "A star points to the last column." if noted else ""}
 
@@ -255,7 +265,7 @@ def _cell(text: str, value: float | None) -> Json:
 
 def _distributions(view: FrontierView, most_numbers: int) -> Json:
     """Curves by row of the table. Most share one grid, so grids are numbered and kept once."""
-    drawn = [view.curves.get(row.strength) for row in view.rows]
+    drawn = [view.curves.get(row.place) for row in view.rows]
     scores = [score for curves in drawn if curves for score in (curves.grid[0], curves.grid[-1])]
     if not scores:
         return None

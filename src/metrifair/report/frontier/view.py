@@ -64,6 +64,8 @@ class FrontierView:
         What the models reach on the rows of their training and on those for choosing, in the order of ``points``.
     areas
         Share of the unit box that the models dominate, and that they do with the constant model.
+    knobs
+        The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
 
     Examples
     --------
@@ -75,7 +77,7 @@ class FrontierView:
     """
 
     points: Sequence[Point]
-    curves: Mapping[float, Curves] = field(default_factory=dict)
+    curves: Mapping[float | tuple[str, float], Curves] = field(default_factory=dict)
     chosen: Point | None = None
     title: str = "Accuracy and fairness"
     accuracy_name: str = "accuracy"
@@ -91,6 +93,7 @@ class FrontierView:
     training: Sequence[Point | None] = ()
     validation: Sequence[Point | None] = ()
     areas: tuple[float, float] | None = None
+    knobs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -126,6 +129,8 @@ class FrontierView:
         """What a figure is called."""
         if key in self.labels:
             return self.labels[key]
+        if key == "strength" and self.knobs:
+            return "Model"
         if key == self.utility.name and key not in ("accuracy", "r2"):
             return self.utility.label
         known = self.accuracy_name if key == "accuracy" else key
@@ -161,6 +166,11 @@ class FrontierView:
         return pareto(self.usable, on=self.on, worth=self.worth)
 
     @cached_property
+    def front_without_groups(self) -> tuple[Point, ...]:
+        """The same among the models that need no group at prediction."""
+        return pareto([one for one in self.usable if not one.needs_group], on=self.on, worth=self.worth)
+
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """Keys of the figures that are shown, in the order of the columns; frames and JSON have all of them."""
         decided = any(point.decision_unfairness is not None for point in self.points)
@@ -170,13 +180,19 @@ class FrontierView:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """One row per distinct strength, ascending."""
-        strengths = sorted({point.strength for point in self.points})
-        texts = strength_texts(strengths)
-        return tuple(self._row(strength, text) for strength, text in zip(strengths, texts, strict=True))
+        """One row per distinct strength, ascending; family by family where there are several."""
+        found: list[Row] = []
+        for family in self.knobs or ("",):
+            strengths = sorted({point.strength for point in self.points if point.family == family})
+            texts = strength_texts(strengths)
+            knob = f"{family}, {self.knobs[family]} " if self.knobs else ""
+            found += (
+                self._row(family, strength, f"{knob}{text}") for strength, text in zip(strengths, texts, strict=True)
+            )
+        return tuple(found)
 
-    def _row(self, strength: float, text: str) -> Row:
-        own = [at for at, point in enumerate(self.points) if point.strength == strength]
+    def _row(self, family: str, strength: float, text: str) -> Row:
+        own = [at for at, point in enumerate(self.points) if point.strength == strength and point.family == family]
         points = tuple(self.points[at] for at in own)
         usable = tuple(point for point in points if self._drawable(point))
         figures = {key: _summary_of(key, usable) for key in self.keys}
@@ -190,7 +206,8 @@ class FrontierView:
         few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
         mark = f"{few}{ALIKE if set(marks) == {ALIKE} else NO_BETTER}" if marks else ""
         overfit = any(point.overfit for point in usable)
-        return Row(strength, text, points, len(points) - len(usable), figures, best, parts, mark, overfit)
+        failed = len(points) - len(usable)
+        return Row(strength, text, points, failed, figures, best, parts, mark, overfit, family=family)
 
 
 @dataclass(frozen=True)
@@ -231,6 +248,17 @@ class Row:
     parts: Mapping[str, Figure] = field(default_factory=dict)  # the unfairness on training and validation rows
     mark: str = ""  # "decides the same for everyone" ...; with the number of models, where it is not all of them
     overfit: bool = False
+    family: str = ""
+
+    @property
+    def place(self) -> float | tuple[str, float]:
+        """What its points share."""
+        return self.points[0].place
+
+    @property
+    def needs_group(self) -> bool:
+        """Whether its models ask for the group when they predict."""
+        return any(point.needs_group for point in self.points)
 
     @property
     def usable(self) -> bool:
@@ -249,15 +277,17 @@ class Row:
         return f"{self.failed} of {len(self.points)} failed" if self.usable else "failed"
 
 
-def front_line(view: FrontierView) -> tuple[tuple[float, float], ...]:
+def front_line(view: FrontierView, front: Sequence[Point] | None = None) -> tuple[tuple[float, float], ...]:
     """Corners of the Pareto step line: the best utility that unfairness at most x allows, to the end of the axis.
+
+    Of all models, or of a ``front`` among some of them.
 
     >>> view = FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)])
     >>> front_line(view)[:3]
     ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
     """
     corners: list[tuple[float, float]] = []
-    for point in view.front:
+    for point in view.front if front is None else front:
         if corners:
             corners.append((point.gap(view.on), corners[-1][1]))
         corners.append((point.gap(view.on), view.value(point)))
@@ -297,10 +327,11 @@ def figure_lines(view: FrontierView, point: Point) -> tuple[tuple[str, str], ...
     >>> figure_lines(FrontierView([Point(0.5, 3, 0.9, 0.4)]), Point(0.5, 3, 0.9, 0.4))
     (('Strength', '0.5'), ('Seed', '3'), ('Accuracy', '0.900'), ('Unfairness', '0.400'))
     """
-    shown = {row.strength: row.text for row in view.rows}
-    strength = shown.get(point.strength) or strength_texts([point.strength])[0]
+    shown = {row.place: row.text for row in view.rows}
+    strength = shown.get(point.place) or strength_texts([point.strength])[0]
     figures = ((view.label(key), text) for key, text in figure_texts(view, point).items())
-    return (view.label("strength"), strength), (view.label("seed"), str(point.seed)), *figures
+    asks = [("Group at prediction", "needed" if point.needs_group else "not needed")] if view.knobs else []
+    return (view.label("strength"), strength), *asks, (view.label("seed"), str(point.seed)), *figures
 
 
 def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:

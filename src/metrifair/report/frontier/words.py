@@ -91,6 +91,7 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
     name = "The most accurate model" if view.key == "accuracy" else f"The best model in {view.label(view.key)}"
     sentences = [f"{name} {_reaches(view, top)}."]
     sentences += [constant] if (constant := constant_sentence(view)) else []
+    sentences += [families] if (families := families_sentence(view)) else []
     if view.choice is None:
         sentences.append("No model has been chosen yet: move the slider to see what each strength costs.")
     elif view.choice == top:
@@ -261,7 +262,8 @@ Fewer leaves, a smaller network, more rows or a larger strength help.'
     trained, seen, tested = max(parted, key=lambda own: own[1].unfairness + own[2].unfairness - 2 * own[0].unfairness)
     return (
         "Unfairness is smaller on training rows than on others, by more than chance, at "
-        f"{len(parted)} of {len(known)} models (most at strength {tested.strength:g}: "
+        f"{len(parted)} of {len(known)} models (most at {f'{tested.family}, ' if tested.family else ''}"
+        f"strength {tested.strength:g}: "
         f"{figure_text(trained.unfairness)}, against {figure_text(seen.unfairness)} on the rows for choosing and "
         f"{figure_text(tested.unfairness)} on test rows): they have learnt the fairness of single rows. Fewer leaves, "
         "a smaller network, more rows or a larger strength help."
@@ -276,6 +278,21 @@ def overfit_sentence(view: FrontierView, row: Row) -> str:
         f"More than chance lies between the {noun(view.label(view.gap_key))} on training rows and on others: fewer "
         "leaves, a smaller network, more rows or a larger strength help."
     )
+
+
+def families_sentence(view: FrontierView) -> str:
+    """Which families need the group at prediction, and which do not; empty where there is one family.
+
+    >>> points = [Point(0, 0, 0.9, 0.4, family="linear"), Point(0, 0, 0.9, 0.1, family="moved", needs_group=True)]
+    >>> families_sentence(FrontierView(points, knobs={"linear": "strength", "moved": "tolerance"}))
+    'Families: linear (1 model), moved (1 model; needs the group of each row at prediction).'
+    """
+    parts = []
+    for family in view.knobs:
+        own = [point for point in view.points if point.family == family]
+        asks = "; needs the group of each row at prediction" if any(point.needs_group for point in own) else ""
+        parts.append(f"{family} ({_models(len(own))}{asks})")
+    return f"Families: {', '.join(parts)}." if parts else ""
 
 
 def row_note(row: Row) -> str:
@@ -298,7 +315,8 @@ difference between the groups' shares below any score."
     seeds = len({point.seed for point in view.points})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
     parts = ", and in brackets on those for training and for choosing" if view.rows[0].parts else ""
-    return f"Shown: {shown} of {len(view.rows)} strengths{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
+    kinds = "models" if view.knobs else "strengths"
+    return f"Shown: {shown} of {len(view.rows)} {kinds}{means}, on test rows{parts}. Unfairness is {_KOLMOGOROV}."
 
 
 def interval_note(view: FrontierView, point: Point) -> str:
@@ -345,8 +363,8 @@ comparisons): below it, differences between models are noise.'
 
 
 def _strength(view: FrontierView, point: Point) -> str:
-    texts = {row.strength: row.text for row in view.rows}
-    return texts.get(point.strength, f"{point.strength:g}")
+    texts = {row.place: row.text for row in view.rows}
+    return texts.get(point.place, f"{point.strength:g}")
 
 
 def _best(view: FrontierView) -> str:

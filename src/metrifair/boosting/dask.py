@@ -1,0 +1,317 @@
+"""Fair XGBoost on rows that are spread over the workers of a Dask cluster: features never leave their worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.boosting.objective import Descent, Floats
+from metrifair.boosting.problem import (
+    BoostingProblem,
+    BoostingRows,
+    boosting_problem,
+    evaluation_rows,
+    evaluation_sets,
+    is_penalised,
+)
+from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable, xgboost_together
+from metrifair.checks import require
+from metrifair.errors import DataError
+from metrifair.estimators.settings import criterion_for
+from metrifair.metrics.registry import warn_without_estimate
+from metrifair.problem.criteria import criterion_named
+from metrifair.problem.problem import Given, weights_of
+from metrifair.problem.tables import Table, codes, columns, levels, one_column
+from metrifair.training.objective import Objective
+
+
+def is_dask(table: Table) -> bool:
+    """Whether rows are spread over a cluster; nothing is imported for the question."""
+    return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(table)
+
+
+def mapped(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **named: Any) -> Any:
+    """What a function says of the rows of X; of a Dask collection as a Dask array, computed where its partitions are.
+
+    ``like`` is an example of it, of no rows.
+    """
+    if not is_dask(X):
+        return function(X, **named)
+    dask: Any = require("dask", extra="distributed", purpose="Dask collections")
+    array: Any = require("dask.array", extra="distributed", purpose="Dask collections")
+    parts = _partitions("X", X)
+    lengths = X.chunks[0] if isinstance(X, array.Array) else [np.nan] * len(parts)
+    whole = [
+        array.from_delayed(dask.delayed(function)(part, **named), shape=(length, *like.shape[1:]), dtype=like.dtype)
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return array.concatenate(whole, allow_unknown_chunksizes=True)
+
+
+class Parts(NamedTuple):
+    """The partitions of what was handed over, each a delayed table; None where nothing was."""
+
+    y: list[Any]
+    sensitive_features: list[Any] | None = None
+    control_features: list[Any] | None = None
+    sample_weight: list[Any] | None = None
+
+    def with_all(self, function: Callable[..., Any], *more: Any) -> list[Any]:
+        """The function of every partition, as delayed values."""
+        delayed = require("dask", extra="distributed", purpose="Dask collections").delayed
+        empty: list[Any] = [None] * len(self.y)
+        return [delayed(function)(*part, *more) for part in zip(*(one or empty for one in self), strict=True)]
+
+
+def fit_on_cluster(
+    booster: Any,
+    X: Table,
+    y: Table,
+    *,
+    sensitive_features: Table | None,
+    control_features: Table | None,
+    sample_weight: Table | None,
+    eval_set: Sequence[tuple[Table, Table]] | None,
+    eval_sensitive_features: Sequence[Table] | None,
+    eval_control_features: Sequence[Table] | None,
+    arguments: Mapping[str, Any],
+) -> None:
+    """Train an estimator of XGBoost's on Dask collections; it ends as any other, fitted and in this process."""
+    xgboost_dask: Any = require("xgboost.dask", extra="distributed", purpose="Dask collections")
+    client = _client()
+    known = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
+    if others := sorted(name for name in arguments if name not in known):
+        raise DataError(f"{others[0]} is not taken where X is a Dask collection; leave it out")
+    parts = _parts("", X, y, sensitive_features, control_features, sample_weight)
+    evaluated = list(eval_set or ())
+    lists = {
+        "eval_sensitive_features": eval_sensitive_features,
+        "eval_control_features": eval_control_features,
+        "sample_weight_eval_set": arguments.get("sample_weight_eval_set"),
+    }
+    penalised = is_penalised(booster)
+    if evaluated and penalised:
+        evaluation_sets(evaluated, **lists)  # as many of each
+    entries = [[None] * len(evaluated) if one is None else list(one) for one in lists.values()]
+    others_parts = [_parts("eval_", *pair, *more) for pair, *more in zip(evaluated, *entries, strict=True)]
+    (rounds, learning_rate), params = booster._pace(), booster.get_xgb_params()
+    train = partial(
+        xgboost_dask.train,
+        client,
+        num_boost_round=rounds,
+        early_stopping_rounds=booster.early_stopping_rounds,
+        verbose_eval=arguments.get("verbose", False),
+        callbacks=booster.callbacks,
+    )
+    matrix = partial(
+        xgboost_dask.DaskDMatrix, client, missing=booster.missing, enable_categorical=booster.enable_categorical
+    )
+    names = booster.eval_metric if isinstance(booster.eval_metric, (list, tuple)) else [booster.eval_metric]
+    if penalised:
+        warn_without_estimate(booster.metric, booster.estimate, default="rows")
+        problem = boosting_problem(booster, _stand_in(booster, parts))
+        if problem.scheme.classes not in ((), (0, 1)):
+            raise DataError(f"y must hold 0 and 1, as XGBoost asks for, got {list(problem.scheme.classes)}")
+        booster.left_out_ = problem.trainable.left_out
+        plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)
+        check_summable(plan.objective, weighted=parts.sample_weight is not None)
+        prepared = [(X, parts), *((own, its) for (own, _), its in zip(evaluated, others_parts, strict=True))]
+        trained, *judged = (
+            matrix(table, **_columns_of(own.with_all(_prepared, problem), own)) for table, own in prepared
+        )
+        params |= {"disable_default_eval_metric": names == [None]}
+        if params.get("base_score") is None:
+            start = problem.start  # XGBoost asks for the prediction that it stands for
+            params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
+        found = train(params, trained, obj=plan, evals=_named(judged), custom_metric=plan.metric if judged else None)
+    else:
+        trained = matrix(X, y, weight=sample_weight)
+        judged = [matrix(own, label, weight=weight) for (own, label), weight in zip(evaluated, entries[2], strict=True)]
+        found = train(params, trained, evals=_named(judged))
+    booster._Booster = found["booster"]
+    booster.evals_result_ = found["history"]
+    if hasattr(booster, "predict_proba"):
+        booster.n_classes_ = 2
+
+
+class ClusterPlan:
+    """The objective and the metric of a training on a cluster: pickled to every worker, where it keeps its own state.
+
+    All decisions rest on sums over workers, so that every worker takes the same.
+    """
+
+    def __init__(self, objective: Objective, settings: dict[str, float], together: Callable[[], Together]) -> None:
+        self.objective, self.settings, self.together = objective, settings, together
+        self.descent: Descent | None = None  # on a worker, from the first round on
+        self.judged: dict[int, SummedRisk] = {}
+
+    @classmethod
+    def of(cls, booster: Any, problem: BoostingProblem, *, rounds: int, learning_rate: float) -> ClusterPlan:
+        """That of an estimator."""
+        objective = Objective(
+            problem.task,
+            problem.trainable.comparisons,
+            criterion_for(problem.scheme),
+            booster.metric,
+            estimate=booster.estimate,
+            combine=booster.combine,
+            compare=booster.compare,
+        )
+        settings = {
+            "strength": float(booster.strength),
+            "rounds": rounds,
+            "learning_rate": learning_rate,
+            "total_weight": float(problem.training.weight.sum()),
+            "centre": problem.centre,
+            "spread": problem.spread,
+            "of_positives": float(getattr(booster, "scale_pos_weight", None) or 1.0),
+        }
+        return cls(objective, settings, xgboost_together)
+
+    def __call__(self, output: Floats, matrix: Any) -> tuple[Floats, Floats]:
+        """Slope and curvature of the rows of this worker."""
+        if self.descent is None:
+            risk = self._risk_of(matrix, total=self.settings["total_weight"], positives=self.settings["of_positives"])
+            self.descent = Descent(
+                risk,  # type: ignore[arg-type]  # all that a descent asks for
+                self.settings["strength"],
+                rounds=int(self.settings["rounds"]),
+                learning_rate=self.settings["learning_rate"],
+            )
+        return self.descent.step(output)
+
+    def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
+        """The penalised risk of an evaluation set: of its rows on all workers."""
+        if id(matrix) not in self.judged:
+            self.judged[id(matrix)] = self._risk_of(matrix, total=None, positives=1.0)
+        assert self.descent is not None
+        return "penalised_risk", self.descent.report(self.judged[id(matrix)], output)  # type: ignore[arg-type]
+
+    def _risk_of(self, matrix: Any, *, total: float | None, positives: float) -> SummedRisk:
+        targets = matrix.get_label().astype(np.float64)
+        weight = matrix.get_weight().astype(np.float64) if len(matrix.get_weight()) else np.ones(len(targets))
+        cell = matrix.get_float_info("label_lower_bound").astype(np.int64)
+        in_risk = weight if positives == 1 else weight * np.where(targets == 1, positives, 1.0)
+        together = self.together()
+        if total is None:
+            total = float(together.sum(np.array([weight.sum()]))[0])
+        rows = LocalRows(targets, cell, weight, in_risk)
+        return SummedRisk(
+            self.objective, rows, together, total, centre=self.settings["centre"], spread=self.settings["spread"]
+        )
+
+
+def _client() -> Any:
+    distributed: Any = require("distributed", extra="distributed", purpose="Dask collections")
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise DataError(
+            "X is a Dask collection, and there is no cluster; make one first: client = dask.distributed.Client()"
+        ) from None
+
+
+def _parts(prefix: str, X: Table, *given: Table | None) -> Parts:
+    """The partitions; a DataError unless all tables have those of X."""
+    count = len(_partitions(f"{prefix}X", X))
+    found: list[Any] = []
+    for name, table in zip(Parts._fields, given, strict=True):
+        if table is None:
+            found.append(None)
+            continue
+        if not is_dask(table):
+            raise DataError(f"{prefix}{name} must be a Dask collection, as X is, got a {type(table).__name__}")
+        own = _partitions(f"{prefix}{name}", table)
+        if len(own) != count:
+            raise DataError(
+                f"{prefix}{name} has {len(own)} partitions, and {prefix}X {count}; repartition one like the other"
+            )
+        found.append(own)
+    return Parts(*found)
+
+
+def _partitions(name: str, table: Any) -> list[Any]:
+    delayed: NDArray[Any] = np.asarray(table.to_delayed(), dtype=object)
+    if delayed.ndim > 1 and delayed.shape[1] > 1:
+        raise DataError(f"{name} is cut across its columns; pass {name}.rechunk({{1: -1}})")
+    return list(delayed.reshape(-1))
+
+
+def _stand_in(booster: Any, parts: Parts) -> Given:
+    """A small table with the labels, groups, strata, weights and moments of all rows, for the one way in.
+
+    Of each combination that occurs it holds two rows, or the only one, with the weight of all; numbers are replaced by
+    two with their mean and deviation.
+    """
+    dask: Any = require("dask", extra="distributed", purpose="Dask collections")
+    labels = hasattr(booster, "predict_proba")
+    if not labels and criterion_named(booster.criterion).needs_labels:
+        raise DataError("criteria that look at a numeric target are not trained on a cluster; use arrays")
+    tallies = dask.compute(*parts.with_all(_tally, labels))
+    merged: dict[tuple[Any, ...], Floats] = {}
+    names = tallies[0][0]
+    for _, tally in tallies:
+        for combination, sums in tally.items():
+            merged[combination] = merged.get(combination, 0.0) + sums
+    rows: list[tuple[Any, ...]] = []
+    for combination, (count, weight, first, second) in merged.items():
+        mean = first / weight
+        deviation = float(np.sqrt(max(0.0, second / weight - mean**2)))
+        copies = 2 if count > 1 else 1
+        for sign in (-1, 1)[:copies]:
+            own = combination[0] if labels else mean + sign * deviation * (copies - 1)
+            rows.append((own, *combination[1:], weight / copies))
+    if not rows:
+        raise DataError("y holds no rows that count; pass at least one of each class")
+    y, *others, weights = (list(column) for column in zip(*rows, strict=True))
+    groups = dict(zip(names[0], others, strict=False))
+    strata = dict(zip(names[1], others[len(names[0]) :], strict=True))
+    return Given(y, groups or None, strata or None, np.array(weights), rows={})
+
+
+def _tally(
+    y: Table, groups: Table, strata: Table, weight: Table, labels: bool
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[Any, ...], Floats]]:
+    """Of one partition: names of its columns; and rows, weight, and moments of y by combination of values."""
+    target = one_column("y", y)
+    weights = weights_of("sample_weight", weight, len(target))
+    counted = np.ones(len(target)) if weights is None else weights
+    named = [{} if table is None else columns(name, table) for name, table in
+             (("sensitive_features", groups), ("control_features", strata))]  # fmt: skip
+    given = [target if labels else np.zeros(len(target)), *named[0].values(), *named[1].values()]
+    known = [levels("y" if place == 0 else "sensitive_features", column) for place, column in enumerate(given)]
+    coded = np.stack([codes("", column, own) for column, own in zip(given, known, strict=True)], 1)
+    found, inverse = np.unique(coded, axis=0, return_inverse=True)
+    values = np.zeros(len(target)) if labels else target.astype(np.float64)
+    moments = [(counted > 0).astype(np.float64), counted, counted * values, counted * values**2]
+    sums = np.stack([np.bincount(inverse.reshape(-1), one, len(found)) for one in moments], 1)
+    tally = {
+        tuple(own[code] if code >= 0 else None for own, code in zip(known, row, strict=True)): total
+        for row, total in zip(found, sums, strict=True)
+        if total[1] > 0
+    }
+    return (tuple(named[0]), tuple(named[1])), tally
+
+
+def _prepared(y: Table, groups: Table, strata: Table, weight: Table, problem: BoostingProblem) -> NDArray[np.float32]:
+    """Of one partition, by row: the target, the cell and the weight."""
+    rows: BoostingRows = evaluation_rows(problem, Given(y, groups, strata, weight, rows={}))
+    return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
+
+
+def _columns_of(prepared: Sequence[Any], parts: Parts) -> dict[str, Any]:
+    """The three as collections; cells travel as a bound of the label, which no objective of ours looks at."""
+    dask_array: Any = require("dask.array", extra="distributed", purpose="Dask collections")
+    whole = [dask_array.from_delayed(part, shape=(np.nan, 3), dtype=np.float32) for part in prepared]
+    table = dask_array.concatenate(whole, allow_unknown_chunksizes=True).persist()
+    found = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
+    return found if parts.sample_weight is None else {**found, "weight": table[:, 2]}
+
+
+def _named(judged: Sequence[Any]) -> list[tuple[Any, str]]:
+    return [(matrix, f"validation_{place}") for place, matrix in enumerate(judged)]

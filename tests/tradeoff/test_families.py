@@ -1,0 +1,167 @@
+"""Several families on one frontier: names, knobs, who needs the group, the choice, certificates, files and ledgers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from metrifair import BarycentrePostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, frontier, load
+from metrifair.errors import DataError
+from metrifair.report.frontier.page import page_content
+from metrifair.results import pareto
+from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.selection import bound
+
+RNG = np.random.default_rng(0)
+A = RNG.integers(0, 2, 800)
+X = RNG.normal(size=(800, 3)) + np.outer(A, [1.5, 0.5, 0.0])
+Y = (X.sum(1) + RNG.normal(size=800) > 1).astype(int)
+LINEAR, PLAIN = FairClassifier(model="linear"), FairClassifier(0.0, model="linear")
+FAMILIES: dict[str, Any] = {
+    "linear": LINEAR,
+    "moved": BarycentrePostprocessor(PLAIN, folds=2),
+    "cut": ThresholdPostprocessor(PLAIN, folds=2, needs_group=False),
+}
+
+
+def made(families: Any = FAMILIES, **options: Any) -> Frontier:
+    given = {"strengths": [0.0, 1.0, 10.0], "tolerances": [0.0, 0.5, 1.0]} | options
+    return frontier(families, X, Y, sensitive_features=A, **given)
+
+
+@pytest.fixture(scope="module")
+def front() -> Frontier:
+    return made()
+
+
+def test_every_model_is_named_by_family_and_by_what_it_needs(front: Frontier) -> None:
+    assert [(p.family, p.strength, p.needs_group) for p in front.points] == [
+        *(("linear", value, False) for value in (0.0, 1.0, 10.0)),
+        *(("moved", value, True) for value in (0.0, 0.5, 1.0)),
+        *(("cut", value, False) for value in (0.0, 0.5, 1.0)),
+    ]
+    assert [type(model).__name__ for model in front.models] == [
+        *["FairClassifier"] * 3,
+        *["BarycentrePostprocessor"] * 3,
+        *["ThresholdPostprocessor"] * 3,
+    ]
+    assert front.pareto == pareto(front.points)
+    table = front.to_frame("pandas")
+    assert table["family"].tolist() == [point.family for point in front.points]
+    assert set(table["parameter"]) == {"strength", "tolerance"}
+    assert table["needs_group"].tolist() == [point.needs_group for point in front.points]
+
+
+def test_families_reach_what_they_reach_alone(front: Frontier) -> None:
+    alone = frontier(FAMILIES["moved"], X, Y, sensitive_features=A, strengths=[0.0, 0.5, 1.0])
+    assert alone.parameter == "tolerance"
+    assert not alone.knobs
+    for own, other in zip(alone.points, front.points[3:6], strict=True):
+        assert (own.accuracy, own.unfairness) == (other.accuracy, other.unfairness)
+    # The group makes the model's own unfairness vanish; the tolerance 1 is the model itself.
+    fair, _, itself = front.points[3:6]
+    assert fair.unfairness < 0.15 < 0.3 < itself.unfairness
+    assert itself.accuracy == front.points[0].accuracy
+
+
+def test_a_list_of_estimators_is_families_under_their_classes_names() -> None:
+    moved = BarycentrePostprocessor(LINEAR, folds=1)
+    found = made([LINEAR, moved, moved], strengths=[0.0], tolerances=[0.0])
+    assert list(found.knobs) == [
+        "FairClassifier (linear)",
+        "BarycentrePostprocessor of FairClassifier (linear)",
+        "BarycentrePostprocessor of FairClassifier (linear) #2",
+    ]
+
+
+def test_the_choice_may_leave_out_models_that_need_the_group(front: Frontier) -> None:
+    anything, free = (
+        (front.select(max_unfairness=0.2), front.chosen),
+        (
+            front.select(max_unfairness=0.2, needs_group=False),
+            front.chosen,
+        ),
+    )
+    assert (anything[1].family, anything[1].needs_group) == ("moved", True)
+    assert not free[1].needs_group
+    assert free[0] in front.models
+    refitted = front.refit()
+    assert type(refitted) is type(free[0])
+    front.select(max_unfairness=0.9, needs_group=True)
+    assert front.chosen.family == "moved"
+    rows = front.held_out("pandas")
+    assert rows["probability"].between(0, 1).all()
+    with pytest.raises(DataError, match="needs_group must be True or False"):
+        front.select(max_unfairness=0.2, needs_group="no")
+    only = made({"moved": FAMILIES["moved"]})
+    with pytest.raises(DataError, match="no model of this frontier predicts without the group"):
+        only.select(max_unfairness=1.0, needs_group=False)
+
+
+def test_certificates_count_the_models_of_all_families(front: Frontier) -> None:
+    with pytest.raises(DataError, match="certified unfairness at most") as caught:
+        front.select(max_unfairness=0.01, certified=True, needs_group=True)
+    own = [one for one in front.outcomes if one.test.needs_group]
+    least = min(bound(one.validation, on="scores", cdfs=2, models=len(front.outcomes)) for one in own)
+    assert f"ranges from {least:.4f}" in str(caught.value)
+
+
+def test_a_file_keeps_families(front: Frontier, tmp_path: Path) -> None:
+    front.select(max_unfairness=0.2, needs_group=False)
+    front.save(tmp_path / "front")
+    again = load(tmp_path / "front")
+    assert again.points == front.points
+    assert again.knobs == front.knobs
+    assert again.chosen == front.chosen
+    np.testing.assert_array_equal(
+        again.models[3].predict(X, sensitive_features=A), front.models[3].predict(X, sensitive_features=A)
+    )
+    again.select(max_unfairness=0.9, needs_group=True)
+    assert again.chosen.family == "moved"
+
+
+def test_a_ledger_keeps_what_each_family_has_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made(ledger=tmp_path / "ledger", seeds=2)
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(BarycentrePostprocessor, "fit_path", refused)
+    monkeypatch.setattr("metrifair.tradeoff.sweep.fit_stack", refused)
+    again = made(ledger=tmp_path / "ledger", seeds=2)
+    assert again.points == first.points
+    assert all(model is not None for model in again.models)
+    with pytest.raises(AssertionError, match="trained again"):
+        made(ledger=tmp_path / "ledger", seeds=2, tolerances=[0.25])
+
+
+def test_the_page_has_a_row_for_each_value_of_each_family_and_a_line_without_groups(front: Frontier) -> None:
+    front.select(max_unfairness=0.2, needs_group=False)
+    view = front.view()
+    content = page_content(view)
+    assert [row["text"] for row in content["rows"]][3:5] == ["moved, tolerance 0", "moved, tolerance 0.5"]
+    assert [row["needsGroup"] for row in content["rows"]] == [False] * 3 + [True] * 3 + [False] * 3
+    assert content["rows"][content["start"]]["text"].startswith(front.chosen.family)
+    free = pareto([point for point in front.points if not point.needs_group])
+    without = [point for point in content["frontier"]["points"] if point["frontWithout"]]
+    assert len(without) == len(free)
+    assert all(not content["rows"][point["row"]]["needsGroup"] for point in without)
+    assert content["frontier"]["lineWithout"] != content["frontier"]["line"]
+    assert len(view.curves) == 9
+
+
+def test_what_cannot_be_one_frontier() -> None:
+    with pytest.raises(DataError, match="wrap plain ones, as in BarycentrePostprocessor"):
+        made([LINEAR, LogisticRegression()])
+    with pytest.raises(DataError, match="one frontier is of one task"):
+        made([LINEAR, FairRegressor()])
+    with pytest.raises(DataError, match="families are estimators by their names"):
+        made({})
+    with pytest.raises(DataError, match="tolerances must be None"):
+        made(tolerances=[])
+    with pytest.raises(DataError, match="takes no control_features"):
+        made({"moved": FAMILIES["moved"]}, control_features=RNG.integers(0, 2, 800))
