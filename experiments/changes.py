@@ -20,14 +20,14 @@ from experiments.tables import Curve, curves
 
 _NOTES = [
     (
-        "Before: strengths 1e-5 to 100, estimate='population', the whole strength from the first step, linear models by "
-        "steps. Now: the default strengths of frontier(), estimate='rows', and networks trained as docs/defaults.md says "
-        "(input raw: with the paper's batches, epochs and learning rates); linear models on standardised inputs by the "
-        "solver. Points of the other methods are the same."
+        "Before: strengths 1e-5 to 100, estimate='population', the whole strength from the first step, linear models "
+        "by steps. Now: the default strengths of frontier(), estimate='rows', and networks trained as docs/defaults.md "
+        "says (input raw: with the paper's batches, epochs and learning rates); linear models on standardised inputs "
+        "by the solver. Points of the other methods are the same."
     ),
     (
-        "Exact dominated areas, mean over ten seeds ± standard error. Plain: the constant counts for methods that reach "
-        "it; constant: it is granted to all. Other: the best of the other methods that ran all seeds."
+        "Exact dominated areas, mean over ten seeds ± standard error. Plain: the constant counts for methods that "
+        "reach it; constant: it is granted to all. Other: the best of the other methods that ran all seeds."
     ),
 ]
 

@@ -222,6 +222,15 @@ class UnfairnessPenalty(torch.nn.Module):
         )
         if torch.compiler.is_compiling() and tensors:
             return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
+        return self._of_batch(scores, groups, targets, weights)
+
+    def _of_batch(
+        self,
+        scores: Tensor,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        weights: Tensor | ArrayLike | None,
+    ) -> Tensor:
         ranks = ranks_of(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
