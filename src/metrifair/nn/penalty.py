@@ -174,7 +174,7 @@ class UnfairnessPenalty(torch.nn.Module):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy is another module than the one it was made of."""
-        super().__setstate__(state)
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._number = number_of(self)
 
     def extra_repr(self) -> str:
