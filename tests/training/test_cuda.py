@@ -86,7 +86,7 @@ def test_the_penalty_of_a_loop_of_ones_own_is_the_cpus(estimate: str) -> None:
     found = []
     for device in ("cpu", "cuda"):
         penalty = UnfairnessPenalty("equal_opportunity", estimate=estimate, sampler=sampler)
-        own = score.to(device).requires_grad_()
+        own = score.clone().to(device).requires_grad_()
         value = penalty(own, torch.as_tensor(a)[batch].to(device), torch.as_tensor(y)[batch].to(device))
         value.backward()
         found.append((value.detach().cpu(), own.grad.cpu()))
