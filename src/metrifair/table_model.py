@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.checks import is_number
 from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.bands import in_bands
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
@@ -23,6 +24,7 @@ from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecor
 from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 
 TABLE_MODEL = "table model"  # the kind of the file
+_BANDS = 5  # of an attribute that is a number, for decision rates by group
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +195,13 @@ class TableModel:
             criterion=self.estimator.criterion if sensitive_features is not None else "statistical_parity",
             contrast=getattr(self.estimator, "contrast", "pairs"),
             intersectional=getattr(self.estimator, "intersectional", False),
+            continuous=getattr(self.estimator, "continuous", False),
             pos_label=self.classes.tolist()[self.positive],
             target="labels",
             classes=self.classes.tolist(),
             compared=rule == "parity",
         )
-        score = problem.of_kept(self.predict_proba(table)[:, self.positive])
+        score, problem = problem.of_kept(self.predict_proba(table)[:, self.positive]), in_bands(problem, _BANDS)
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
 
     def save(self, path: PathLike) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -441,6 +442,21 @@ def test_any_small_table_gives_the_same_either_way(rows, weighted, tmp_path_fact
         unit = 1 if exact.metric == "kolmogorov" else length
         assert ours.bracket.low - 1e-11 * unit <= exact.value <= ours.bracket.high + 1e-11 * unit
         assert ours.bracket.high - ours.bracket.low <= 1e-5 * unit + 1e-12
+
+
+def test_what_counting_holds_does_not_grow_with_the_rows(tmp_path):
+    """Counted is what our arrays take; polars' memory, and what allocators give back, differ by machine."""
+    generator, peaks = np.random.default_rng(0), []
+    options = {"random_state": 0, "resamples": 0, "permutations": 0, "in_memory_rows": 1}
+    for rows in (1_000, 100_000, 400_000):  # the first imports what is imported once
+        data = {"score": generator.random(rows), "group": generator.integers(0, 2, rows)}
+        pl.DataFrame(data).write_parquet(tmp_path / "some.parquet", row_group_size=25_000)
+        tracemalloc.start()
+        audit_file(tmp_path / "some.parquet", score="score", group="group", **options)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert 2e6 < peaks[2] < 128e6  # 30 MB where this was written: the bins, a batch, the sample of the survey
+    assert peaks[2] - peaks[1] < 16e6
 
 
 PEAK = """
