@@ -16,6 +16,7 @@ NAMES = (
     "files",
     "reproduction",
     "boosting",
+    "distributed",
     "cells",
     "numbers",
 )
