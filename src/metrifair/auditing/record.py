@@ -23,6 +23,7 @@ from metrifair.auditing.distribution import (
     utility_of,
 )
 from metrifair.auditing.notes import notes_of, training_note
+from metrifair.auditing.numbers import cuts_in, worst_cut
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -93,6 +94,13 @@ def record_of(
         for one in compared
         for side in ((one.left, None), (one.right, one.left if one.right is None else None))
     }
+    numbers = [
+        (part, place)
+        for part in parts
+        for place, attribute in enumerate(sample.problem.scheme.attributes)
+        if attribute.cuts
+    ]
+    cuts = sum(len(cuts_in(sample, *one)) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,
@@ -101,7 +109,7 @@ def record_of(
         # So that many comparisons take minutes, not hours.
         int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         len(compared) <= _MOST_CURVES,
-        len(functions),
+        len(functions) + 2 * cuts,
         None if ends is None else ends[1] - ends[0],
         request.vc_dimension,
     )
@@ -110,6 +118,21 @@ def record_of(
         for place, one in enumerate(compared)
         for finding in findings_of(one, sample, plan, generator, None if proven is None else proven[place])
     ]
+    worst = [
+        worst_cut(
+            sample,
+            *one,
+            metrics=plan.metrics,
+            confidence=plan.confidence,
+            functions=plan.cdfs,
+            resamples=plan.resamples,
+            permutations=plan.permutations,
+            generator=generator,
+            ends=ends,
+        )
+        for one in numbers
+    ]
+    findings += [finding for one in worst for finding in one.findings]
     decisions = []
     if threshold is not None and selected is not None:
         decisions = decisions_of(
@@ -142,7 +165,8 @@ def record_of(
         confidence=plan.confidence,
         findings=findings,
         decisions=decisions,
-        distributions=_distributions(sample, parts, ends),
+        distributions=_distributions(sample, parts, ends)
+        + [one.distribution for one in worst if one.distribution is not None],
         notes=notes,
         summary=words.summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
     )
@@ -156,7 +180,7 @@ def _distributions(
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
-            if key in found or not part.of_predictions:
+            if key in found or not part.of_predictions or attribute.cuts:
                 continue
             members = members_of(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:

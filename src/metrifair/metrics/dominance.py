@@ -38,6 +38,7 @@ class AttributeValues:
 
     values: Tensor  # (..., n) numbers, or codes of names; (..., n, d) vectors
     kind: Kind = "numbers"
+    levels: int | None = None  # how many names there are, where that is known
 
     @property
     def lead(self) -> torch.Size:
@@ -74,6 +75,7 @@ def distance_sums(attribute: AttributeValues, columns: Tensor) -> Tensor:
     if attribute.kind == "names":
         return columns.sum(-1, keepdim=True) - _by_name(attribute, columns)
     a = attribute.values.double()
+    a = a - a.mean(-1, keepdim=True)
     order = a.argsort(-1)
     ranked, weights = _at(a.unsqueeze(-2), order), _at(columns, order)
     below, moments = running_sums(weights), running_sums(weights * ranked)
@@ -86,7 +88,8 @@ def _by_name(attribute: AttributeValues, columns: Tensor) -> Tensor:
     code = attribute.values.long().unsqueeze(-2)
     shape = torch.broadcast_shapes(columns.shape, code.shape)
     code, columns = code.expand(shape), columns.expand(shape)
-    total = columns.new_zeros(*shape[:-1], int(code.max()) + 1).scatter_add_(-1, code, columns)
+    levels = int(code.max()) + 1 if attribute.levels is None else attribute.levels
+    total = columns.new_zeros(*shape[:-1], levels).scatter_add_(-1, code, columns)
     return total.gather(-1, code)
 
 
@@ -170,6 +173,7 @@ def _ends(changes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _of_numbers(z: Tensor, a: Tensor, columns: Tensor, others: Tensor, sums: Tensor) -> SignedSums:
+    a = a - a.mean(-1, keepdim=True)  # sums of small numbers are more exact
     by_rank = a.argsort(-1)  # the row of each rank
     points, rank, ties = ascending(z.gather(-1, by_rank))
     if ties is not None:  # equal scores in the order of the attribute
