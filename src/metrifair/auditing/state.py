@@ -18,6 +18,7 @@ from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, 
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
@@ -138,7 +139,7 @@ class AuditState:
         """
         rows = {"y_pred": y_pred, "y_true": y_true}
         given = Given(y_true, sensitive_features, control_features, sample_weight, rows, "y_true")
-        problem = problem_of(given, compared=False)
+        problem = problem_of(given, continuous=False, compared=False)
         score = predictions_of(y_pred, problem)
         if score.ndim > 1:
             raise DataError(
@@ -331,6 +332,7 @@ class AuditState:
         random_state: Any = None,
         contrast: Contrast = "pairs",
         intersectional: bool = False,
+        continuous: Continuous = "auto",
         pos_label: object = None,
         resamples: int = 500,
         permutations: int = 999,
@@ -353,6 +355,8 @@ class AuditState:
             Compare all pairs of groups, or each group with the rest.
         intersectional : bool, default=False
             Cross several attributes into one.
+        continuous : "auto", bool or list of str, default="auto"
+            Which of the attributes are numbers, such as ages, as in ``audit``.
         pos_label : object, default=None
             The positive label; by default the last one in ascending order.
         resamples, permutations : int, default=500, 999
@@ -365,11 +369,6 @@ class AuditState:
         Audit
             As that of ``audit_file`` for a file too large to hold. There are no rows to look at more closely, so
             brackets, that of the Kolmogorov distance too, are as wide as the bins leave them.
-
-        Raises
-        ------
-        DataError
-            Where there are no rows, or an argument cannot be used as it is.
 
         Examples
         --------
@@ -384,6 +383,7 @@ class AuditState:
             confidence=confidence,
             contrast=contrast,
             intersectional=intersectional,
+            continuous=continuous,
             pos_label=pos_label,
             score_range=self.range,
             resamples=resamples,
