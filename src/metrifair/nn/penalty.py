@@ -15,6 +15,7 @@ from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
@@ -169,6 +170,12 @@ class UnfairnessPenalty(torch.nn.Module):
             sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
             self._with_scales(sides, None if known is None else torch.as_tensor(known))
             self._declared = True, True  # the data set has shown them all
+        self._number = number_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy is another module than the one it was made of."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._number = number_of(self)
 
     def extra_repr(self) -> str:
         """The parameters, for the module's repr.
@@ -210,6 +217,20 @@ class UnfairnessPenalty(torch.nn.Module):
         Tensor
             A scalar.
         """
+        tensors = isinstance(groups, Tensor) and all(
+            one is None or isinstance(one, Tensor) for one in (targets, weights)
+        )
+        if torch.compiler.is_compiling() and tensors:
+            return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
+        return self._of_batch(scores, groups, targets, weights)
+
+    def _of_batch(
+        self,
+        scores: Tensor,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        weights: Tensor | ArrayLike | None,
+    ) -> Tensor:
         ranks = ranks_of(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")

@@ -120,7 +120,18 @@ class Objective:
         return Terms(risk, self.unfairness(output, batch))
 
     def loss_weight(self, samples: Samples) -> Tensor:
-        """What the loss of each sample counts."""
+        """What the loss of each sample counts: its weight, times that of its class.
+
+        Parameters
+        ----------
+        samples : Samples
+            Samples with their weights.
+
+        Returns
+        -------
+        Tensor
+            One number for each.
+        """
         if not self.class_weight:
             return samples.weight
         return (
