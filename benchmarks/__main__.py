@@ -6,7 +6,20 @@ from pathlib import Path
 
 from benchmarks import record
 
-NAMES = ("core", "stack", "tradeoff", "peers", "defaults", "auditing", "files", "reproduction", "boosting", "cells")
+NAMES = (
+    "core",
+    "stack",
+    "tradeoff",
+    "peers",
+    "defaults",
+    "auditing",
+    "files",
+    "reproduction",
+    "boosting",
+    "distributed",
+    "cells",
+    "numbers",
+)
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios against peers, measured in one run.")
 parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")

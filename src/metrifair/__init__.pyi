@@ -4,6 +4,7 @@ from . import batches, datasets, errors, nn
 from .auditing.audit import Audit, audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
+from .auditing.state import AuditState
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
@@ -44,6 +45,7 @@ from .training.objective import Objective
 
 __all__ = [
     "Audit",
+    "AuditState",
     "BarycentrePostprocessor",
     "BerkRegressor",
     "ChzhenPostprocessor",

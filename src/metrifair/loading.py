@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
+from metrifair.auditing.state import AuditState
+from metrifair.auditing.state_file import STATE
 from metrifair.errors import ModelFileError
 from metrifair.estimators import FairEstimator
 from metrifair.saving.modelfile import Content, PathLike, read
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from metrifair.boosting.booster import FairBooster
     from metrifair.methods.calibration import ScorePostprocessor
 
-    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Frontier | TableModel
+    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Frontier | TableModel | AuditState
 
 
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
@@ -74,6 +76,8 @@ def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
     made_of = partial(model_of, class_named=class_named, module=module)
     if content.kind == FRONTIER:
         return frontier_from(content, Frontier, made_of)
+    if content.kind == STATE:
+        return AuditState.of_content(content)
     if content.kind == TABLE_MODEL:
         return table_model_of(content, made_of)
     if content.kind not in KINDS:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import cache, partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -74,16 +75,20 @@ def _results(
     shared, parent, lost = (_sent(work, backend) if workers else ("", work)), os.getpid(), 0
     while left:
         fresh = pool()  # one whose processes were lost would mix up what they left
-        portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
-        try:
-            for place, result in fresh(joblib.delayed(_done)(*shared, *task, parent) for task in portion.items()):
-                del left[place]
-                lost = 0
-                yield result
-        except BrokenProcessPool:  # joblib's own processes: all of them are started anew
-            lost += 1
-            if lost == _MOST_LOST:
-                raise
+        with nullcontext() if fresh.return_generator else fresh:  # one pool for all portions
+            try:
+                while left:
+                    portion = dict(islice(left.items(), None if fresh.return_generator else max(1, workers)))
+                    for place, result in fresh(
+                        joblib.delayed(_done)(*shared, *task, parent) for task in portion.items()
+                    ):
+                        del left[place]
+                        lost = 0
+                        yield result
+            except BrokenProcessPool:  # joblib's own processes: all of them are started anew
+                lost += 1
+                if lost == _MOST_LOST:
+                    raise
 
 
 def _sent(work: Callable[[Any], Any], backend: Any) -> tuple[str, Any]:

@@ -177,6 +177,7 @@ class Finding:
     witness: WitnessCurve | None = field(default=None, repr=False)
     sentence: str = ""  # where and for whom the gap is largest
     meaning: str = ""  # what the number says
+    cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
 
 
 @dataclass(frozen=True)

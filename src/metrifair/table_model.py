@@ -13,16 +13,19 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.checks import is_number
+from metrifair.encoding.column_types import level_name
 from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.bands import in_bands
 from metrifair.problem.problem import Given, problem_of
-from metrifair.problem.tables import Table
+from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
 from metrifair.saving.models import content_of
 from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecord, TableModelRecord, record_of
 from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 
 TABLE_MODEL = "table model"  # the kind of the file
+_BANDS = 5  # of an attribute that is a number, for decision rates by group
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +36,8 @@ class TableModel:
     ----------
     encoder : TableEncoder
         A fitted encoder.
-    estimator : FairClassifier, FairRegressor or a fair booster
-        Fitted on what the encoder returns.
+    estimator : FairClassifier, FairRegressor, a fair booster or a post-processor
+        Fitted on what the encoder returns; one that needs groups takes them from the columns of ``sensitive``.
     target : str, default="y"
         Name of the column that is predicted.
     sensitive : tuple of str, optional
@@ -108,7 +111,7 @@ class TableModel:
             Classes, or numbers.
         """
         if self.threshold is None or self.classes is None:
-            predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table))
+            predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table), **self._groups(table))
             return predicted
         chosen = self.predict_proba(table)[:, self.positive] >= self.threshold
         decided: NDArray[Any] = self.classes[np.where(chosen, self.positive, 1 - self.positive)]
@@ -134,8 +137,36 @@ class TableModel:
         """
         if self.classes is None:
             raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
-        probability: NDArray[np.float64] = self.estimator.predict_proba(self.encoder.transform(table))
+        if not self.has_probabilities:
+            raise DataError(f"a {type(self.estimator).__name__} decides, and tells no probabilities; use predict")
+        encoded = self.encoder.transform(table)
+        probability: NDArray[np.float64] = self.estimator.predict_proba(encoded, **self._groups(table))
         return probability
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the estimator tells them: those of classes do, but for post-processors that decide."""
+        return hasattr(self.estimator, "predict_proba")
+
+    @property
+    def needs_group(self) -> bool:
+        """Whether rows must come with the columns of ``sensitive``, even where these are no features."""
+        return bool(getattr(self.estimator, "needs_group", False))
+
+    def _groups(self, table: Table) -> dict[str, Any]:
+        """The groups as an argument, where the estimator asks for them: text where they were text at its fit."""
+        if not self.needs_group:
+            return {}
+        given = columns("table", table)
+        if missing := [name for name in self.sensitive if name not in given]:
+            raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
+        found: dict[str, Any] = {}
+        for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
+            column = given[name]
+            texts = all(isinstance(group, str) for group in attribute.groups)
+            values = zip(column.tolist(), is_missing(column), strict=True)
+            found[name] = [None if gone else level_name(value) if texts else value for value, gone in values]
+        return {"sensitive_features": found}
 
     def choose_threshold(
         self,
@@ -193,12 +224,13 @@ class TableModel:
             criterion=self.estimator.criterion if sensitive_features is not None else "statistical_parity",
             contrast=getattr(self.estimator, "contrast", "pairs"),
             intersectional=getattr(self.estimator, "intersectional", False),
+            continuous=getattr(self.estimator, "continuous", False),
             pos_label=self.classes.tolist()[self.positive],
             target="labels",
             classes=self.classes.tolist(),
             compared=rule == "parity",
         )
-        score = problem.of_kept(self.predict_proba(table)[:, self.positive])
+        score, problem = problem.of_kept(self.predict_proba(table)[:, self.positive]), in_bands(problem, _BANDS)
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
 
     def save(self, path: PathLike) -> None:

@@ -27,7 +27,7 @@ def test_a_column_with_thousands_of_values_is_refused_with_what_to_do(tmp_path, 
     frame = pl.DataFrame({"p": score, "id": [kind(one) for one in group]})
     frame.write_parquet(tmp_path / "scores.parquet")
     with pytest.raises(DataError) as caught:
-        audit_file(tmp_path / "scores.parquet", score="p", group="id", **how)
+        audit_file(tmp_path / "scores.parquet", score="p", group="id", continuous=False, **how)
     text = str(caught.value)
     assert text.startswith("the groups 'id' hold 2,500 ")
     assert text.endswith(f"pass most_groups={MOST_LEVELS if how else 2500} if each value is a group")
@@ -85,7 +85,8 @@ def test_many_groups_each_against_the_rest_are_counted_exactly(tmp_path, weighte
     pl.DataFrame({"p": score, "g": group, "w": weight}).write_parquet(tmp_path / "s.parquet")
     metrics = ["kolmogorov", "wasserstein", "energy", "lp", "total_variation"]
     more = {"weight": "w"} if weighted else {}
-    found = audit_file(tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **more, **PLAIN, **STREAMED)
+    plain = {**more, **PLAIN, **STREAMED, "continuous": False}
+    found = audit_file(tmp_path / "s.parquet", score="p", group="g", metrics=metrics, **plain)
     assert len(found.findings) == 120 * len(metrics)
     for one in found.findings[:: 7 * len(metrics)]:
         own = group == int(one.groups[0])

@@ -388,7 +388,7 @@ MANY = [
         {"metric": "wasserstien"},
         f"metric must be one of {METRIC_NAMES} or a function, got 'wasserstien'; did you mean 'wasserstein'?",
     ),
-    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', got 'all'"),
+    ({"contrast": "all"}, "contrast must be one of 'pairs', 'rest', 'independence', got 'all'"),
     (
         {"criterion": "risk_parity", "loss": "absolute"},
         (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +105,14 @@ def test_lightgbm_names_xgboost() -> None:
     x, y, a = spread(X, Y, A)
     with pytest.raises(DataError, match="use FairXGBClassifier or FairXGBRegressor, or pass X"):
         FairLGBMClassifier(5.0).fit(x, y, sensitive_features=a)
+
+
+@pytest.mark.slow
+def test_the_example_runs() -> None:
+    example = Path(__file__).parents[2] / "examples" / "dask_cluster.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    plain, *_ = map(float, re.findall(r"unfairness \[([\d.]+), ([\d.]+), ([\d.]+)\]", done.stdout)[0])
+    spread_out = float(re.findall(r"rows spread: unfairness ([\d.]+)", done.stdout)[0])
+    assert "3 models" in done.stdout
+    assert spread_out < plain / 2

@@ -75,7 +75,7 @@ finally:
 """
 
 
-COMMANDS = ("audit", "train", "frontier", "predict", "datasets", "demo")
+COMMANDS = ("audit", "count", "merge", "train", "frontier", "predict", "datasets", "demo")
 
 
 @pytest.mark.parametrize(

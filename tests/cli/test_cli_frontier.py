@@ -140,3 +140,56 @@ def test_a_model_that_is_no_better_than_a_constant_is_named(csv: Path, tmp_path:
 )
 def test_wishes_that_contradict_each_other_are_refused(csv: Path, call: Any, arguments: list[str], words: str) -> None:
     assert words in refusal(call("frontier", csv, *TRAIN, *arguments))
+
+
+def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from_the_file(
+    csv: Path, tmp_path: Path, call: Any
+) -> None:
+    families = ["--families", "linear,barycentre,threshold", "--model", "linear", "--strengths", "0,10"]
+    written = ["--json", tmp_path / "f.json", "--held-out", tmp_path / "h.csv", "--output", tmp_path / "model"]
+    done = call("frontier", csv, *TRAIN, *families, "--id", "number", "--max-unfairness", "0.15", *written)
+    assert done.exit_code == 0, done.output
+    figures = json.loads((tmp_path / "f.json").read_text())
+    found = {(point["family"], point["needs_group"]) for point in figures["points"]}
+    assert found == {("linear", False), ("barycentre", True), ("threshold", True)}
+    assert "threshold (15 models; needs the group of each row at prediction)." in done.output
+    model = load(tmp_path / "model")
+    assert model.needs_group == figures["chosen"]["needs_group"]
+    told = call("predict", tmp_path / "model", csv, "--output", tmp_path / "p.csv")
+    assert told.exit_code == 0, told.output
+    people = pl.read_csv(csv)
+    assert len(pl.read_csv(tmp_path / "p.csv")) == 800
+    assert len(model.predict(people)) == 800
+    free = call(
+        "frontier", csv, *TRAIN, *families, "--max-unfairness", "0.5", "--without-group", "--json", tmp_path / "g"
+    )
+    assert free.exit_code == 0, free.output
+    assert json.loads((tmp_path / "g").read_text())["chosen"]["family"] == "linear"
+
+
+def test_a_table_without_the_groups_that_a_model_needs_is_refused(csv: Path, tmp_path: Path, call: Any) -> None:
+    alone = ["--families", "barycentre", "--model", "linear", "--max-unfairness", "1", "--output", tmp_path / "model"]
+    done = call("frontier", csv, *TRAIN, *alone, "--id", "number", "--no-refit")
+    assert done.exit_code == 0, done.output
+    assert "(new rows must come with their groups: 'sex')" in done.output
+    people = pl.read_csv(csv)
+    model = load(tmp_path / "model")
+    assert model.predict_proba(people).shape == (800, 2)
+    people.drop("sex").write_csv(tmp_path / "nobody.csv")
+    refused = call("predict", tmp_path / "model", tmp_path / "nobody.csv", "--output", tmp_path / "p.csv")
+    assert refused.exit_code != 0
+    assert "sex" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--families", "linear,forest"], "--families"),
+        (["--families", "barycentre", "--criterion", "equal_opportunity"], "take threshold instead"),
+        (["--without-group"], "--without-group needs --max-unfairness"),
+    ],
+)
+def test_families_that_cannot_be(csv: Path, call: Any, arguments: list[str], words: str) -> None:
+    done = call("frontier", csv, *TRAIN, *arguments)
+    assert done.exit_code != 0
+    assert words in done.output + str(done.exception)

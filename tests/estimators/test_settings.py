@@ -110,7 +110,7 @@ NAMES = {
     ),
     "model": ("forest", "'linear', 'mlp' or a torch.nn.Module", ""),
     "compare": ("predictions", "'prediction', 'output'", "; did you mean 'prediction'?"),
-    "contrast": ("pair", "'pairs', 'rest'", "; did you mean 'pairs'?"),
+    "contrast": ("pair", "'pairs', 'rest', 'independence'", "; did you mean 'pairs'?"),
     "loss": ("square_error", "'squared_error', 'absolute_error', 'huber'", "; did you mean 'squared_error'?"),
 }
 
@@ -259,7 +259,7 @@ WORDS = {
     "on_small": "'leave_out', 'error'",
     "estimate": "'rows', 'population', 'batch'",
     "combine": "'mean', 'sum'",
-    "contrast": "'pairs', 'rest'",
+    "contrast": "'pairs', 'rest', 'independence'",
 }
 
 

@@ -474,7 +474,7 @@ TWO_COLUMNS = torch.stack([SEX, SEX], 1)
     ("options", "groups", "labels", "message"),
     [
         ({}, SEX - 2, LABELS, "from 0 upwards, or -1 where not known, got -2"),
-        ({}, SEX + 0.5, LABELS, "groups must be integers, got 0.5"),
+        ({"continuous": False}, SEX + 0.5, LABELS, "groups must be integers, got 0.5"),
         ({}, torch.where(SEX == 0, torch.nan, 1.0), LABELS, r"0 sample\(s\) of group '0'"),
         ({}, SEX, LABELS * 0.5, "targets must be integers, got 0.5"),
         ({"n_classes": 2}, SEX, LABELS * 2, r"targets holds 2, which is none of \[0, 1\]"),

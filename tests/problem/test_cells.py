@@ -12,15 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
-from metrifair.problem.cells import (
-    Attribute,
-    Cells,
-    Strata,
-    compiled,
-    overlapping_strata,
-    separate_strata,
-    stratum_of,
-)
+from metrifair.problem.cells import Attribute, Cells, compiled
 from metrifair.problem.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
@@ -31,6 +23,7 @@ from metrifair.problem.criteria import (
     STATISTICAL_PARITY,
     Criterion,
 )
+from metrifair.problem.strata import Strata, overlapping_strata, separate_strata, stratum_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 
@@ -253,7 +246,7 @@ LABELS = np.array([0, 0, 1, 1, 1])
 MESSAGES = [
     (
         lambda: compiled(STATISTICAL_PARITY, [SEX], contrast="all"),
-        "contrast must be one of 'pairs', 'rest', got 'all'",
+        "contrast must be one of 'pairs', 'rest', 'independence', got 'all'",
     ),
     (
         lambda: compiled(CONDITIONAL_STATISTICAL_PARITY, [SEX]),

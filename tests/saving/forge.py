@@ -31,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from forging import ODD, described
 
 from metrifair import (
+    AuditState,
     FairClassifier,
     FairLGBMClassifier,
     FairLGBMRegressor,
@@ -91,6 +92,8 @@ def models() -> dict[str, Any]:
         "xgboost dart": FairXGBRegressor(0.0, booster="dart", max_cat_to_onehot=1, **XGB).fit(FRAME, VALUE),
         "table": TableModel(encoder, inner, "outcome", ("sex",), ("number",)),
         "table of lightgbm": TableModel(encoder, FairLGBMRegressor(0.0, **LGBM).fit(encoded, VALUE)),
+        "state": AuditState(range=(-99, 99), threshold=1.0, name="a").add(VALUE, GROUP, three),
+        "state of weights": AuditState(range=(-99, 99), threshold=1.0).add(VALUE, GROUP, sample_weight=1 + VALUE**2),
         "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
     }
 
@@ -277,7 +280,14 @@ def abs_finite(value: Any) -> bool:
 
 
 def use(model: Any) -> None:
-    """Predict, and check that these are predictions."""
+    """Predict, and check that these are predictions; of counts, audit them."""
+    if isinstance(model, AuditState):
+        with contextlib.suppress(DataError):  # as where nobody is left to compare
+            found = model.merge(model).audit(resamples=0, permutations=0, random_state=0)
+            assert all(one.bracket.low <= one.value <= one.bracket.high for one in found.findings if one.bracket)
+            rates = [rate.selection_rate for one in found.decisions for rate in one.rates]
+            assert all(0 <= rate <= 1 + 1e-6 for rate in rates), rates
+        return
     if isinstance(model, Frontier):
         assert repr(model)
         model.view()

@@ -274,6 +274,7 @@ def test_twenty_thousand_forged_files_are_refused_or_predict(seed: int) -> None:
     [
         ("lightgbm", "metrifair.saving.lightgbm_trees:_check_shape"),
         ("xgboost", "metrifair.saving.xgboost_trees:_check_tree"),
+        ("state", "metrifair.auditing.state_file:_check_cells"),
     ],
 )
 def test_the_forger_finds_a_check_that_is_missing(kind: str, check: str) -> None:

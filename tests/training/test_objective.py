@@ -15,7 +15,7 @@ from torch import Tensor
 from metrifair.batches import stratified, whole
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, compiled, separate_strata
+from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, compiled
 from metrifair.problem.criteria import (
     BINARY,
     EQUALIZED_ODDS,
@@ -27,6 +27,7 @@ from metrifair.problem.criteria import (
     Task,
     regression,
 )
+from metrifair.problem.strata import separate_strata
 from metrifair.training.objective import Objective
 
 RANDOM = np.random.default_rng(11)

@@ -20,6 +20,7 @@ from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.audit.page import audit_html
@@ -278,6 +279,7 @@ def audit(
     random_state: Any = None,
     contrast: Contrast = "pairs",
     intersectional: bool = False,
+    continuous: Continuous = "auto",
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -322,6 +324,10 @@ def audit(
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several attributes into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
+        much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
+        five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None

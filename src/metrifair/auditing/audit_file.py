@@ -16,6 +16,7 @@ from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def audit_file(
     tolerance: float = 1e-5,
     contrast: Contrast = "pairs",
     intersectional: bool = False,
+    continuous: Continuous = "auto",
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -85,6 +87,10 @@ def audit_file(
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several columns of groups into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
+        much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
+        five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None

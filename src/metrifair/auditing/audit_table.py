@@ -15,6 +15,7 @@ from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 
 
@@ -34,6 +35,7 @@ def audit_table(
     tolerance: float = 1e-5,
     contrast: Contrast = "pairs",
     intersectional: bool = False,
+    continuous: Continuous = "auto",
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -82,6 +84,8 @@ def audit_table(
         Compare all pairs of groups, or each group with the rest.
     intersectional : bool, default=False
         Cross several columns of groups into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which of the attributes are numbers, such as ages, as in ``audit_file``.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None

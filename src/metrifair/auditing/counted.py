@@ -16,7 +16,7 @@ from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for, u
 from metrifair.auditing.out_of_core.rows import CountedRows, check_some
 from metrifair.auditing.record import Proven, record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
-from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory
+from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 
@@ -57,9 +57,11 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
     problem = problem_of(
         Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true"),
         intersectional=request.intersectional,
+        continuous=request.numbers,
         pos_label=None if columns["y_true"] is None else request.pos_label,
         compared=False,
     )
+    problem = with_bands(problem, tally.rows)
     check_groups(problem, tally.rows, groups_allowed(request.most_groups))
     base, scale, finer = rows.counted()
     sample = AuditSample(

@@ -229,7 +229,7 @@ def exactness_note(rows: int, *, complete: bool) -> Note:
     text = (
         f"The {rows:,} rows were counted, not held: every distance lies in a proven bracket and is given as its middle."
     )
-    wide = " Some brackets are wider than the tolerance, the passes over the file being used up."
+    wide = " Some brackets are wider than the tolerance: the rows could not be looked at any closer."
     return Note("exactness", text if complete else text + wide)
 
 

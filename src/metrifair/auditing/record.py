@@ -23,6 +23,7 @@ from metrifair.auditing.distribution import (
     utility_of,
 )
 from metrifair.auditing.notes import notes_of, training_note
+from metrifair.auditing.numbers import cuts_in, worst_cut
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -93,6 +94,13 @@ def record_of(
         for one in compared
         for side in ((one.left, None), (one.right, one.left if one.right is None else None))
     }
+    numbers = [
+        (part, place)
+        for part in parts
+        for place, attribute in enumerate(sample.problem.scheme.attributes)
+        if attribute.cuts
+    ]
+    cuts = sum(len(cuts_in(sample, *one)) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,
@@ -101,7 +109,7 @@ def record_of(
         # So that many comparisons take minutes, not hours.
         int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         len(compared) <= _MOST_CURVES,
-        len(functions),
+        len(functions) + 2 * cuts,
         None if ends is None else ends[1] - ends[0],
         request.vc_dimension,
     )
@@ -110,6 +118,21 @@ def record_of(
         for place, one in enumerate(compared)
         for finding in findings_of(one, sample, plan, generator, None if proven is None else proven[place])
     ]
+    worst = [
+        worst_cut(
+            sample,
+            *one,
+            metrics=plan.metrics,
+            confidence=plan.confidence,
+            functions=plan.cdfs,
+            resamples=plan.resamples,
+            permutations=plan.permutations,
+            generator=generator,
+            ends=ends,
+        )
+        for one in numbers
+    ]
+    findings += [finding for one in worst for finding in one.findings]
     decisions = []
     if threshold is not None and selected is not None:
         decisions = decisions_of(
@@ -142,7 +165,8 @@ def record_of(
         confidence=plan.confidence,
         findings=findings,
         decisions=decisions,
-        distributions=_distributions(sample, parts, ends),
+        distributions=_distributions(sample, parts, ends)
+        + [one.distribution for one in worst if one.distribution is not None],
         notes=notes,
         summary=words.summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
     )
@@ -156,7 +180,7 @@ def _distributions(
     for part in parts:
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             key = attribute.name, part.within
-            if key in found or not part.of_predictions:
+            if key in found or not part.of_predictions or attribute.cuts:
                 continue
             members = members_of(sample.problem, part.units, place)
             if not 2 <= len(members.present) <= MOST_PAIRED:
@@ -178,6 +202,7 @@ def findings_of(
     """The findings of one comparison, one for each metric."""
     sides = compared.sides
     found, rows = compared.two_samples(sides)
+    dealt = found  # groups are dealt anew to scores in bins that no group had a say in
     brackets: Mapping[str, Interval] = {}
     if proven is None:
         gap = largest_gap(found)
@@ -192,7 +217,7 @@ def findings_of(
     drawn = coarsened(found, bin_of)
     fine = drawn._replace(values=bin_means(found, bin_of)), tuple(Rows(bin_of[one.place], one.weights) for one in rows)
     exact = len(found.values) <= plan.resolution
-    intervals, p_values = _sampled(*fine, values, plan, generator, exact=exact)
+    intervals, p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
     where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
@@ -248,11 +273,13 @@ def _sampled(
     plan: Plan,
     generator: np.random.Generator,
     *,
+    dealt: TwoSamples,
     exact: bool,
 ) -> tuple[dict[str, Interval], dict[str, float | None]]:
     """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples.
 
-    Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that.
+    Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that. ``dealt``
+    are those that no bins have taken together but such as know no groups.
     """
     intervals: dict[str, Interval] = {}
     p_values: dict[str, float | None] = {}
@@ -271,7 +298,7 @@ def _sampled(
     if plan.permutations and metrics and not rows:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
         most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
-        p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator, most=most)
+        p_values = permutation_p_values(dealt, metrics, permutations=plan.permutations, generator=generator, most=most)
     return intervals, p_values
 
 

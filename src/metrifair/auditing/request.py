@@ -12,6 +12,7 @@ from metrifair.certificates import check_confidence
 from metrifair.checks import check_integer, check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
@@ -39,6 +40,7 @@ class Request:
     confidence: float = 0.95
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    continuous: Continuous = "auto"
     pos_label: object = None
     loss: str | None = None
     score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known
@@ -76,6 +78,11 @@ class Request:
             criteria=default_criteria(problem) if self.criteria is None else self.named_criteria(),
             score_range=None if ends is None else _range(ends, low, high),
         )
+
+    @property
+    def numbers(self) -> Continuous:
+        """Which attributes are numbers; whoever says how many groups there may be means groups."""
+        return False if self.most_groups is not None and isinstance(self.continuous, str) else self.continuous
 
     def named_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that were asked for, each once."""

@@ -14,13 +14,16 @@ from metrifair.auditing.distribution import CountedScores, Floats, Integers, Two
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.errors import DataError
-from metrifair.problem.cells import EVERYONE, Attribute, Contrast
+from metrifair.problem.bands import in_bands
+from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table
 from metrifair.report.audit.words import REST
 
+BANDS = 5  # of an attribute that is a number
 _NOBODY = Attribute("nobody", ("one", "other"))
 
 
@@ -107,9 +110,11 @@ def sample_in_memory(
     problem = problem_of(
         given,
         intersectional=request.intersectional,
+        continuous=request.numbers,
         pos_label=None if y_true is None else request.pos_label,
         compared=False,
     )
+    problem = with_bands(problem)
     check_groups(problem, most=request.most_groups)
     prediction = predictions_of(y_pred, problem, pos_label=request.pos_label)
     weight = problem.weight
@@ -123,6 +128,11 @@ def sample_in_memory(
         problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
     ends = float(prediction.min()), float(prediction.max())
     return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None)
+
+
+def with_bands(problem: Problem, rows: Integers | None = None) -> Problem:
+    """Attributes that are numbers as bands of about equal size, for decisions by group; the numbers stay there too."""
+    return replace(in_bands(problem, BANDS, rows), numbers=problem.numbers)
 
 
 class Part(NamedTuple):
@@ -241,6 +251,8 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
+        if attribute.cuts:  # a number, whose worst cut is looked for
+            continue
         present = members_of(sample.problem, part.units, place).present
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
         pairs = combinations(present, 2) if paired else product(present, [None])

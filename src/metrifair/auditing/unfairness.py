@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 from typing import Literal
 
+import torch
+from torch import Tensor
+
 from metrifair.checks import check_known
 from metrifair.errors import DataError
+from metrifair.metrics.dependence import dependence_of
 from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
+from metrifair.problem.attributes import Continuous
+from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import predictions_of, scores_of
-from metrifair.problem.problem import Given, problem_of
+from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table
+from metrifair.training.objective import check_dependences
 
 
 def unfairness(
@@ -29,6 +37,7 @@ def unfairness(
     pos_label: object = None,
     contrast: Contrast = "pairs",
     intersectional: bool = False,
+    continuous: Continuous = "auto",
     loss: str | None = None,
 ) -> float:
     """Distance between the groups' score distributions: the worst comparison, or the sum of all.
@@ -57,10 +66,16 @@ def unfairness(
         The worst comparison, or the sum of all.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group (for
+        ``metric="energy"``).
     intersectional : bool, default=False
         Cross several attributes into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none. Of a number ``"energy"`` says
+        how much scores depend on it (``energy_dependence``), any other metric compares people up to and above a cut:
+        the worst of up to 100 that leave 5 % on either side. ``"auto"`` takes columns of numbers with more than 20
+        different values, and says so in a warning.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that ``risk_parity`` compares.
 
@@ -98,11 +113,16 @@ def unfairness(
         criterion=kind,
         contrast=contrast,
         intersectional=intersectional,
+        continuous=continuous,
         pos_label=pos_label if looked_at and not numeric else None,
         target="numbers" if numeric else "either",
     )
     score = scores_of(kind, predictions_of(y_pred, problem), problem, loss=loss)
-    vector = score.ndim == 2 and acts_on_vectors(metric)
+    if metric != "energy":
+        problem = in_bands(problem)
+        check_dependences(problem.comparisons, metric)
+    values = problem.attribute_values
+    vector = score.ndim == 2 and acts_on_vectors(metric) and values is None
     found = between(
         measured(metric, vector=vector),
         score if vector or score.ndim == 1 else score.T,
@@ -110,8 +130,20 @@ def unfairness(
         names=problem.comparisons,
         reduce="all",
         vector=vector,
+        dependent=partial(dependence_of, values=None if values is None else torch.as_tensor(values)),
     )
-    value = float(found.max() if reduce == "max" else found.sum())
+    if reduce == "sum":
+        found = _worst_cuts(found, problem).sum()
+    value = float(found.max())
     if not callable(metric) and not isfinite(value):
         raise DataError(TOO_FAR)
     return value
+
+
+def _worst_cuts(found: Tensor, problem: Problem) -> Tensor:
+    """Distances (..., comparisons), of which those of a number's cuts in one set are one: the largest."""
+    cut = {attribute.name for attribute in problem.scheme.attributes if attribute.cuts}
+    together: dict[object, list[int]] = {}
+    for place, one in enumerate(problem.comparisons):
+        together.setdefault((one.attribute, one.within) if one.attribute in cut else place, []).append(place)
+    return torch.stack([found[..., places].amax(-1) for places in together.values()], -1)

@@ -15,7 +15,8 @@ from scipy.special import gammaln
 
 from metrifair.checks import check_integer, check_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Booleans, Comparison, Integers, Samples, Sides, joined
+from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, dependence_at, joined
+from metrifair.problem.strata import Booleans, Integers
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -33,7 +34,8 @@ class Coverage:
     size : int
         The fewest samples of a batch.
     least : int, default=2
-        The fewest samples of either side of every comparison: 2 for unbiased distances, 1 for others.
+        The fewest samples of either side of every comparison: 2 for unbiased distances, 1 for others. Where scores
+        should not depend on an attribute there is one side, of 4 samples for unbiased values.
 
     Raises
     ------
@@ -60,8 +62,13 @@ class Coverage:
         cells = 2 + max((max(one.left + one.right) for one in self.comparisons), default=-1)
         found = np.zeros((cells, 2, len(self.comparisons)), dtype=np.bool_)
         for j, one in enumerate(self.comparisons):
-            found[list(one.left), 0, j] = found[list(one.right), 1, j] = True
+            found[list(one.left), 0, j] = found[list(one.sides[-1]), 1, j] = True
         return found
+
+    @cached_property
+    def needs(self) -> Integers:
+        """The fewest samples of either side, for each comparison."""
+        return np.array([one.needs(self.least) for one in self.comparisons], dtype=np.int64)
 
     def member(self, cell: Integers) -> Booleans:
         """Whether samples lie on the left (0) or right (1) of a comparison.
@@ -126,7 +133,7 @@ def _covered(waiting: Samples, window: int, rule: Coverage) -> Batch | None:
     if len(waiting) < rule.size:
         return None
     member = rule.member(waiting.cell.numpy()[:window])
-    enough = np.cumsum(member, 0) >= rule.least  # (n, 2, comparisons), from some sample on
+    enough = np.cumsum(member, 0) >= rule.needs  # (n, 2, comparisons), from some sample on
     if not enough[-1].all():
         check_patience(len(member), member, rule)
         return None
@@ -137,7 +144,10 @@ def _covered(waiting: Samples, window: int, rule: Coverage) -> Batch | None:
     given = batch.weight.numpy()
     uneven = None if (given == given[0]).all() else batch.weight
     sides = []
-    for j, end in enumerate(covered.tolist()):
+    for j, (one, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
+        if isinstance(one, Dependence):
+            sides.append(dependence_at(one, torch.from_numpy(np.flatnonzero(member[:end, 0, j])), uneven))
+            continue
         left, right = (np.flatnonzero(member[:end, side, j]) for side in (0, 1))
         rows = torch.from_numpy(np.concatenate([left, right]))
         sides.append(Sides(rows, (len(left),), (len(right),), None if uneven is None else uneven[rows]))
@@ -155,8 +165,8 @@ def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
     short = [
         f"{one.attribute} {one.groups[side]!r}, {one.within} ({count} seen)"
         for j, one in enumerate(rule.comparisons)
-        for side in (0, 1)
-        if (count := int(seen[side, j])) < rule.least
+        for side in range(len(one.sides))
+        if (count := int(seen[side, j])) < rule.needs[j]
     ]
     missing = "; ".join(dict.fromkeys(short))
     raise TooFewSamples(
@@ -180,7 +190,7 @@ def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
     weight = np.ones(n)
     if n == rule.size:
         return weight
-    critical = member[:, member.sum(0) == rule.least].any(1)
+    critical = member[:, member.sum(0) == np.tile(rule.needs, 2)].any(1)
     weight[critical] = 1 - 1 / critical.sum()
     return weight * (n / (n - 1))
 

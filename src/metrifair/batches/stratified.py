@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Batch, Comparison, Samples, Sides, rows_by_cell, sides_of
+from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, rows_by_cell, sides_of
 
 
 class Layout(NamedTuple):
@@ -39,16 +39,17 @@ class Layout(NamedTuple):
         starts = [sum(self.counts[:cell]) for cell in range(len(self.counts))]
         left, right = ([cell for cell in side if self.counts[cell]] for side in (comparison.left, comparison.right))
         cells = left + right
-        strata = {"left": tuple(self.counts[c] for c in left), "right": tuple(self.counts[c] for c in right)}
+        blocks = [tuple(self.counts[cell] for cell in side) for side in (left, right)]
+        dependence = comparison if isinstance(comparison, Dependence) else None
         rows = torch.cat([torch.arange(starts[cell], starts[cell] + self.counts[cell]) for cell in cells])
         weights, counts = None, torch.tensor([self.counts[cell] for cell in cells], device=shares.device)
-        if len(cells) > 2:
+        if len(cells) > (2 if dependence is None else 1):
             weights = (shares[..., cells] / counts).repeat_interleave(counts, -1)
         first, last = int(rows[0]), int(rows[-1])
         adjacent = last - first + 1 == len(rows) and bool((rows.diff() == 1).all())
         fraction = None if drawn_from is None else counts / drawn_from[..., cells].double()
         chosen = slice(first, last + 1) if adjacent else rows.to(shares.device)
-        return Sides(chosen, weights=weights, fraction=fraction, **strata)
+        return Sides(chosen, blocks[0], blocks[1], weights, fraction, dependence)
 
 
 def layout(
@@ -65,11 +66,13 @@ def layout(
     if size < 1:
         raise DataError(f"the batch size must be at least 1, got {size}")
     for one in comparisons:
-        _check_sides(one, sizes, least if fewest is None else fewest)
+        _check_sides(one, sizes, one.needs(least if fewest is None else fewest))
     total = sum(sizes)
     size = min(size, total)
-    compared = {cell for one in comparisons for cell in (*one.left, *one.right)}
-    floors = [min(n, least if cell in compared else 1) for cell, n in enumerate(sizes)]
+    needed = dict.fromkeys(range(len(sizes)), 1)
+    for one in comparisons:
+        needed |= {cell: max(needed[cell], one.needs(least)) for cell in (*one.left, *one.right)}
+    floors = [min(n, needed[cell]) for cell, n in enumerate(sizes)]
     counts = [max(floor, size * n // total) for n, floor in zip(sizes, floors, strict=True)]
     ahead = [count - size * n / total for n, count in zip(sizes, counts, strict=True)]
     while sum(counts) < size:
@@ -83,7 +86,7 @@ def layout(
 
 
 def _check_sides(comparison: Comparison, sizes: Sequence[int], least: int) -> None:
-    for side, group in zip((comparison.left, comparison.right), comparison.groups, strict=True):
+    for side, group in zip(comparison.sides, comparison.groups, strict=False):
         present = [sizes[cell] for cell in side if sizes[cell]]
         if not present or min(present) < least:
             count = " + ".join(map(str, present)) or "no"

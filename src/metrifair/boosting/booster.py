@@ -28,6 +28,7 @@ from metrifair.checks import check_renamed
 from metrifair.errors import DataError
 from metrifair.estimators.settings import OnSmall
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
@@ -79,6 +80,7 @@ class FairBooster:
         compare: Compare = "prediction",
         contrast: Contrast = "pairs",
         intersectional: bool = False,
+        continuous: Continuous = "auto",
         on_small: OnSmall = "leave_out",
         pos_label: object = None,
         expected_groups: bool = True,
@@ -94,6 +96,7 @@ class FairBooster:
         self.compare = compare
         self.contrast = contrast
         self.intersectional = intersectional
+        self.continuous = continuous
         self.on_small = on_small
         self.pos_label = pos_label
         self.expected_groups = expected_groups

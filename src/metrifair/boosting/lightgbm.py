@@ -112,10 +112,14 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
         or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
     intersectional : bool, default=False
         Cross several attributes into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
+        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
+        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.
@@ -168,10 +172,14 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
         or the sum over everything.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
     intersectional : bool, default=False
         Cross several attributes into one.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
+        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
+        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.

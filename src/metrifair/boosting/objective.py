@@ -12,7 +12,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from metrifair.boosting import levels
 from metrifair.errors import Diverged
+from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes
 from metrifair.problem.cells import Batch, Sides, joined
 from metrifair.problem.criteria import BINARY, Task
@@ -123,7 +125,9 @@ class PenalisedRisk:
             "prediction",
             "energy",
         )
-        return usual and all(one.weights is None and min(one.counts) >= objective.fewest for one in sides)
+        return usual and all(
+            one.dependence is not None or (one.weights is None and min(one.counts) >= objective.fewest) for one in sides
+        )
 
     @cached_property
     def _with_added(self) -> Batch:
@@ -154,6 +158,11 @@ class PenalisedRisk:
         if self.shares is not None:
             place, points = grid_places(prediction) if coarse else _own_places(prediction)
         for number, (one, counted) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
+            if one.dependence is not None:
+                own, slope = self._dependence(prediction, number)
+                slopes[one.rows] += slope * counted
+                value += own * counted
+                continue
             rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
             left, right = rows[: one.counts[0]], rows[one.counts[0] :]
             if self.shares is not None:
@@ -172,6 +181,29 @@ class PenalisedRisk:
                 slopes[rows] += coefficients * counted
                 value += float(coefficients @ (values - centre)) * counted
         return value, torch.from_numpy(slopes)
+
+    def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
+        """How much the predictions depend on an attribute, and the slopes of its rows."""
+        one, estimate = self.batch.sides[place], self.objective.estimate
+        leveled = self._leveled.get(place)
+        if leveled is not None:
+            return leveled.at(prediction[one.rows])
+        scores = torch.as_tensor(prediction, dtype=torch.float64)
+        slopes = dependence_slopes(scores, one, values=self.batch.samples.value, estimate=estimate).numpy()
+        own = scores.numpy()[one.rows]
+        return float(slopes @ (own - own.mean())), slopes
+
+    @cached_property
+    def _leveled(self) -> dict[int, levels.LeveledDependence]:
+        """The dependences, by their places, that are counted by levels of the attribute: those of many rows."""
+        samples = self.batch.samples
+        if samples.value is None or self.objective.task is not BINARY or len(samples) < levels.MANY:
+            return {}
+        found = {}
+        for place, one in enumerate(self.batch.sides):
+            if one.dependence is not None and (one.weights is None or self.objective.estimate != "population"):
+                found[place] = levels.leveled_dependence(one, samples.value, self.objective.estimate)
+        return found
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness."""

@@ -20,7 +20,7 @@ from metrifair.boosting.objective import Floats, PenalisedRisk, Shares, on_grid
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
-from metrifair.problem.cells import Batch, Samples, sides_of
+from metrifair.problem.cells import Batch, Dependence, Samples, sides_of
 from metrifair.problem.criteria import BINARY, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
@@ -36,6 +36,7 @@ OWN = (
     "compare",
     "contrast",
     "intersectional",
+    "continuous",
     "on_small",
     "pos_label",
     "expected_groups",
@@ -69,6 +70,16 @@ class BoostingRows:
         cell = np.full(len(self.weight), unnamed)
         cell[kept] = self.problem.cell
         return cell
+
+    @property
+    def values(self) -> Floats | None:
+        """What scores may depend on, as the problem has it; 0 in rows without weight."""
+        known = self.problem.attribute_values
+        if known is None:
+            return None
+        values = np.zeros((len(self.weight), known.shape[1]))
+        values[slice(None) if self.problem.kept is None else self.problem.kept] = known
+        return values
 
 
 def is_penalised(booster: Any) -> bool:
@@ -110,11 +121,13 @@ class BoostingProblem:
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
         """How much of each training row is to be expected on either side; None where its own groups have to serve.
 
-        That is where the score looks at a numeric target, and where a user's own metric might not take weights.
+        That is where the score looks at a numeric target, where a user's own metric might not take weights, and where
+        scores should not depend on a number.
         """
         problem, count = self.training.problem, len(self.training.weight)
         looks_at_numbers = problem.scheme.criterion.score != "prediction" and not problem.scheme.classes
-        if looks_at_numbers or callable(self.booster.metric):
+        dependent = any(isinstance(one, Dependence) for one in self.trainable.comparisons)
+        if looks_at_numbers or callable(self.booster.metric) or dependent:
             return None
         kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
 
@@ -129,7 +142,7 @@ class BoostingProblem:
             lambda kinds, weight: chances(of_all(kinds), of_all(weight))[kept],
             random,
         )
-        return tuple((of_all(left), of_all(right)) for left, right in found)
+        return None if found is None else tuple((of_all(left), of_all(right)) for left, right in found)
 
     def objective_of(
         self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None
@@ -145,6 +158,7 @@ class BoostingProblem:
             torch.as_tensor((rows.targets - self.centre) / self.spread, dtype=precision),
             torch.as_tensor(rows.cell),
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
+            None if rows.values is None else torch.as_tensor(rows.values),
         )
         uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
         if shares is not None and uneven is not None:
@@ -165,7 +179,7 @@ class BoostingProblem:
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     """That of a classifier of two classes, or of a regressor, whose objective sees the target standardised."""
-    asked = {"criterion": booster.criterion, "contrast": booster.contrast, "intersectional": booster.intersectional}
+    asked = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")

@@ -155,8 +155,7 @@ def command(
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
     source = audited(file, table, [html, json_to, output], separator=separator, format=format)
-    from metrifair.cli.console import console, printable, working
-    from metrifair.cli.tables import write_table, write_text
+    from metrifair.cli.console import console, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Auditing {source.name}"):
@@ -177,6 +176,23 @@ def command(
             most_groups=most_groups,
             vc_dimension=vc_dimension,
         )
+    hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
+
+
+def hand_over(
+    ctx: click.Context,
+    out: Console,
+    found: Audit,
+    limits: Iterable[Limit],
+    *,
+    html: Path | None,
+    json_to: Path | None,
+    output: Path | None,
+) -> None:
+    """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken."""
+    from metrifair.cli.console import printable
+    from metrifair.cli.tables import write_table, write_text
+
     verdict = broken(found.record, limits)
     show_audit(out, found.record)
     if html is not None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrifair.cli.options import (
+    FAMILIES,
     STANDARD_OUTPUT,
     TABLES,
     Costs,
+    Families,
     Number,
     Output,
     Strengths,
@@ -35,6 +37,13 @@ if TYPE_CHECKING:
     type=Strengths(),
     help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 up to a million]",
 )
+@click.option(
+    "--families",
+    type=Families(),
+    default=(),
+    help=f"Several models on one frontier, such as mlp,linear,barycentre: {', '.join(FAMILIES)}. barycentre and "
+    "threshold process --model without a penalty, and need the group at prediction.  [default: --model alone]",
+)
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
 @click.option(
     "--utility",
@@ -51,6 +60,7 @@ if TYPE_CHECKING:
     type=Number(0, 1),
     help="Choose the best model whose unfairness (Kolmogorov distance of the scores) is at most this.",
 )
+@click.option("--without-group", is_flag=True, help="Choose only among models that need no group at prediction.")
 @click.option("--certified", is_flag=True, help="With --max-unfairness: this limit must be proven to be kept.")
 @click.option("--output", type=Output(), help="File for the chosen model; needs --max-unfairness.")
 @click.option(
@@ -68,6 +78,8 @@ if TYPE_CHECKING:
 def command(
     *,
     strengths: Any,
+    families: tuple[str, ...],
+    without_group: bool,
     seeds: int,
     utility: str | None,
     cost: Any,
@@ -90,10 +102,14 @@ def command(
       metrifair frontier people.csv --label income --group sex --html report.html
       metrifair frontier people.csv --label income --group sex --max-unfairness 0.1 --held-out held-out.csv
       metrifair audit held-out.csv --score probability --group sex --label income
+
+    \b
+    Example: what knowing the group at prediction would give
+      metrifair frontier people.csv --label income --group sex --families mlp,linear,barycentre --html report.html
     """
     if cost is not None and utility is not None:
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
-    wish = _Wish(max_unfairness, certified, output, refit, held_out)
+    wish = _Wish(max_unfairness, certified, output, refit, held_out, without_group)
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
     table = options.table()
@@ -103,12 +119,12 @@ def command(
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=1.0)
-    encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility)
+    encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
     for line in source.description(encoder):
         out.print(printable(line))
     try:
         if max_unfairness is not None:
-            chosen = source.model(encoder, selected(front, max_unfairness=max_unfairness, certified=certified))
+            chosen = source.model(encoder, selected(front, **wish.asked))
     finally:  # where no model keeps the limit, the report still shows what is possible
         show_frontier(out, front)
         if cost is not None and front.chosen is not None:
@@ -135,11 +151,20 @@ class _Wish:
     output: Path | None
     refit: bool | None
     held_out: Path | None
+    without_group: bool
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What ``select`` is asked for."""
+        needs_group = False if self.without_group else None
+        return {"max_unfairness": self.max_unfairness, "certified": self.certified, "needs_group": needs_group}
 
     def __post_init__(self) -> None:
         for option, asked in (("--output", self.output), ("--held-out", self.held_out)):
             if asked is not None and self.max_unfairness is None:
                 raise click.UsageError(f"{option} needs --max-unfairness, which says which model is written")
+        if self.without_group and self.max_unfairness is None:
+            raise click.UsageError("--without-group needs --max-unfairness, by which a model is chosen")
         if self.certified and self.max_unfairness is None:
             raise click.UsageError("--certified needs --max-unfairness, the limit that is to be proven")
         if self.refit is not None and self.output is None:
@@ -191,7 +216,9 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if wish.output is None:
         return
     if wish.again:
-        model, told = source.fitted(source.data.rows, Job(front.chosen.strength, front.chosen.seed))
+        job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
+        family = next(one for one in front.source.families if one.name == job.family)
+        model, told = source.fitted(source.data.rows, job, family)
         for note in (*told.notes, *told.unfinished):
             out.print(printable(note), soft_wrap=True)
         out.print(
@@ -202,4 +229,6 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
         if wish.certified:
             out.print("The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
     model.save(wish.output)
-    out.print(f"Model: {printable(wish.output)}", soft_wrap=True)
+    named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
+    asks = f" (new rows must come with their groups: {named})" if named else ""
+    out.print(printable(f"Model: {wish.output}{asks}"), soft_wrap=True)

@@ -40,6 +40,7 @@ OTHER_CRITERION_NAMES = (
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 )
+FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
@@ -194,6 +195,21 @@ class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic befor
         if not all(0 <= number < float("inf") for number in numbers):
             self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
         return numbers
+
+
+class Families(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Names of families, separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The names, each once, or an error."""
+        if not isinstance(value, str):
+            return value
+        names = tuple(dict.fromkeys(part.strip() for part in value.split(",")))
+        for name in names:
+            check_known("--families", name, FAMILIES)
+        return names
 
 
 class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2

@@ -62,7 +62,7 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
     found = predictions(known, file, ids, **reading)
     write_table(found, output)
     said = ""
-    if known.classes is not None and len(known.classes) == 2:
+    if known.classes is not None and len(known.classes) == 2 and known.has_probabilities:
         place = known.positive
         label = known.classes[place]
         said = f", with the probability of {label}" + ("" if place else f" (audit them with --positive {label})")
@@ -74,7 +74,13 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
         f"{len(found):,} predictions of {printable(repr(known.target))}{printable(said)}: {printable(where)}",
         soft_wrap=True,
     )
-    probabilities = 0 if known.classes is None else 1 if len(known.classes) == 2 else len(known.classes)
+    probabilities = (
+        0
+        if known.classes is None or not known.has_probabilities
+        else 1
+        if len(known.classes) == 2
+        else len(known.classes)
+    )
     alike = found.get_column(found.columns[-1 - probabilities])
     if len(alike) > 1 and alike.n_unique() == 1:
         out.print(
@@ -95,7 +101,9 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: s
         name for name, coder in model.encoder.coders_.items() if isinstance(coder, Levels) and coder.kind == "text"
     ]
     only_ids = [name for name in (*ids, *model.ids) if name not in model.encoder.coders_]  # kept as they are written
-    frame = read(file, texts=[*texts, *only_ids], roles={"id": ids, "feature": tuple(model.encoder.coders_)}, **reading)
+    groups = model.sensitive if model.needs_group else ()
+    roles = {"id": ids, "feature": tuple(model.encoder.coders_), "group": groups}
+    frame = read(file, texts=[*texts, *only_ids, *groups], roles=roles, **reading)
     kept = ids or tuple(name for name in model.ids if name in frame.columns)
     shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
     return with_predictions(shown, model, frame)

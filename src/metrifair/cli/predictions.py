@@ -16,7 +16,7 @@ def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame
     Of two classes the probability is that of the one that counts as a yes. A name that is taken gets a prime.
     """
     columns: dict[str, Any] = {"prediction": model.predict(frame)}
-    if model.classes is not None:
+    if model.classes is not None and model.has_probabilities:
         probability = model.predict_proba(frame)
         if len(model.classes) == 2:
             columns["probability"] = probability[:, model.positive]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -18,15 +18,18 @@ import metrifair
 from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage, label_as_group
-from metrifair.cli.options import TrainingOptions
+from metrifair.cli.options import FAMILIES, TrainingOptions
 from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
+from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
+from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.table_model import TableModel
+from metrifair.tradeoff.families import Family
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set
@@ -63,18 +66,21 @@ class TrainingFile:
             warnings.simplefilter("ignore", UserWarning)  # the notes say it, of all rows
             return TableEncoder().fit(self.features[rows])
 
-    def fitted(self, rows: NDArray[np.int64], job: Job | None = None) -> tuple[TableModel, Told]:
+    def fitted(
+        self, rows: NDArray[np.int64], job: Job | None = None, family: Family | None = None
+    ) -> tuple[TableModel, Told]:
         """A model, with its encoder, that has seen these rows only; and what its training warned of.
 
-        With the options' strength and seed, or those of a job.
+        With the options' strength and seed, or those of a job of a frontier's family.
         """
         encoder = self.encoder(rows)
-        estimator = clone(self.estimator) if job is None else estimator_at(self.estimator, "strength", job)
+        _, own_estimator, parameter = family or Family("", self.estimator, "strength")
+        estimator = clone(own_estimator) if job is None else estimator_at(own_estimator, parameter, job)
         own = {name: rows_of(table, rows) for name, table in self.given.items()}
         X, y = encoder.transform(self.features[rows]), self.data.y[rows]
         with _training(self.options.model) as told:
             estimator.fit(X, y, **own)
-        if self.options.model not in _BOOSTERS and (slack := slack_of(estimator, X, y, **own)).unfinished:
+        if isinstance(estimator, FairEstimator) and (slack := slack_of(estimator, X, y, **own)).unfinished:
             told.unfinished.append(
                 f"training has not converged: where outputs alone were rescaled, its objective on training rows would "
                 f"be {slack.attainable:.4g}, not {slack.objective:.4g} (a constant reaches {slack.constant:.4g}). "
@@ -94,13 +100,19 @@ class TrainingFile:
             shown = shown.select(numbers, pl.all())
         return with_predictions(shown, model, own)
 
-    def frontier(self, *, strengths: Any, seeds: int, utility: Any = None) -> tuple[TableEncoder, Frontier]:
-        """Models of all strengths and seeds; the encoder has seen their training rows only."""
+    def frontier(
+        self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] = ()
+    ) -> tuple[TableEncoder, Frontier]:
+        """Models of all strengths and seeds, of several families where they are named.
+
+        The encoder has seen their training rows only.
+        """
         share, seed = 0.25, self.options.seed
+        swept = {name: self._family(name) for name in families} if families else self.estimator
         encoder = self.encoder(self.data.split(share, share, seed).train)  # ``frontier`` makes the same split
         with _training(self.options.model) as told:
             front = metrifair.frontier(
-                self.estimator,
+                swept,
                 encoder.transform(self.features),
                 self.data.y,
                 **self.given,
@@ -111,7 +123,36 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        return encoder, replace(front, notes=(*front.notes, *self.notes, *told.notes, *told.unfinished))
+        front = replace(front, notes=(*front.notes, *self.notes, *told.notes, *told.unfinished))
+        if self.options.use_group:  # as a feature, by every model
+            front.outcomes = [
+                replace(
+                    one, validation=replace(one.validation, needs_group=True), test=replace(one.test, needs_group=True)
+                )
+                for one in front.outcomes
+            ]
+        return encoder, front
+
+    def _family(self, name: str) -> Any:
+        """The estimator of a family; post-processors are around the model of the options, trained without penalty."""
+        options, regression = self.options, not self.data.problem.scheme.classes
+        positive = None if regression else self.estimator.pos_label
+        if name not in FAMILIES[:2]:
+            return _estimator(replace(options, model=name), regression=regression, strength=1.0, positive=positive)
+        base = _estimator(options, regression=regression, strength=0.0, positive=positive)
+        if not regression and len(self.data.problem.scheme.classes) > 2:
+            raise DataError(f"--families {name} is of two classes or a number; leave it out")
+        if name == "threshold":
+            if regression:
+                raise DataError(
+                    "--families threshold decides between two classes, and a number is predicted; leave it out"
+                )
+            return metrifair.ThresholdPostprocessor(base, criterion=options.criterion, pos_label=positive)
+        if criterion_named(options.criterion).name != "statistical_parity":
+            raise DataError(
+                f"--families barycentre is for statistical_parity, not for {options.criterion}; take threshold instead"
+            )
+        return metrifair.BarycentrePostprocessor(base)
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""

@@ -45,10 +45,15 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         or, as in the paper, the sum over everything. Equal for two groups.
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions (probabilities) or outputs (log-odds).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group, where
+        small groups count little and no batch has to hold them all.
     intersectional : bool, default=False
         Cross several attributes into one, instead of one penalty for each.
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none of them. How much scores depend
+        on a number is the penalty then (``energy_dependence``), and no groups are made. ``"auto"`` takes columns of
+        numbers with more than 20 different values, and says so in a warning.
     on_small : {"leave_out", "error"}, default="leave_out"
         What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
         penalty with a warning, or refused.

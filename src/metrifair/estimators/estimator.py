@@ -31,10 +31,11 @@ from metrifair.estimators.settings import (
 )
 from metrifair.estimators.stack import trained_stack
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
+from metrifair.problem.attributes import Continuous, group_codes
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, group_codes, not_numbers, wrapped
+from metrifair.problem.tables import Table, not_numbers, wrapped
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.training import Predictor
@@ -65,7 +66,8 @@ class FitData:
     def samples(self) -> Samples:
         """Samples with their cells."""
         weight = np.ones(len(self.x)) if self.problem.weight is None else self.problem.weight
-        arrays = self.x, self.targets, self.problem.cell, weight
+        values = self.problem.attribute_values
+        arrays = [self.x, self.targets, self.problem.cell, weight] + ([] if values is None else [values])
         return Samples(*(torch.as_tensor(np.require(array, requirements=["C", "W"])) for array in arrays))
 
 
@@ -82,6 +84,7 @@ class FairEstimator(BaseEstimator):
     compare: Compare = "prediction"
     contrast: Contrast = "pairs"
     intersectional: bool = False
+    continuous: Continuous = "auto"
     on_small: OnSmall = "leave_out"
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
@@ -268,6 +271,7 @@ class FairEstimator(BaseEstimator):
                 criterion=self.criterion,
                 contrast=self.contrast,
                 intersectional=self.intersectional,
+                continuous=self.continuous,
                 pos_label=getattr(self, "pos_label", None),
                 target="numbers" if numeric else "labels",
                 classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
@@ -324,11 +328,12 @@ def _check_first(estimator: Any, sensitive_features: Table | None, groups: Decla
     """Raise a DataError where a stream begins with one group, and nobody says which others there are."""
     if groups is not None or sensitive_features is None:
         return
-    for name, found in group_codes(sensitive_features, intersectional=estimator.intersectional).attributes:
-        if len(found) < 2:
+    asked = {"intersectional": estimator.intersectional, "continuous": estimator.continuous}
+    for one in group_codes(sensitive_features, **asked).attributes:
+        if len(one.groups) < 2 and not one.is_number:
             raise DataError(
-                f"the stream begins with the group {list(found)} of {name} only; pass groups=, a list of all groups, "
-                "to the first partial_fit"
+                f"the stream begins with the group {list(one.groups)} of {one.name} only; pass groups=, a list of "
+                "all groups, to the first partial_fit"
             )
 
 

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 
 from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
-from metrifair.problem.cells import Combine, Comparison, Contrast
+from metrifair.problem.attributes import Continuous
+from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.strata import Integers
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective
@@ -50,6 +53,7 @@ class Aim(Protocol):
     compare: Compare
     contrast: Contrast
     intersectional: bool
+    continuous: Continuous
     on_small: OnSmall
 
 
@@ -116,7 +120,7 @@ def check_settings(settings: Settings) -> None:
 def check_aim(aim: Aim) -> None:
     """Raise a DataError where a word that says what is to be fair is not known."""
     check_known("compare", aim.compare, ("prediction", "output"))
-    check_known("contrast", aim.contrast, ("pairs", "rest"))
+    check_known("contrast", aim.contrast, CONTRASTS)
     check_known("combine", aim.combine, ("mean", "sum"))
     check_known("on_small", aim.on_small, ("leave_out", "error"))
     check_known("estimate", aim.estimate, ESTIMATES)
@@ -146,24 +150,10 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     what a single row says of the spread within its cell is nothing.
     """
     sizes = np.bincount(problem.cell, minlength=problem.scheme.cells.count if problem.scheme.cells else 1)
-    of_cell = FEWEST if least_samples(aim.metric, aim.estimate) > 1 and aim.estimate == "population" else 1
-    kept: list[Comparison] = []
+    of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
     small: dict[str, None] = {}
-    for one in problem.comparisons:
-        sides = []
-        for cells, group in zip((one.left, one.right), one.groups, strict=True):
-            enough = tuple(cell for cell in cells if sizes[cell] >= of_cell)
-            rows, counted = int(sizes[list(cells)].sum()), int(sizes[list(enough)].sum())
-            sides.append(enough if counted >= FEWEST else ())
-            where = "" if one.within == "everyone" else f", {one.within}"
-            if counted < FEWEST:
-                small[f"{one.attribute} {group!r}{where} ({rows} row{'' if rows == 1 else 's'})"] = None
-            elif counted < rows:
-                small[
-                    f"{rows - counted} of {rows} rows of {one.attribute} {group!r}{where}, each alone of its kind"
-                ] = None
-        if all(sides):
-            kept.append(replace(one, left=sides[0], right=sides[1]))
+    found = [_large_enough(one, problem, sizes, of_cell, small) for one in problem.comparisons]
+    kept = [one for one in found if one is not None]
     named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
     if small and (aim.on_small == "error" or not kept):
         raise TooFewSamples(
@@ -178,6 +168,36 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
             stacklevel=4,
         )
     return Trainable(tuple(kept), tuple(small))
+
+
+def _large_enough(
+    one: Comparison, problem: Problem, sizes: Integers, of_cell: int, small: dict[str, None]
+) -> Comparison | None:
+    """The comparison of cells that have rows enough, None where too few are left; ``small`` takes in the others."""
+    sides, dependent = [], isinstance(one, Dependence)
+    for cells, group in zip(one.sides, one.groups, strict=False):
+        enough = tuple(cell for cell in cells if sizes[cell] >= one.needs(of_cell))
+        rows, counted = int(sizes[list(cells)].sum()), int(sizes[list(enough)].sum())
+        sides.append(enough if counted >= FEWEST else ())
+        where = "" if one.within == "everyone" else f", {one.within}"
+        called = f"{one.attribute}{where}" if dependent else f"{one.attribute} {group!r}{where}"
+        if counted < FEWEST:
+            small[f"{called} ({rows} row{'' if rows == 1 else 's'})"] = None
+        elif counted < rows:
+            few = "fewer than four of their kind" if dependent else "each alone of its kind"
+            small[f"{rows - counted} of {rows} rows of {called}, {few}"] = None
+    if not all(sides):
+        return None
+    if not isinstance(one, Dependence):
+        return replace(one, left=sides[0], right=sides[1])
+    values, inside = problem.attribute_values, np.isin(problem.cell, sides[0])
+    weight = None if problem.weight is None else torch.as_tensor(problem.weight[inside])
+    if values is not None:
+        one = with_scale(replace(one, left=sides[0]), torch.as_tensor(values[inside, one.column]), weight)
+    if one.scale is None:
+        small[f"{one} (all values are equal)"] = None
+        return None
+    return one
 
 
 def objective_for(

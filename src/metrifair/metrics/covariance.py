@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
+from metrifair.metrics import dominance
 from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
 
 LEAST = 4  # rows of a kind that an unbiased estimate needs
@@ -69,7 +70,7 @@ def drawn_form(
     ``totals`` (..., blocks) are the rows that each block was drawn from, infinite where they are fresh (None: all are);
     ``shares`` (..., blocks) what each block makes up of everything (None: there is one).
     """
-    if (totals is None or totals.ndim == 1) and (shares is None or shares.ndim == 1):
+    if device.type == "cpu" and (totals is None or totals.ndim == 1) and (shares is None or shares.ndim == 1):
         every = (inf,) * len(counts) if totals is None else tuple(totals.tolist())
         own = (1.0,) if shares is None else tuple((shares / shares.sum()).tolist())
         return _even_form(counts, every, own, device)
@@ -131,6 +132,8 @@ def _form(counts: tuple[int, ...], totals: Tensor, shares: Tensor) -> Covariance
 def covariance_slopes(z: Tensor, attribute: AttributeValues, form: CovarianceForm) -> Tensor:
     """The derivative of the estimate by each score of (..., n)."""
     x = form.features
+    if attribute.count <= dominance.PAIRED:
+        return _slopes_by_pairs(z, attribute.distances(slice(None)), form)
     sums = distance_sums(attribute, x)  # (..., features, n): B_p(i)
     totals = x @ sums.transpose(-2, -1)
     constant = torch.einsum("...pqrs,...rs->...pq", form.quadruples, totals)
@@ -143,12 +146,25 @@ def covariance_slopes(z: Tensor, attribute: AttributeValues, form: CovarianceFor
     return slopes
 
 
+def _slopes_by_pairs(z: Tensor, far: Tensor, form: CovarianceForm) -> Tensor:
+    """The same for few rows, from all distances (..., n, n) of the attribute."""
+    x = form.features
+    sums = (far @ x.transpose(-2, -1)).transpose(-2, -1)
+    constant = torch.einsum("...pqrs,...rs->...pq", form.quadruples, x @ sums.transpose(-2, -1))
+    of_row = torch.einsum("...pn,...pqs,...sn->...qn", x, form.triples, sums)
+    one_sided = of_row.transpose(-2, -1) @ x
+    matrix = x.transpose(-2, -1) @ form.pairs @ x * far + (one_sided + one_sided.transpose(-2, -1)) / 2
+    matrix = (matrix + x.transpose(-2, -1) @ constant @ x).to(z.dtype)
+    slopes: Tensor = 2 * (torch.sign(z.unsqueeze(-1) - z.unsqueeze(-2)) * matrix).sum(-1)
+    return slopes
+
+
 def covariance_of(z: Tensor, attribute: AttributeValues, form: CovarianceForm) -> Tensor:
     """The estimate for scores (..., n), differentiable by them."""
     with torch.no_grad():
         slopes = covariance_slopes(z.detach(), attribute, form).to(z.dtype)
-    # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-    centre = z.detach().median(-1, keepdim=True).values
+    # They sum to 0: any centre gives the same value, one among the scores a small rounding error.
+    centre = z.detach().mean(-1, keepdim=True)
     value: Tensor = torch.linalg.vecdot(slopes, z - centre)
     return value
 

@@ -1,7 +1,12 @@
-"""How much scores depend on an attribute of any kind, as users call it: numbers, names, several numbers at once."""
+"""How much scores depend on an attribute of any kind: numbers, names, several numbers at once.
+
+First the functions that users call; then the same for the rows of a batch, as training and measuring ask for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from math import frexp
 from typing import Any, NamedTuple
 
@@ -9,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.covariance import (
     CovarianceForm,
     covariance_of,
+    covariance_slopes,
     drawn_form,
     plug_in_form,
     spread_of,
@@ -20,6 +26,9 @@ from metrifair.metrics.covariance import (
 )
 from metrifair.metrics.dominance import AttributeValues
 from metrifair.metrics.pair import TOO_FAR, Values, is_finite, sample_tensor, sample_weights
+from metrifair.metrics.quadratic import projected
+from metrifair.metrics.registry import Estimate
+from metrifair.problem.cells import Dependence, Sides
 from metrifair.problem.tables import Table, array_of, codes, columns, is_missing, levels
 
 
@@ -203,6 +212,89 @@ class _Given(NamedTuple):
             raise DataError(TOO_FAR)
         found = found.to(self.scores.dtype)
         return found if self.is_tensor else found.item()
+
+
+def dependence_of(scores: Tensor, side: Sides, *, values: Tensor | None, estimate: Estimate = "batch") -> Tensor:
+    """The energy dependence of scores (..., n) on a column of ``values`` (..., n, attributes), in the rows of a side.
+
+    >>> from metrifair.problem.cells import Dependence
+    >>> side = Sides(slice(0, 4), (4,), (), dependence=Dependence((0,)))
+    >>> dependence_of(torch.tensor([0.0, 1.0, 1.0, 3.0]), side, values=torch.tensor([[20.0], [20.0], [40.0], [40.0]]))
+    tensor(1.5000)
+    """
+    attribute, form, scale = _in_rows(side, values, estimate, scores.device)
+    value = covariance_of(scores[..., side.rows], attribute, form) * scale
+    return value.to(scores.dtype) if estimate != "batch" else value.clamp_min(0.0).to(scores.dtype)
+
+
+def dependence_slopes(scores: Tensor, side: Sides, *, values: Tensor | None, estimate: Estimate) -> Tensor:
+    """Its derivative by the scores of the side's rows."""
+    attribute, form, scale = _in_rows(side, values, estimate, scores.device)
+    return covariance_slopes(scores[..., side.rows], attribute, form) * scale
+
+
+def sliced_dependence(
+    scores: Tensor, side: Sides, *, values: Tensor | None, estimate: Estimate, directions: Tensor
+) -> Tensor:
+    """That of vector scores (..., n, d): Euclidean distances are means over projections on all directions."""
+    projections, shrinkage = projected(scores, directions)
+    of_each = None if values is None else values.unsqueeze(-3)
+    return dependence_of(projections, side, values=of_each, estimate=estimate).mean(-1) / shrinkage
+
+
+def _in_rows(
+    side: Sides, values: Tensor | None, estimate: Estimate, device: torch.device
+) -> tuple[AttributeValues, CovarianceForm, Tensor | float]:
+    """The attribute in the rows of a side, what is estimated of them, and what makes an energy distance of it."""
+    one, count = side.dependence, side.counts[0]
+    if one is None or values is None:
+        raise DataError("the samples have no values of the attribute; pass them")
+    if count == 0:
+        raise TooFewSamples("a batch has no sample whose attribute is known; use a larger batch size")
+    own = values[..., side.rows, one.column]
+    attribute = AttributeValues(own, "names", one.levels) if one.levels else AttributeValues(own)
+    scale = energy_scale(attribute, side.weights) if one.scale is None else one.scale
+    return attribute, covariance_form(side, estimate, device), scale
+
+
+def covariance_form(side: Sides, estimate: Estimate, device: torch.device) -> CovarianceForm:
+    """What is estimated of the rows of a side."""
+    count, fraction = side.counts[0], side.fraction if estimate == "rows" else None
+    if estimate == "batch":
+        return plug_in_form(count, side.weights, device)
+    if len(side.left) == 1 and side.weights is not None:  # as odds of being drawn weights are not here any more
+        return weighted_form(side.weights) if fraction is None else plug_in_form(count, side.weights, device)
+    shares, totals = None, None
+    if side.weights is not None:
+        shares = torch.stack([part.sum(-1) for part in side.weights.split(list(side.left), -1)], -1)
+    if fraction is not None:
+        totals = torch.tensor(side.left, device=fraction.device) / fraction
+    return drawn_form(side.left, totals, shares, device)
+
+
+def with_scale(one: Dependence, values: Tensor, weights: Tensor | None = None) -> Dependence:
+    """The dependence with the constant of these rows' values (n,); without one, where all are equal."""
+    if not len(values):
+        return one
+    scale = float(energy_scale(AttributeValues(values, "names" if one.levels else "numbers"), weights))
+    return replace(one, scale=scale) if scale > 0 else one
+
+
+def with_scales(sides: Sequence[Sides], values: Tensor, known: dict[str, float]) -> tuple[Sides, ...]:
+    """The sides, whose dependences have ``known`` constants; those of these rows where they are the first to show any.
+
+    What is not known yet counts nothing: all values are equal.
+    """
+    found = []
+    for side in sides:
+        one = side.dependence
+        if one is not None:
+            if str(one) not in known:
+                scale = with_scale(one, values[side.rows, one.column], side.weights).scale
+                known |= {} if scale is None else {str(one): scale}
+            side = replace(side, dependence=replace(one, scale=known.get(str(one), 0.0)))  # noqa: PLW2901
+        found.append(side)
+    return tuple(found)
 
 
 def energy_scale(attribute: AttributeValues, weights: Tensor | None = None) -> Tensor:

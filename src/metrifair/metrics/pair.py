@@ -169,11 +169,12 @@ def between(
     weights: Sequence[float] | None = None,
     reduce: Reduction = "sum",
     vector: bool = False,
+    dependent: Callable[[Tensor, Sides], Tensor] | None = None,
 ) -> Tensor:
     """The metric for each comparison (..., comparisons), or their sum or maximum.
 
     ``scores`` are (..., n), or (..., n, d) with ``vector``; ``names`` say in errors which comparison failed, and
-    ``weights`` multiply them.
+    ``weights`` multiply them; ``dependent`` says how much scores depend on an attribute, where that is compared.
 
     >>> from metrifair.metrics.registry import METRICS
     >>> sides = Sides(slice(0, 4), (2,), (2,))
@@ -183,7 +184,10 @@ def between(
     found: list[Tensor] = []
     for place, side in enumerate(sides):
         try:
-            found.append(metric(_pair(scores, side, vector)))
+            if side.dependence is None or dependent is None:
+                found.append(metric(_pair(scores, side, vector)))
+            else:
+                found.append(dependent(scores, side))
         except TooFewSamples as error:
             error.add_note(f"comparing {names[place] if names else f'the sides of comparison {place}'}")
             raise

@@ -266,14 +266,19 @@ def sliced_energy_between(pair: Pair, directions: Tensor, *, unbiased: bool = Fa
     times the distance in R^d: dividing by c_d makes any number of slices, drawn without looking at the
     scores, an unbiased estimate of it.
     """
-    d = pair.values.shape[-1]
-    shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
-    projections = directions @ pair.values.transpose(-2, -1)  # (..., slices, n)
+    projections, shrinkage = projected(pair.values, directions)
     weights, fraction = (
         part if part is None or part.ndim == 1 else part.unsqueeze(-2) for part in (pair.weights, pair.fraction)
     )
     on_the_line = Pair(projections, pair.left, pair.right, weights, fraction)
     return energy_between(on_the_line, unbiased=unbiased).mean(-1) / shrinkage
+
+
+def projected(values: Tensor, directions: Tensor) -> tuple[Tensor, float]:
+    """Vectors (..., n, d) along directions, (..., slices, n), and how much shorter distances are there on average."""
+    d = values.shape[-1]
+    shrinkage = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+    return directions @ values.transpose(-2, -1), shrinkage
 
 
 def random_directions(

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.problem.cells import Comparison, Integers, Sides
+from metrifair.problem.cells import Comparison, Dependence, Sides
 from metrifair.problem.problem import Scheme
+from metrifair.problem.strata import Integers
 
 _HIGHEST = 100  # group or label that is looked up
 _LARGEST = 100_000  # entries of the table
@@ -38,6 +39,8 @@ class CellLookup:
         small = all(-1 <= value <= _HIGHEST for own in (labels, *groups) for value in own)  # type: ignore[operator]
         by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
         if scheme.cells is None or scheme.strata is not None or by_value or not labels or not small:
+            return
+        if any(isinstance(one, Dependence) for one in scheme.comparisons):  # whose values are needed too
             return
         shape = [4 + max(own) for own in (labels, *groups)]  # type: ignore[type-var, operator]
         if np.prod(shape) > _LARGEST:
@@ -97,6 +100,10 @@ def plain_sides(
     found = []
     for one in comparisons:
         both = rows.of(one.left + one.right, device)
+        own = None if weights is None else weights[both]
         sizes = [(int(rows.counts[list(side)].sum()),) for side in (one.left, one.right)]
-        found.append(Sides(both, sizes[0], sizes[1], None if weights is None else weights[both]))
+        if isinstance(one, Dependence):
+            found.append(Sides(both, sizes[0], (), own, dependence=one))
+        else:
+            found.append(Sides(both, sizes[0], sizes[1], own))
     return tuple(found)

@@ -13,16 +13,28 @@ from torch import Tensor
 
 from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
+from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
 from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
-from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.problem.cells import Combine, Comparison, Contrast, Integers, Sides, penalty_weights
+from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
+from metrifair.problem.cells import (
+    CONTRASTS,
+    Combine,
+    Comparison,
+    Contrast,
+    Dependence,
+    Sides,
+    penalty_weights,
+    sides_of,
+)
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.strata import Integers
 from metrifair.problem.tables import same_length
-from metrifair.training.objective import penalty
+from metrifair.training.objective import check_dependences, penalty
 
 _MOST_LAYOUTS = 100  # of batches that are remembered
 
@@ -53,10 +65,14 @@ class UnfairnessPenalty(torch.nn.Module):
         What the batches estimate, for energy and mmd: the distance of the population, or that of the rows that the
         sampler draws from, which it needs to know (``sampler=``), both without bias. Or the distance within each batch,
         biased upwards, as all other metrics do.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
     combine : {"mean", "sum"}, default="mean"
         The mean over pairs of groups, and the sum over sets of labels and attributes; or the sum over everything.
+    continuous : "auto", bool or list of int, default="auto"
+        Which columns of ``groups`` are numbers, such as ages: these, all or none. How much scores depend on a number is
+        the penalty then, in units of the energy distance; a batch needs four rows, of any values. ``"auto"``: those
+        with numbers that are no integers; fixed by the sampler, or the first batch.
     sampler : StratifiedBatchSampler, default=None
         Where the batches come from.
     pos_label : int, default=None
@@ -105,6 +121,7 @@ class UnfairnessPenalty(torch.nn.Module):
         contrast: Contrast = "pairs",
         *,
         combine: Combine = "mean",
+        continuous: ContinuousColumns = "auto",
         sampler: StratifiedBatchSampler | None = None,
         pos_label: Any = None,
         n_groups: int | Sequence[int] | None = None,
@@ -120,7 +137,7 @@ class UnfairnessPenalty(torch.nn.Module):
             facts(metric)
         check_known("estimate", estimate, ESTIMATES)
         warn_without_estimate(metric, estimate, default="population")
-        check_known("contrast", contrast, ("pairs", "rest"))
+        check_known("contrast", contrast, CONTRASTS)
         check_known("combine", combine, ("mean", "sum"))
         if sampler is not None and not isinstance(sampler, StratifiedBatchSampler):
             raise DataError(f"sampler must be a StratifiedBatchSampler, got a {type(sampler).__name__}")
@@ -130,6 +147,8 @@ class UnfairnessPenalty(torch.nn.Module):
                 "StratifiedBatchSampler that the batches come from, or use estimate='population'"
             )
         self.metric, self.estimate, self.contrast, self.combine = metric, estimate, contrast, combine
+        self.continuous = continuous if sampler is None else list(sampler.values.numbers)
+        self._scales: dict[str, float] = {}  # of dependences, by what they are called: constants of the first rows
         self.slices, self.across = slices, across
         self.pos_label, self.n_classes, self.sampler = pos_label, n_classes, sampler
         self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
@@ -143,9 +162,20 @@ class UnfairnessPenalty(torch.nn.Module):
         self._two_classes: bool | None = None  # whether two columns are the probabilities of two classes
         self._strata: _Strata | None = None
         if sampler is not None:
-            values = BatchValues(self.criterion, sampler.values.groups, sampler.values.targets)
-            self._strata = _Strata(sampler, values.problem(self._scheme_with(values)))
+            values = BatchValues(self.criterion, sampler.values.given, sampler.values.targets, self.continuous)
+            problem = values.problem(self._scheme_with(values))
+            self._strata = _Strata(sampler, problem)
+            weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
+            known = problem.attribute_values
+            sides = sides_of(problem.comparisons, torch.as_tensor(problem.cell), weight)
+            self._with_scales(sides, None if known is None else torch.as_tensor(known))
             self._declared = True, True  # the data set has shown them all
+        self._number = number_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy is another module than the one it was made of."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._number = number_of(self)
 
     def extra_repr(self) -> str:
         """The parameters, for the module's repr.
@@ -176,7 +206,7 @@ class UnfairnessPenalty(torch.nn.Module):
             floating-point numbers (looked at on the CPU only). Two columns whose rows sum to 1 are the probabilities of
             two classes: that of the positive one counts. Other columns are vector scores.
         groups : tensor or array-like of shape (n,) or (n, attributes)
-            Integers, -1 where the group is not known.
+            Integers, -1 where the group is not known; or numbers, see ``continuous``.
         targets : tensor or array-like of shape (n,), default=None
             Labels, needed by the criteria that look at them.
         weights : tensor or array-like of shape (n,), default=None
@@ -187,6 +217,20 @@ class UnfairnessPenalty(torch.nn.Module):
         Tensor
             A scalar.
         """
+        tensors = isinstance(groups, Tensor) and all(
+            one is None or isinstance(one, Tensor) for one in (targets, weights)
+        )
+        if torch.compiler.is_compiling() and tensors:
+            return value_and_slopes(self._number, scores, groups, targets, weights)[0]  # type: ignore[no-any-return]
+        return self._of_batch(scores, groups, targets, weights)
+
+    def _of_batch(
+        self,
+        scores: Tensor,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        weights: Tensor | ArrayLike | None,
+    ) -> Tensor:
         ranks = ranks_of(self.across)
         if ranks is not None:
             device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
@@ -195,10 +239,15 @@ class UnfairnessPenalty(torch.nn.Module):
             scores, groups, targets, weights = given
         _check_scores(scores)
         own = None if weights is None else numbers("weights", weights).to(scores.device)
+        known: Tensor | None = None
         cell = None if self._lookup is None or own is not None else self._lookup.cells(groups, targets)
         if cell is None or len(cell) != len(scores):  # something new, or something wrong
-            values = BatchValues(self.criterion, groups, targets, scores=scores, weights=own)
-            cell = values.problem(self._scheme_with(values)).cell
+            values = BatchValues(self.criterion, groups, targets, self.continuous, scores=scores, weights=own)
+            if isinstance(self.continuous, str):
+                self.continuous = list(values.numbers)
+            problem = values.problem(self._scheme_with(values))
+            cell, found = problem.cell, problem.attribute_values
+            known = None if found is None else torch.as_tensor(found).to(scores.device)
         scheme = self._known_scheme
         scores = self._one_column(scores, scheme)
         if self._strata is None:
@@ -213,13 +262,14 @@ class UnfairnessPenalty(torch.nn.Module):
         try:
             return penalty(
                 scores,
-                sides,
+                self._with_scales(sides, known),
                 metric=self.metric,
                 estimate=self.estimate,
                 weights=self._weights,
                 vector=scores.ndim == 2,
                 slices=self.slices,
                 generator=self.generator,
+                values=known,
             )
         except TooFewSamples as error:
             raise _too_few(scheme.comparisons, sides, error) from error
@@ -231,6 +281,12 @@ class UnfairnessPenalty(torch.nn.Module):
                 f"each of {ranks} ranks drew a whole batch of the sampler; pass rank= and world_size= to "
                 "StratifiedBatchSampler, which then deals each batch out"
             )
+
+    def _with_scales(self, sides: Sequence[Sides], values: Tensor | None) -> Sequence[Sides]:
+        """The sides, whose dependences have the constants of the first rows that show different values."""
+        if values is None:
+            return sides
+        return with_scales(sides, values, self._scales)
 
     def _scheme_with(self, values: BatchValues) -> Scheme:
         """What values stand for, with all groups and labels known so far."""
@@ -244,7 +300,15 @@ class UnfairnessPenalty(torch.nn.Module):
             classes = classes | labels
         if self._scheme is None or (known, classes) != (self._known_groups, self._known_labels):
             self._known_groups, self._known_labels = known, classes
-            self._scheme = scheme_of(self.criterion, known, classes, contrast=self.contrast, pos_label=self.pos_label)
+            self._scheme = scheme_of(
+                self.criterion,
+                known,
+                classes,
+                contrast=self.contrast,
+                pos_label=self.pos_label,
+                numbers=values.numbers,
+            )
+            check_dependences(self._scheme.comparisons, self.metric)
             self._lookup = CellLookup(self._scheme)
             self._weights = penalty_weights(self._scheme.comparisons, self.combine)
         return self._scheme
@@ -268,7 +332,7 @@ class _Strata:
     """The strata that a sampler's batches are drawn from, and how much of each comparison's sides each makes up."""
 
     def __init__(self, sampler: StratifiedBatchSampler, problem: Problem) -> None:
-        self.drawn = sampler.problem.scheme
+        self.drawn, self.continuous = sampler.problem.scheme, list(sampler.values.numbers)
         self.lookup = CellLookup(self.drawn)
         self._still: dict[tuple[int, ...], list[Sides]] = {}  # what does not change while batches have the same counts
         compared, strata = problem.scheme.cells, self.drawn.cells
@@ -295,7 +359,7 @@ class _Strata:
         """The rows of each comparison, block by block, with weights where a side mixes several."""
         stratum = cell if self.alike else self.lookup.cells(groups, targets)
         if stratum is None:
-            stratum = BatchValues(self.drawn.criterion, groups, targets).problem(self.drawn).cell
+            stratum = BatchValues(self.drawn.criterion, groups, targets, self.continuous).problem(self.drawn).cell
         rows = BatchRows(stratum * self.cells + cell, len(self.mass))
         key = tuple(rows.counts.tolist())
         if key not in self._still:
@@ -304,7 +368,7 @@ class _Strata:
             self._still[key] = [self._still_of(one, rows.counts, device) for one in comparisons]
         blocks = [self._blocks(one.left) + self._blocks(one.right) for one in comparisons]
         return tuple(
-            Sides(rows.of(own, device), still.left, still.right, still.weights, still.fraction)
+            Sides(rows.of(own, device), still.left, still.right, still.weights, still.fraction, still.dependence)
             for still, own in zip(self._still[key], blocks, strict=True)
         )
 
@@ -329,7 +393,8 @@ class _Strata:
             share = self.mass[blocks] / np.maximum(1, counts[blocks])
             weights = torch.as_tensor(np.repeat(share, counts[blocks])).to(device)
         fraction = torch.as_tensor(counts[blocks] / self.drawn_from[blocks]).to(device)
-        return Sides(slice(0), sizes[0], sizes[1], weights, fraction)
+        dependence = comparison if isinstance(comparison, Dependence) else None
+        return Sides(slice(0), sizes[0], sizes[1], weights, fraction, dependence)
 
 
 def _too_few(comparisons: Sequence[Comparison], sides: Sequence[Sides], error: TooFewSamples) -> TooFewSamples:

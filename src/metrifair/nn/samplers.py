@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -15,9 +15,11 @@ from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_integer, check_known, is_integer, refuses_renamed
 from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
-from metrifair.problem.cells import Attribute, Contrast, Integers, rows_by_cell
+from metrifair.nn.distributed import ranks_of
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
+from metrifair.problem.strata import Integers
 from metrifair.problem.tables import UNKNOWN, codes, same_length
 
 
@@ -31,21 +33,25 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     for two rows of every group (one, where the batch's own distance is all that is wanted).
 
     Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
-    and ``random_state``: all draw the same batch, and each takes its rows of it, as many of every group as the others
-    or one more. Together they see the very batches that one process would.
+    (both known from torch.distributed, once it is initialised) and ``random_state``: all draw the same batch, and each
+    takes its rows of it, as many of every group as the others or one more. Together they see the very batches that one
+    process would.
 
     Parameters
     ----------
     groups : tensor or array-like of shape (n,) or (n, attributes)
-        The group of each row: integers, -1 where it is not known.
+        The group of each row: integers, -1 where it is not known; or a number, see ``continuous``.
     targets : tensor or array-like of shape (n,), default=None
         Labels, or the target of a regression, needed by criteria that look at them.
     batch_size : int
         Rows of a batch.
     criterion : str or Criterion, default="statistical_parity"
         Whose sets the batches are to hold.
-    contrast : {"pairs", "rest"}, default="pairs"
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
         How groups will be compared.
+    continuous : "auto", bool or list of int, default="auto"
+        Which columns of ``groups`` are numbers, such as ages: these, all or none; NaN is not known then, and batches
+        need hold no value of theirs. ``"auto"``: those with numbers that are no integers.
     pos_label : int, default=None
         The positive label; by default the last one.
     estimate : {"population", "rows", "batch"}, default="population"
@@ -55,10 +61,11 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
     random_state : int, default=0
         Seed of the batches.
-    rank : int, default=0
-        Which of the processes that train together this one is.
-    world_size : int, default=1
-        How many processes train together; ``batch_size`` is that of all of them.
+    rank : int, default=None
+        Which of the processes that train together this one is; by default as torch.distributed says where it is
+        initialised, else the only one.
+    world_size : int, default=None
+        How many processes train together, likewise; ``batch_size`` is that of all of them.
 
     Attributes
     ----------
@@ -90,21 +97,31 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         batch_size: int,
         criterion: str | Criterion = "statistical_parity",
         contrast: Contrast = "pairs",
+        continuous: ContinuousColumns = "auto",
         pos_label: Any = None,
         estimate: Estimate = "population",
         sample_weight: ArrayLike | None = None,
         random_state: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         kind = criterion_named(criterion)
+        if (rank is None) != (world_size is None):
+            raise DataError(
+                f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither"
+            )
+        if rank is None or world_size is None:
+            ranks = ranks_of("auto")
+            rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
         check_integer("world_size", world_size, least=1)
         if not is_integer(rank, least=0) or rank >= world_size:
             raise DataError(f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}")
-        check_known("contrast", contrast, ("pairs", "rest"))
+        check_known("contrast", contrast, CONTRASTS)
         check_known("estimate", estimate, ESTIMATES)
-        self.values = BatchValues(kind, groups, targets)
-        scheme = scheme_of(kind, *self.values.seen(), contrast=contrast, pos_label=pos_label)
+        self.values = BatchValues(kind, groups, targets, continuous)
+        scheme = scheme_of(
+            kind, *self.values.seen(), contrast=contrast, pos_label=pos_label, numbers=self.values.numbers
+        )
         self.sample_weight = weights_of("sample_weight", sample_weight, self.values.length)
         self.problem = self.values.problem(scheme, self.sample_weight)
         counted = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
@@ -202,19 +219,36 @@ def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:
     return torch.as_tensor(values)
 
 
+ContinuousColumns: TypeAlias = "Literal['auto'] | bool | Sequence[int]"
+"""Which columns of groups are numbers: these, all or none; or those with numbers that are no integers."""
+
+
 class BatchValues:
-    """The groups and targets of samples, checked; -1 or NaN is a group that is not known."""
+    """The groups and targets of samples, checked; -1 or NaN is a group that is not known, NaN such a number."""
 
     def __init__(
-        self, criterion: Criterion, groups: Tensor | ArrayLike, targets: Tensor | ArrayLike | None, **others: Any
+        self,
+        criterion: Criterion,
+        groups: Tensor | ArrayLike,
+        targets: Tensor | ArrayLike | None,
+        continuous: ContinuousColumns = False,
+        **others: Any,
     ) -> None:
         given = numbers("groups", groups).detach().cpu().numpy()
         if given.ndim not in (1, 2):
             raise DataError(f"groups must be (n,) or (n, attributes), got the shape {tuple(given.shape)}")
-        known = given[~np.isnan(given)] if given.dtype.kind == "f" else given
-        _check_integers("groups", known)
-        whole = np.nan_to_num(given, nan=UNKNOWN) if given.dtype.kind == "f" else given
-        self.groups: Integers = whole.astype(np.int64)[:, None] if given.ndim == 1 else whole.astype(np.int64)
+        table = given[:, None] if given.ndim == 1 else given
+        self.numbers = _number_columns(table, continuous)
+        self.given = table  # as numbers
+        whole = np.nan_to_num(table, nan=UNKNOWN) if given.dtype.kind == "f" else table
+        if self.numbers:
+            known = ~np.isnan(table) if given.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
+            is_number = np.isin(np.arange(table.shape[1]), list(self.numbers))
+            if not np.isfinite(table[:, is_number][known[:, is_number]]).all():
+                raise DataError("groups holds infinite numbers; leave those rows out")
+            whole = np.where(is_number, np.where(known, 0, UNKNOWN), whole)
+        _check_integers("groups", whole)
+        self.groups: Integers = whole.astype(np.int64)
         if self.groups.min(initial=0) < UNKNOWN:
             raise DataError(
                 f"groups must be integers from 0 upwards, or {UNKNOWN} where not known, got {self.groups.min()}"
@@ -240,13 +274,17 @@ class BatchValues:
         """The record of the samples, by the codes of the scheme."""
         columns = []
         for attribute, column in zip(scheme.attributes, self.groups.T, strict=True):
+            if attribute.is_number:
+                columns.append(column)
+                continue
             found, known = np.full(len(column), UNKNOWN, dtype=np.int64), column != UNKNOWN
             found[known] = codes(attribute.name, column[known], attribute.groups)
             columns.append(found)
         labels = self.targets
         if labels is not None and self.of_labels:
             labels = codes("targets", labels, scheme.classes)
-        return Problem(scheme, labels, np.stack(columns, axis=1), weight=weight)
+        known = np.nan_to_num(self.given.astype(np.float64)) if self.numbers else None
+        return Problem(scheme, labels, np.stack(columns, axis=1), weight=weight, numbers=known)
 
 
 def scheme_of(
@@ -256,11 +294,13 @@ def scheme_of(
     *,
     contrast: Contrast,
     pos_label: object,
+    numbers: Collection[int] = (),
 ) -> Scheme:
-    """What these groups of each attribute, and these labels, stand for."""
-    several = len(groups) > 1
+    """What these groups of each attribute, and these labels, stand for; ``numbers`` are the columns without groups."""
+    names = [f"group {place}" for place in range(len(groups))] if len(groups) > 1 else ["group"]
     attributes = [
-        Attribute(f"group {place}" if several else "group", at_least_two(values)) for place, values in enumerate(groups)
+        Attribute(name, (), is_number=True) if place in numbers else Attribute(name, at_least_two(values))
+        for place, (name, values) in enumerate(zip(names, groups, strict=True))
     ]
     by_label = criterion.labels is not None and criterion.bins is None
     classes = at_least_two(labels) if by_label else ()
@@ -279,6 +319,22 @@ def at_least_two(values: Iterable[int]) -> tuple[int, ...]:
         if found <= set(usual):
             return usual
     return tuple(sorted(found))
+
+
+def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple[int, ...]:
+    """The places of the columns that are numbers."""
+    every = range(table.shape[1])
+    if isinstance(continuous, bool):
+        return tuple(every) if continuous else ()
+    if isinstance(continuous, str):
+        check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
+        if table.dtype.kind != "f":
+            return ()
+        return tuple(place for place in every if (np.isfinite(own := table[:, place]) & (own % 1 != 0)).any())
+    strange = [place for place in continuous if place not in every]
+    if strange:
+        raise DataError(f"continuous names column {strange[0]!r}, and groups has columns 0 to {len(every) - 1}")
+    return tuple(continuous)
 
 
 def _check_integers(name: str, given: NDArray[Any]) -> None:

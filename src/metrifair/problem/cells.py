@@ -16,14 +16,13 @@ from torch import Tensor
 from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.problem.criteria import Criterion
+from metrifair.problem.strata import EVERYONE, Booleans, Integers, Strata, sets_of, stratum_of
 
-Integers: TypeAlias = NDArray[np.int64]
-Booleans: TypeAlias = NDArray[np.bool_]
-Contrast: TypeAlias = Literal["pairs", "rest"]
+Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
+CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest", "independence")
 Combine: TypeAlias = Literal["mean", "sum"]
 
 _LARGEST_TABLE = 2_000_000
-_MOST_OVERLAPPING_SETS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,22 +38,24 @@ class Samples:
     y: Tensor  # (n,): label codes or regression targets
     cell: Tensor  # (n,) integers: samples of one cell are told apart by no comparison
     weight: Tensor  # (n,): what the sample's loss counts in the mean
+    value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
 
     def __len__(self) -> int:
         return len(self.cell)
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
-        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows])
+        value = None if self.value is None else self.value[rows]
+        return Samples(self.x[rows], self.y[rows], self.cell[rows], self.weight[rows], value)
 
     def with_weight(self, weight: Tensor) -> Samples:
         """The same samples with other loss weights."""
-        return Samples(self.x, self.y, self.cell, weight)
+        return Samples(self.x, self.y, self.cell, weight, self.value)
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
     """All samples of the parts, one part after the other."""
-    fields = ("x", "y", "cell", "weight")
+    fields = ["x", "y", "cell", "weight"] + (["value"] if parts[0].value is not None else [])
     return Samples(*(torch.cat([getattr(part, field) for part in parts]) for field in fields))
 
 
@@ -75,8 +76,42 @@ class Comparison:
     groups: tuple[str, str] = ("left", "right")
     labels: str = "everyone"  # the set of labels among which it is made; ``within`` names the control stratum too
 
+    @property
+    def sides(self) -> tuple[tuple[int, ...], ...]:
+        """The cells of both sides; of a dependence, there is one."""
+        return tuple(side for side in (self.left, self.right) if side or not isinstance(self, Dependence))
+
+    def needs(self, usual: int) -> int:
+        """Rows of each kind that a batch needs, where comparisons usually need so many."""
+        return usual
+
     def __str__(self) -> str:
         return f"{self.attribute} {self.groups[0]!r} against {self.groups[1]!r}, {self.within}"
+
+
+@dataclass(frozen=True)
+class Dependence(Comparison):
+    """A collection of cells, ``left``, in which scores should not depend on an attribute's values; nothing is right.
+
+    The values are a column of the samples: numbers, or codes of names. ``scale`` makes an energy distance of their
+    distance covariance: a constant of the first rows; None: of the rows at hand.
+
+    >>> str(Dependence((0,), attribute="age", within="y = 1"))
+    'age, y = 1'
+    """
+
+    right: tuple[int, ...] = ()
+    groups: tuple[str, str] = ("any", "")
+    column: int = 0
+    levels: int = 0  # how many names there are; 0: numbers
+    scale: float | None = None
+
+    def __str__(self) -> str:
+        return self.attribute if self.within == "everyone" else f"{self.attribute}, {self.within}"
+
+    def needs(self, usual: int) -> int:
+        """Four rows, where other comparisons need two."""
+        return usual if usual < 2 else 2 * usual
 
 
 def penalty_weights(comparisons: Sequence[Comparison], combine: Combine) -> tuple[float, ...]:
@@ -111,11 +146,12 @@ class Sides:
     right: tuple[int, ...]
     weights: Tensor | None = None  # (..., n)
     fraction: Tensor | None = None  # (..., blocks)
+    dependence: Dependence | None = None  # of the rows' scores on their attribute; nothing is on the right then
 
     @property
-    def counts(self) -> tuple[int, int]:
-        """Samples on the left and on the right."""
-        return sum(self.left), sum(self.right)
+    def counts(self) -> tuple[int, ...]:
+        """Samples on the left and on the right; of a dependence, samples."""
+        return (sum(self.left), sum(self.right)) if self.dependence is None else (sum(self.left),)
 
 
 def sides_of(
@@ -135,11 +171,16 @@ def sides_of(
     def rows(side: tuple[int, ...]) -> Tensor:
         return own[side[0]] if len(side) == 1 else torch.cat([own[one] for one in side]).sort().values
 
-    found = [sides_at(rows(one.left), rows(one.right), weight) for one in comparisons]
+    found = [
+        dependence_at(one, rows(one.left), weight)
+        if isinstance(one, Dependence)
+        else sides_at(rows(one.left), rows(one.right), weight)
+        for one in comparisons
+    ]
     if drawn_from is None:
         return tuple(found)
     sizes = torch.bincount(drawn_from, minlength=known)
-    everyone = [torch.stack([sizes[list(side)].sum() for side in (one.left, one.right)]) for one in comparisons]
+    everyone = [torch.stack([sizes[list(side)].sum() for side in one.sides]) for one in comparisons]
     return tuple(
         replace(side, fraction=torch.tensor(side.counts, device=cell.device) / total.double())
         for side, total in zip(found, everyone, strict=True)
@@ -150,6 +191,11 @@ def sides_at(left: Tensor, right: Tensor, weight: Tensor | None = None) -> Sides
     """The sides whose rows are these; ``weight`` is one number per sample."""
     both = torch.cat([left, right])
     return Sides(both, (len(left),), (len(right),), None if weight is None else weight[both])
+
+
+def dependence_at(dependence: Dependence, rows: Tensor, weight: Tensor | None = None) -> Sides:
+    """The rows among which scores should not depend on the attribute."""
+    return Sides(rows, (len(rows),), (), None if weight is None else weight[rows], dependence=dependence)
 
 
 def rows_by_cell(cell: Tensor, cells: int) -> list[Tensor]:
@@ -167,62 +213,20 @@ class Batch:
 
 
 class Attribute(NamedTuple):
-    """A protected attribute and its groups, in the order of their codes."""
+    """A protected attribute and its groups, in the order of their codes; a number has none, and code 0 if known.
+
+    With ``cuts`` groups are the bands of a number between them: whoever is up to a cut is compared with all above it.
+    """
 
     name: str
     groups: tuple[object, ...]
+    is_number: bool = False
+    cuts: tuple[float, ...] = ()
 
-
-class Strata(NamedTuple):
-    """Sets given by the user: which ones each stratum belongs to. Stratum -1 belongs to none."""
-
-    member: Booleans  # (strata, sets)
-    names: tuple[str, ...]
-    values: tuple[object, ...] | None = None  # what a sample of each stratum shows; None: its membership of the sets
-
-
-def separate_strata(names: Sequence[str], values: Sequence[object] | None = None) -> Strata:
-    """Strata that are themselves the sets."""
-    return Strata(np.eye(len(names), dtype=np.bool_), tuple(names), None if values is None else tuple(values))
-
-
-def overlapping_strata(names: Sequence[str]) -> Strata:
-    """Every combination of sets that may overlap; stratum numbers are ``stratum_of`` their membership."""
-    if len(names) > _MOST_OVERLAPPING_SETS:
-        raise DataError(f"at most {_MOST_OVERLAPPING_SETS} overlapping sets can be told apart, got {len(names)}")
-    patterns = np.arange(2 ** len(names))[:, None] >> np.arange(len(names))
-    return Strata((patterns & 1).astype(np.bool_), tuple(names))
-
-
-def stratum_of(membership: Booleans) -> Integers:
-    """The number of the combination of overlapping sets that each row (n, sets) belongs to."""
-    code: Integers = membership.astype(np.int64) @ (2 ** np.arange(membership.shape[1]))
-    return code
-
-
-EVERYONE = separate_strata(["everyone"])
-
-
-def _sets(criterion: Criterion, classes: Sequence[object], positive: int) -> Strata:
-    if criterion.sets is not None:
-        return overlapping_strata(criterion.set_names)
-    if criterion.labels is None:
-        return EVERYONE
-    if criterion.bins is not None:
-        cuts = criterion.bins
-        middle = [f"{low} <= y < {high}" for low, high in pairwise(cuts)]
-        every = separate_strata([f"y < {cuts[0]}", *middle, f"y >= {cuts[-1]}"])
-    else:
-        every = separate_strata([f"y = {label}" for label in classes])
-    if criterion.labels == "every":
-        return every
-    if criterion.bins is not None:
-        positive = len(criterion.bins)  # the highest values
-    chosen = np.arange(len(every.names)) == positive
-    if criterion.labels == "positive":
-        return Strata(chosen[:, None], (every.names[positive],))
-    name = every.names[1 - positive] if len(every.names) == 2 else f"not {every.names[positive]}"
-    return Strata(~chosen[:, None], (name,))
+    @property
+    def codes(self) -> int:
+        """How many there are."""
+        return 1 if self.is_number else len(self.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +295,7 @@ def compiled(
 ) -> Cells:
     """Cells and comparisons of every attribute x set x stratum x pair of groups (or group against the rest)."""
     _check(criterion, attributes, classes, strata, contrast)
-    sets, within = _sets(criterion, classes, positive), strata or EVERYONE
+    sets, within = sets_of(criterion, classes, positive), strata or EVERYONE
     member = np.einsum("ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])]))
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
     named = [
@@ -299,23 +303,47 @@ def compiled(
         for labels, name in product(sets.names, within.names)
     ]
     names = [(labels, " and ".join(parts) or "everyone") for labels, parts in named]
-    shape = *member.shape[:2], *(len(attribute.groups) + 1 for attribute in attributes)
+    shape = *member.shape[:2], *(attribute.codes + 1 for attribute in attributes)
     if np.prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
             f"{len(attributes)} attributes, {member.shape[-1]} sets and their groups make more than {_LARGEST_TABLE} "
             "combinations; use fewer attributes, coarser groups or fewer strata"
         )
-    role = _roles(member, [len(attribute.groups) for attribute in attributes])
+    # Whoever's value is known is alike where scores should not depend on it: no cells by group then.
+    whole = [attribute.is_number or contrast == "independence" for attribute in attributes]
+    role = _roles(
+        member,
+        [
+            np.zeros(one.codes, int) if alone else np.arange(one.codes)
+            for one, alone in zip(attributes, whole, strict=True)
+        ],
+    )
     signatures = role.reshape(-1, role.shape[-1] * role.shape[-2])
     # Cells are numbered as they are met, the one that no comparison names last.
     _, first, inverse = np.unique(signatures, axis=0, return_index=True, return_inverse=True)
     idle = (signatures[first] < 0).all(1)
     number = np.argsort(np.lexsort((first, idle)))
     table = number[inverse.reshape(-1)].reshape(shape)
-    comparisons = []
+    comparisons: list[Comparison] = []
     for (a, attribute), (j, (labels, within_set)) in product(enumerate(attributes), enumerate(names)):
         own, groups = np.broadcast_to(role[..., a, j], shape), list(map(str, attribute.groups))
+        if whole[a]:
+            inside = tuple(np.unique(table[own == 0]).tolist())
+            comparisons.append(
+                Dependence(
+                    inside, attribute=attribute.name, within=within_set, labels=labels, column=a, levels=len(groups)
+                )
+            )
+            continue
         of_group = [tuple(np.unique(table[own == code]).tolist()) for code in range(len(groups))]
+        for place, cut in enumerate(attribute.cuts):
+            below, above = (
+                tuple(np.unique(table[inside]).tolist()) for inside in ((own >= 0) & (own <= place), own > place)
+            )
+            told = f"up to {cut:.6g}", f"above {cut:.6g}"
+            comparisons.append(Comparison(below, above, attribute.name, within_set, told, labels))
+        if attribute.cuts:
+            continue
         if contrast == "pairs" or len(groups) == 2:
             opponents = [(g, of_group[h], groups[h]) for g, h in combinations(range(len(groups)), 2)]
         else:
@@ -336,7 +364,7 @@ def _check(
     strata: Strata | None,
     contrast: str,
 ) -> None:
-    check_known("contrast", contrast, ("pairs", "rest"))
+    check_known("contrast", contrast, CONTRASTS)
     if criterion.strata and strata is None:
         raise DataError(f"{criterion.name} needs control_features; pass a column or a boolean mask")
     if criterion.labels is not None and criterion.bins is None and len(classes) < 2:
@@ -347,21 +375,21 @@ def _check(
     if criterion.bins is not None and (not criterion.bins or any(a >= b for a, b in pairwise(criterion.bins))):
         raise DataError(f"the bins of {criterion.name} must be ascending numbers, got {criterion.bins}")
     for attribute in attributes:
-        if len(attribute.groups) < 2:
+        if len(attribute.groups) < 2 and not attribute.is_number:
             raise DataError(
                 f"{attribute.name} has {len(attribute.groups)} group(s): {list(attribute.groups)}; fairness between "
                 "groups needs at least two"
             )
 
 
-def _roles(member: Booleans, groups: Sequence[int]) -> Integers:
-    """Group code in each set, -1 outside it: (label patterns, strata + 1, groups + 1, ..., attributes, sets)."""
-    axes = len(groups)
+def _roles(member: Booleans, own: Sequence[Integers]) -> Integers:
+    """The role of each group code in each set, -1 outside it: (label patterns, strata + 1, groups + 1, ..., attributes,
+    sets)."""
+    axes = len(own)
     inside = member.reshape(*member.shape[:2], *[1] * axes, member.shape[2])
     roles = []
-    for a, count in enumerate(groups):
-        codes = np.append(np.arange(count), -1)
-        code = codes.reshape([1, 1] + [count + 1 if b == a else 1 for b in range(axes)] + [1])
+    for a, role in enumerate(own):
+        code = np.append(role, -1).reshape([1, 1] + [len(role) + 1 if b == a else 1 for b in range(axes)] + [1])
         roles.append(np.where(inside, code, -1))
     shape = np.broadcast_shapes(*(role.shape for role in roles))
     return np.stack([np.broadcast_to(role, shape) for role in roles], axis=-2)

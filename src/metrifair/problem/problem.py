@@ -6,6 +6,7 @@ columns of predictions stand for is decided next door, in predictions.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,29 +21,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.checks import check_switches, is_number
-from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Integers, Sides, Strata, compiled, sides_of
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.problem.attributes import Continuous, Groups, group_codes, note_on_numbers, stratum_codes
+from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.strata import Integers, Strata
 from metrifair.problem.tables import (
+    MOST_CLASSES,
     Column,
     Table,
     array_of,
     codes,
     columns,
-    group_codes,
     is_missing,
     levels,
     one_column,
     same_rows,
-    stratum_codes,
 )
 
 Floats: TypeAlias = NDArray[np.float64]
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
 TargetKind: TypeAlias = Literal["labels", "numbers", "either"]
-
-MOST_CLASSES = 20  # integers with more values than this are measurements, not classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,7 @@ class Problem:
     strata: Integers | None = None  # (n,): -1 where a row belongs to none
     weight: Floats | None = None  # None: every row counts once
     kept: NDArray[np.bool_] | None = None  # which of the rows that were handed over are here; None: all
+    numbers: Floats | None = None  # (n, attributes): attributes that are numbers, 0 for others; None: there are none
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -139,10 +140,20 @@ class Problem:
 
     def take(self, rows: NDArray[Any]) -> Problem:
         """These of the rows, by number or by a mask."""
-        labels, strata, weight = (
-            None if part is None else part[rows] for part in (self.labels, self.strata, self.weight)
+        labels, strata, weight, numbers = (
+            None if part is None else part[rows] for part in (self.labels, self.strata, self.weight, self.numbers)
         )
-        return Problem(self.scheme, labels, self.groups[rows], strata, weight)
+        return Problem(self.scheme, labels, self.groups[rows], strata, weight, numbers=numbers)
+
+    @property
+    def attribute_values(self) -> Floats | None:
+        """What scores may depend on, (n, attributes): numbers, or codes of names; None where groups are compared."""
+        if not any(isinstance(one, Dependence) for one in self.comparisons):
+            return None
+        if self.numbers is None:
+            return self.groups.astype(np.float64)
+        is_number = [attribute.is_number for attribute in self.scheme.attributes]
+        return np.where(is_number, self.numbers, self.groups)
 
     def of_kept(self, table: NDArray[Any]) -> NDArray[Any]:
         """The rows of a table that goes with what was handed over, without those that were left out here."""
@@ -153,7 +164,7 @@ class Problem:
         weight = None if self.weight is None else torch.as_tensor(self.weight)
         found = sides_of(self.comparisons, torch.as_tensor(self.cell), weight)
         for comparison, side in zip(self.comparisons, found, strict=True):
-            for group, count in zip(comparison.groups, side.counts, strict=True):
+            for group, count in zip(comparison.groups, side.counts, strict=False):
                 if count == 0:
                     raise TooFewSamples(f"comparing {comparison}: group {group!r} has no sample there; leave it out")
         return found
@@ -178,11 +189,13 @@ def problem_of(
     classes: Sequence[object] | None = None,
     groups: Declared | None = None,
     compared: bool = True,
+    continuous: Continuous = False,
 ) -> Problem:
     """The record of the first rows.
 
     ``target`` says what the outcome holds: labels, numbers, or whichever it looks like. ``classes`` and ``groups``
     declare labels and groups that these rows may not all show. Unless groups must be ``compared``, they may be missing.
+    ``continuous`` says which sensitive features are numbers; where that is left to us, a warning says what we took.
 
     >>> given = Given(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
     >>> problem = problem_of(given, criterion="equal_opportunity")
@@ -199,26 +212,36 @@ def problem_of(
     labels, known = None, tuple(classes or ())
     if rows.y is not None:
         labels, known = _target(given.label, rows.y, target, known)
-    attributes: tuple[Attribute, ...] = ()
-    coded, strata, their_strata = np.zeros((rows.length, 0), dtype=np.int64), None, None
+    coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
+    strata, their_strata = None, None
     if rows.groups is not None:
-        coded, attributes = group_codes(rows.groups, intersectional=intersectional)
-        if groups is not None:
-            attributes = _declared(groups, attributes)
-            coded, _ = group_codes(rows.groups, intersectional=intersectional, attributes=attributes)
+        coded, attributes, numbers = _groups(rows.groups, intersectional, groups, continuous)
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
     positive = positive_of(known, pos_label)
     scheme = Scheme(kind, known, positive, attributes, intersectional, their_strata, contrast)
     if compared:
         _ = scheme.cells  # what cannot be compared is said before anything else is done
-    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept)
+    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers)
+
+
+def _groups(
+    given: Mapping[str, Column], intersectional: bool, groups: Declared | None, continuous: Continuous
+) -> Groups:
+    found = group_codes(given, intersectional=intersectional, continuous=continuous)
+    if groups is not None:
+        attributes = _declared(groups, found.attributes)
+        found = group_codes(given, intersectional=intersectional, attributes=attributes)
+    numbers = [attribute.name for attribute in found.attributes if attribute.is_number]
+    if numbers and isinstance(continuous, str):
+        warnings.warn(note_on_numbers(given, numbers), MetrifairWarning, stacklevel=5)
+    return found
 
 
 def later_problem(given: Given, scheme: Scheme) -> Problem:
     """The record of later rows, whose values stand for what those of the first ones did."""
     rows = _rows_that_count(given)
-    labels, coded, strata = None, np.zeros((rows.length, 0), dtype=np.int64), None
+    labels, coded, strata, numbers = None, np.zeros((rows.length, 0), dtype=np.int64), None, None
     if rows.y is not None:
         labels, _ = _target(given.label, rows.y, "labels" if scheme.classes else "numbers", scheme.classes)
     wanted = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
@@ -226,10 +249,10 @@ def later_problem(given: Given, scheme: Scheme) -> Problem:
         if needed and getattr(given, name) is None:
             raise DataError(f"{given.prefix}{name} is missing, although the first rows had it; pass one value per row")
     if scheme.attributes and rows.groups is not None:
-        coded = group_codes(rows.groups, intersectional=scheme.intersectional, attributes=scheme.attributes).codes
+        coded, _, numbers = group_codes(rows.groups, intersectional=scheme.intersectional, attributes=scheme.attributes)
     if scheme.strata is not None and rows.controls is not None:
         strata, _ = stratum_codes(rows.controls, scheme.strata)
-    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept)
+    return Problem(scheme, labels, coded, strata, rows.weight, rows.kept, numbers)
 
 
 class _Rows(NamedTuple):
@@ -345,11 +368,11 @@ def _classes(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, ...]:
-    names = [attribute.name for attribute in found]
+    names = [attribute.name for attribute in found if not attribute.is_number]
     if not isinstance(groups, Mapping):
         if len(names) > 1:
             raise DataError(f"groups must map each of {names} to its groups, got a single list")
         groups = {names[0]: groups}
     if set(groups) != set(names):
         raise DataError(f"groups must name the attributes {names}, got {list(groups)}")
-    return tuple(Attribute(name, tuple(groups[name])) for name in names)
+    return tuple(one if one.is_number else Attribute(one.name, tuple(groups[one.name])) for one in found)

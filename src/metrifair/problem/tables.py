@@ -1,12 +1,11 @@
-"""Any data frame, array or list -> codes of groups, labels and strata."""
+"""Any data frame, array or list -> columns, and codes of their values."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -15,15 +14,7 @@ from scipy.sparse import issparse
 
 from metrifair.checks import check_known, require
 from metrifair.errors import DataError
-from metrifair.problem.cells import (
-    Attribute,
-    Booleans,
-    Integers,
-    Strata,
-    overlapping_strata,
-    separate_strata,
-    stratum_of,
-)
+from metrifair.problem.strata import Booleans, Integers
 
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""
@@ -31,16 +22,10 @@ Column: TypeAlias = NDArray[Any]
 Backend: TypeAlias = Literal["pandas", "polars"]
 
 UNKNOWN = -1
+MOST_CLASSES = 20  # integers with more values than this are measurements, not classes or groups
 _EXACT = 2**53  # up to here every integer is a float
 _LONGEST = 1023  # bits of integers below the largest float
 _LISTED = 5
-
-
-class Groups(NamedTuple):
-    """Group codes of each sample, one column per attribute, -1 where the group is not known."""
-
-    codes: Integers  # (n, attributes)
-    attributes: tuple[Attribute, ...]
 
 
 def columns(name: str, table: Table) -> dict[str, Column]:
@@ -168,7 +153,7 @@ def _equals_itself(value: object) -> bool:
 def levels(name: str, column: Column) -> tuple[object, ...]:
     """Distinct values that are not missing, in ascending order."""
     if column.dtype.kind in "iu":  # of which none is missing, and all can be ordered
-        return tuple(_distinct(column)[0])
+        return tuple(distinct(column)[0])
     present = column[~is_missing(column)]
     try:
         return tuple(sorted(set(present.tolist())))
@@ -184,7 +169,7 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     place = {value: code for code, value in enumerate(known)}
     missing = is_missing(column)
     some = bool(missing.any())
-    values, inverse = _distinct(column[~missing] if some else column)
+    values, inverse = distinct(column[~missing] if some else column)
     strange = [value for value in values if value not in place]
     if strange:
         raise DataError(f"{name} holds {strange[0]!r}, which is none of {list(known)}")
@@ -196,7 +181,8 @@ def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
     return found
 
 
-def _distinct(column: Column) -> tuple[list[object], Integers]:
+def distinct(column: Column) -> tuple[list[object], Integers]:
+    """The different values, and for each row which of them it has."""
     if column.dtype.kind == "O":
         place: dict[object, int] = {}
         inverse = np.array([place.setdefault(value, len(place)) for value in column.tolist()], dtype=np.int64)
@@ -209,78 +195,6 @@ def _distinct(column: Column) -> tuple[list[object], Integers]:
             return [*(np.flatnonzero(present) + low).tolist()], (np.cumsum(present, dtype=np.int64) - 1)[shifted]
     values, inverse = np.unique(column, return_inverse=True)
     return values.tolist(), inverse
-
-
-def group_codes(
-    sensitive_features: Table, *, intersectional: bool = False, attributes: Sequence[Attribute] | None = None
-) -> Groups:
-    """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes the codes.
-
-    >>> groups = group_codes(["m", "f", None, "m"])
-    >>> groups.attributes, groups.codes.ravel()
-    ((Attribute(name='sensitive_features', groups=('f', 'm')),), array([ 1,  0, -1,  1]))
-    """
-    given = columns("sensitive_features", sensitive_features)
-    if intersectional and len(given) > 1:
-        given = {" x ".join(given): _crossed(list(given.values()))}
-    if attributes is None:
-        attributes = [Attribute(name, levels(name, column)) for name, column in given.items()]
-    elif len(attributes) != len(given):
-        raise DataError(f"sensitive_features has {len(given)} column(s), {len(attributes)} were declared before")
-    found = [
-        codes(attribute.name, column, attribute.groups)
-        for attribute, column in zip(attributes, given.values(), strict=True)
-    ]
-    return Groups(np.stack(found, axis=1), tuple(attributes))
-
-
-def _crossed(parts: Sequence[Column]) -> Column:
-    """One column of joint values; missing where any part is."""
-    missing = np.logical_or.reduce([is_missing(part) for part in parts])
-    joint = [None if gone else " x ".join(map(_part, row)) for gone, *row in zip(missing, *parts, strict=True)]
-    return np.array(joint, dtype=object)
-
-
-def _part(value: object) -> str:
-    """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
-
-    >>> " x ".join(map(_part, ["a x b", 1])), " x ".join(map(_part, ["a", "b x c", 1.0]))
-    ('"a x b" x 1', 'a x "b x c" x 1')
-    """
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    text = str(int(value)) if whole else str(value)  # type: ignore[call-overload]
-    ambiguous = text.startswith('"') or (text != "x" and " x " in f" {text} ")
-    return json.dumps(text, ensure_ascii=False) if ambiguous else text
-
-
-def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:
-    """Strata of each sample. A boolean mask is one set; several are sets that may overlap; values are sets each.
-
-    ``strata`` are those of earlier samples: values are matched as those of groups are.
-
-    >>> first, strata = stratum_codes([1, 2, 1])
-    >>> strata.names, stratum_codes([2.0, None], strata)[0]
-    (('control_features = 1', 'control_features = 2'), array([ 1, -1]))
-    """
-    given = columns("control_features", control_features)
-    masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values())
-    if masks if strata is None else strata.values is None:
-        if not masks:
-            raise DataError("control_features must be boolean masks, as those of the first rows were")
-        membership = np.stack([column.astype(np.bool_) for column in given.values()], axis=1)
-        return stratum_of(membership), strata or overlapping_strata(list(given))
-    name = " and ".join(given)
-    column = next(iter(given.values())) if len(given) == 1 else _crossed(list(given.values()))
-    if strata is None:
-        found = levels(name, column)
-        if not found:
-            raise DataError(f"{name} holds missing values only; leave it out")
-        strata = separate_strata([f"{name} = {level}" for level in found], found)
-    return codes(name, column, strata.values or ()), strata
-
-
-def _all_booleans(column: Column) -> bool:
-    return column.dtype.kind == "O" and len(column) > 0 and all(isinstance(value, bool) for value in column.tolist())
 
 
 def same_length(**named: Any) -> int:

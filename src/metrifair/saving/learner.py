@@ -12,7 +12,7 @@ from metrifair.batches import Coverage
 from metrifair.checks import check_known
 from metrifair.errors import ModelFileError
 from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Samples
+from metrifair.problem.cells import Dependence, Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.problem.problem import Scheme
 from metrifair.saving.schema import Arrays, LearnerRecord, plain
@@ -55,6 +55,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         slices=objective.slices,
         moments=learner.moments is not None,
         waiting=learner.waiting is not None,
+        scales=dict(learner.scales),
         class_weight=list(objective.class_weight),
     )
     tensors = {f"adam/{name}": part for name, part in zip(_ADAM, learner.adam.snapshot(), strict=True)}
@@ -63,6 +64,8 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
         tensors |= {f"moments/{name}": part for name, part in learner.moments._asdict().items()}
     if learner.waiting is not None:
         tensors |= {f"waiting/{name}": getattr(learner.waiting, name) for name in _SAMPLES}
+        if learner.waiting.value is not None:
+            tensors["waiting/value"] = learner.waiting.value
     return record, tensors
 
 
@@ -107,6 +110,10 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
     learner.updates, learner.fresh = record.updates or 0, record.fresh
     if record.moments:
         learner.moments = moments_of(arrays, setting.features)
+    dependent = {str(one) for one in setting.scheme.comparisons if isinstance(one, Dependence)}
+    if not set(record.scales) <= dependent:
+        raise ModelFileError("the learner's scales are of attributes that are not compared")
+    learner.scales = dict(record.scales)
     if record.waiting:
         learner.waiting = _waiting(arrays, setting, task)
     return learner
@@ -139,11 +146,20 @@ def _generator(state: Tensor) -> torch.Generator:
 
 def _waiting(arrays: Arrays, setting: Setting, task: Task) -> Samples:
     cell = arrays.take("waiting/cell", (None,), "int64")
+    value, attributes = None, setting.scheme.attributes
+    if any(isinstance(one, Dependence) for one in setting.scheme.comparisons):
+        value = arrays.take("waiting/value", (len(cell), len(attributes)))
+        numbers = torch.tensor([attribute.is_number for attribute in attributes])
+        levels = torch.tensor([attribute.codes for attribute in attributes])
+        codes = (value == value.round()) & (value >= -1) & (value < levels)
+        if not bool((codes | numbers).all()):
+            raise ModelFileError("the samples that wait for their batch have groups that do not exist")
     found = Samples(
         arrays.take("waiting/x", (len(cell), setting.features)),
         arrays.take("waiting/y", (len(cell),), "int64" if task.vector else "float64"),
         cell,
         arrays.take("waiting/weight", (len(cell),)),
+        value,
     )
     cells = 1 if setting.scheme.cells is None else setting.scheme.cells.count
     known = bool(((cell >= 0) & (cell < cells)).all())

@@ -27,7 +27,7 @@ Scalar: TypeAlias = bool | int | float | str
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]  # beyond, floats skip integers
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, lt=1e300)]
-Contrast: TypeAlias = Literal["pairs", "rest"]
+Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
 Estimate: TypeAlias = Literal["rows", "population", "batch"]
 Combine: TypeAlias = Literal["mean", "sum"]
 
@@ -113,10 +113,11 @@ class Classes(Record):
 
 
 class AttributeRecord(Record):
-    """A protected attribute and its groups."""
+    """A protected attribute and its groups; a number has none."""
 
     name: str
     groups: list[Any]
+    is_number: bool = False
 
 
 class StrataRecord(Record):
@@ -172,6 +173,7 @@ class LearnerRecord(Record):
     estimate: Estimate | None = None  # files before 0.2 have ``unbiased`` instead, and sum all comparisons
     unbiased: bool | None = None
     combine: Combine = "sum"
+    scales: dict[str, Amount] = {}  # of the dependences on attributes, by what they are called
     class_weight: list[Amount] = []
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.cells import Attribute, Strata, overlapping_strata, separate_strata
+from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Scheme
+from metrifair.problem.strata import Strata, overlapping_strata, separate_strata
 from metrifair.saving.schema import AttributeRecord, Classes, SchemeRecord, StrataRecord, plain, scalar_of, value_of
 
 _MOST_CHARACTERS = 2**22  # of all class labels together
@@ -66,7 +67,9 @@ def scheme_record(scheme: Scheme) -> SchemeRecord:
     return SchemeRecord(
         criterion=plain("criterion", scheme.criterion),
         attributes=[
-            AttributeRecord(name=one.name, groups=[plain(one.name, group) for group in one.groups])
+            AttributeRecord(
+                name=one.name, groups=[plain(one.name, group) for group in one.groups], is_number=one.is_number
+            )
             for one in scheme.attributes
         ],
         intersectional=bool(scheme.intersectional),
@@ -83,9 +86,12 @@ def scheme_of(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
     if not isinstance(criterion, Criterion):
         raise ModelFileError(f"scheme.criterion must be a criterion, got {reprlib.repr(criterion)}")
     attributes = tuple(
-        Attribute(one.name, tuple(scalar_of("a group", group) for group in one.groups)) for one in record.attributes
+        Attribute(one.name, tuple(scalar_of("a group", group) for group in one.groups), one.is_number)
+        for one in record.attributes
     )
     for one in attributes:
+        if one.is_number and one.groups:
+            raise ModelFileError(f"{reprlib.repr(one.name)} is a number and has groups: {reprlib.repr(one.groups)}")
         if len(set(one.groups)) < len(one.groups):
             raise ModelFileError(f"{reprlib.repr(one.name)} names a group twice: {reprlib.repr(one.groups)}")
     strata = None if record.strata is None else _strata(record.strata)
@@ -122,8 +128,10 @@ def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes
         patterns = classes if criterion.bins is None else len(criterion.bins) + 1
     rows, columns = (1, 1) if strata is None else strata.member.shape
     sets = columns * (patterns if criterion.labels == "every" else 1)
-    table = patterns * (rows + 1) * math.prod(len(attribute.groups) + 1 for attribute in attributes)
-    comparisons = sets * sum(math.comb(len(attribute.groups), 2) for attribute in attributes)
+    table = patterns * (rows + 1) * math.prod(attribute.codes + 1 for attribute in attributes)
+    comparisons = sets * sum(
+        1 if attribute.is_number else math.comb(len(attribute.groups), 2) for attribute in attributes
+    )
     work = max(table * max(comparisons, sets), patterns**2 * rows * columns)
     if not attributes or comparisons > _MOST_COMPARISONS or work > _MOST_WORK:
         raise ModelFileError(

@@ -178,6 +178,7 @@ def frontier(
         contrast=own("contrast", contrast),
         pos_label=own("pos_label", None),
         intersectional=own("intersectional", False),
+        continuous=own("continuous", "auto"),
         sample_weight=sample_weight,
     )
     scheme = data.problem.scheme

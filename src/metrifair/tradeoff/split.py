@@ -14,12 +14,16 @@ from sklearn.utils import _safe_indexing
 
 from metrifair.checks import is_number
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.attributes import Continuous
+from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
 
 Rows = NDArray[np.int64]
+
+BANDS = 5  # of an attribute that is a number, for figures of groups
 
 
 class Split(NamedTuple):
@@ -143,17 +147,20 @@ def data_set(
     contrast: Contrast,
     pos_label: object = None,
     intersectional: bool = False,
+    continuous: Continuous = False,
     sample_weight: Table | None = None,
 ) -> DataSet:
-    """The data with everything that judging a model asks for."""
+    """The data with everything that judging a model asks for; numbers in bands of about equal size."""
     problem = problem_of(
         Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}),
         criterion=criterion,
         contrast=contrast,
         intersectional=intersectional,
+        continuous=continuous,
         pos_label=pos_label,
         target="numbers" if regression else "labels",
     )
+    problem = in_bands(problem, BANDS)
     rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
     if problem.weight is not None and np.ptp(problem.weight) == 0:
         problem = replace(problem, weight=None)  # equal weights weigh nothing, and leave certificates valid

@@ -43,8 +43,10 @@ class RowsObjective:
         least = least_samples(objective.metric, estimate)
         cells = [data.cell[part] for part in rows]
         enough = [
-            all(min(side.counts) >= least for side in of_one)
-            for of_one in zip(*(sides_of(objective.comparisons, cell) for cell in cells), strict=True)
+            all(min(side.counts) >= one.needs(least) for side in of_one)
+            for one, *of_one in zip(
+                objective.comparisons, *(sides_of(objective.comparisons, cell) for cell in cells), strict=True
+            )
         ]
         kept = tuple(one for one, fine in zip(objective.comparisons, enough, strict=True) if fine)
         objective = replace(objective, comparisons=kept, estimate=estimate)
@@ -58,7 +60,8 @@ class RowsObjective:
             even = bool((weight == weight[0]).all())
             y = data.y[chosen].to(like.device, like.dtype if data.y.is_floating_point() else None)
             cell = data.cell[chosen].to(like.device)
-            samples = Samples(like.new_empty(len(chosen), 0), y, cell, (weight / weight.mean()).to(like))
+            value = None if data.value is None else data.value[chosen].to(like.device)
+            samples = Samples(like.new_empty(len(chosen), 0), y, cell, (weight / weight.mean()).to(like), value)
             sides = sides_of(objective.comparisons, cell, None if even else weight.to(like))
             own.append(chosen.to(like.device))
             batches.append(Batch(samples, sides))

@@ -12,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from metrifair.errors import DataError
+from metrifair.metrics.dependence import dependence_of, dependence_slopes, sliced_dependence
 from metrifair.metrics.pair import between
-from metrifair.metrics.quadratic import energy_coefficients
+from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.metrics.registry import Estimate, MetricLike, least_samples, trained, trained_on_vectors
-from metrifair.problem.cells import Batch, Combine, Comparison, Samples, Sides, penalty_weights
+from metrifair.problem.cells import Batch, Combine, Comparison, Dependence, Samples, Sides, penalty_weights
 from metrifair.problem.criteria import (
     BINARY,
     REGRESSION_LOSSES,
@@ -93,6 +95,9 @@ class Objective:
     generator: torch.Generator = field(default_factory=torch.Generator)
     class_weight: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_dependences(self.comparisons, self.metric)
+
     @cached_property
     def weights(self) -> tuple[float, ...]:
         """What each comparison counts."""
@@ -115,7 +120,18 @@ class Objective:
         return Terms(risk, self.unfairness(output, batch))
 
     def loss_weight(self, samples: Samples) -> Tensor:
-        """What the loss of each sample counts."""
+        """What the loss of each sample counts: its weight, times that of its class.
+
+        Parameters
+        ----------
+        samples : Samples
+            Samples with their weights.
+
+        Returns
+        -------
+        Tensor
+            One number for each.
+        """
         if not self.class_weight:
             return samples.weight
         return (
@@ -140,7 +156,9 @@ class Objective:
             For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
         """
         of_predictions = self.criterion.score == "prediction" and self.metric == "energy" and self.rho is None
-        counted = all(one.weights is None and min(one.counts) >= self.least for one in batch.sides)
+        counted = all(
+            one.dependence is not None or (one.weights is None and min(one.counts) >= self.least) for one in batch.sides
+        )
         if not (of_predictions and counted) or self.task.name not in ("binary", "regression"):
             return None
         weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
@@ -156,6 +174,12 @@ class Objective:
         slope = np.zeros_like(output)
         for one, counts in zip(batch.sides, self.weights, strict=True):
             rows = one.rows if isinstance(one.rows, slice) else one.rows.numpy()
+            if one.dependence is not None:
+                own = dependence_slopes(
+                    torch.from_numpy(score), one, values=batch.samples.value, estimate=self.estimate
+                )
+                slope[rows] += counts * own.numpy()
+                continue
             fractions = [1.0, 1.0] if self.estimate == "batch" else [0.0, 0.0]
             if self.estimate == "rows" and one.fraction is not None:
                 fractions = one.fraction.tolist()
@@ -192,6 +216,7 @@ class Objective:
             generator=self.generator,
             names=self.comparisons,
             rho=self.rho,
+            values=batch.samples.value,
         )
 
 
@@ -212,13 +237,21 @@ def penalty(
     generator: torch.Generator,
     names: Sequence[object] = (),
     rho: Callable[[Tensor], Tensor] | None = None,
+    values: Tensor | None = None,
 ) -> Tensor:
     """The weighted sum of the metric over comparisons; where scores are vectors and it takes numbers only, over
-    coordinates too."""
+    coordinates too. ``values`` (..., n, attributes) are those that scores should not depend on."""
     together = None
     if vector:
         together = trained_on_vectors(metric, estimate=estimate, slices=slices, generator=generator)
     one_by_one = vector and together is None
+
+    def dependent(score: Tensor, side: Sides) -> Tensor:
+        if together is None:
+            return dependence_of(score, side, values=values, estimate=estimate)
+        directions = random_directions(slices, score.shape[-1], generator, dtype=score.dtype)
+        return sliced_dependence(score, side, values=values, estimate=estimate, directions=directions)
+
     found = between(
         together or trained(metric, estimate=estimate),
         score.transpose(-2, -1) if one_by_one else score,  # coordinates, as if they were so many more models
@@ -227,7 +260,19 @@ def penalty(
         weights=weights if rho is None else None,
         reduce="sum" if rho is None else "all",
         vector=together is not None,
+        dependent=dependent,
     )
     if rho is not None:
         found = (rho(found) * found.new_tensor(weights)).sum(-1)
     return found.sum(-1) if one_by_one else found
+
+
+def check_dependences(comparisons: Sequence[Comparison], metric: MetricLike) -> None:
+    """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
+    dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
+    if dependent is not None and metric != "energy":
+        told = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
+        raise DataError(
+            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {told}; cut "
+            "numbers into groups for other metrics, and use contrast='pairs'"
+        )

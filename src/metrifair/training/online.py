@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from metrifair.batches import Coverage, cut
 from metrifair.errors import Diverged, TooFewSamples
+from metrifair.metrics.dependence import with_scales
 from metrifair.problem.cells import Batch, Samples, joined
 from metrifair.problem.criteria import constant_output
 from metrifair.training.adam import Adam
@@ -56,6 +58,7 @@ class Learner:
         self.waiting: Samples | None = None
         self.updates = 0  # steps so far
         self.fresh = start is None  # until the first of them
+        self.scales: dict[str, float] = {}  # of the dependences, by what they are called; see Dependence.scale
 
     def learn(self, chunk: Samples) -> int:
         """Take in samples; how many steps were taken.
@@ -90,6 +93,8 @@ class Learner:
 
     def _step(self, batch: Batch) -> None:
         samples = batch.samples
+        if samples.value is not None:
+            batch = replace(batch, sides=with_scales(batch.sides, samples.value, self.scales))
         moments, before = self.moments, self.adam.snapshot()
         if self.fresh:
             for name, value in self._start(samples).items():

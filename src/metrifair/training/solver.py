@@ -205,7 +205,8 @@ def _problem(
     """
     x, y = data.x.double().numpy(), data.y.double().numpy()
     first, place = _distinct(x)
-    chosen, number = _distinct(np.stack([place, y, data.cell.numpy()], 1).astype(np.float64))
+    told = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
+    chosen, number = _distinct(np.stack(told, 1).astype(np.float64))
     weight = torch.zeros(len(chosen), dtype=torch.float64)
     weight.index_add_(0, torch.from_numpy(number), data.weight.double())
     taken, features = torch.from_numpy(chosen), torch.from_numpy(place[chosen])
@@ -215,7 +216,8 @@ def _problem(
     own, nothing = torch.from_numpy(x[first]), torch.zeros(len(first))
     scaling = scaling_of(Samples(own, nothing, nothing, count), None) if standardize else Scaling.none(model.features)
     even = bool((weight == weight[0]).all())
-    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight / weight.mean())
+    values = None if data.value is None else data.value[taken]
+    samples = Samples(torch.empty(len(chosen), 0), data.y[taken], data.cell[taken], weight / weight.mean(), values)
     return _Problem(
         scaling.in_shared_units(own, torch.device("cpu"), torch.float64)[0],
         count,

@@ -39,6 +39,7 @@ class Stack:
     failed: Tensor  # (seeds, strengths)
     weight_decay: float = 0.0  # where Adam knows of none
     scaled: bool = False  # what is lowered is the objective over 1 + strength: its gradients keep their size
+    value: Tensor | None = None  # of the attributes that scores should not depend on, in all rows
 
     def work(self, rows: int) -> int:
         """About how many multiplications a step on so many rows takes forward."""
@@ -47,7 +48,8 @@ class Stack:
     def step(self, chosen: Tensor, weight: Tensor) -> None:
         """One step of all models on the rows (seeds, size), which count so much."""
         features = self.scaling.apply(self.x[chosen])
-        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1)), self.sides)
+        value = None if self.value is None else self.value[chosen].unsqueeze(1)
+        batch = Batch(Samples(features, self.y[chosen].unsqueeze(1), chosen, weight.unsqueeze(1), value), self.sides)
         terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
         total = terms.risk + self.strength * terms.unfairness
         if self.weight_decay:
@@ -148,6 +150,7 @@ def stack_at_start(
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
         weight_decay=weight_decay if scaled else 0.0,
         scaled=scaled,
+        value=None if data.value is None else data.value.to(device),
     )
 
 

@@ -6,7 +6,7 @@ They stand here and not with the audit since reports, which may not know audits,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 
 from metrifair.certificates import dkw_radius
@@ -83,6 +83,36 @@ def gap_sentence(groups: tuple[str, str], score: float, shares: tuple[float, flo
     )
 
 
+def cut_sentence(
+    name: str, groups: tuple[str, str], score: float, shares: tuple[float, float], span: float = 0.0
+) -> str:
+    """Who scores lower, below or above the worst cut of a number, and by how much.
+
+    >>> cut_sentence("age", ("up to 41", "above 41"), 0.37, (0.4, 0.61))
+    'People of age above 41 score lower: 21.0% more of them than of those up to 41 have a score of 0.37 or less.'
+    """
+    if shares[0] == shares[1]:
+        return f"No cut of {name} tells people apart: their scores are distributed alike."
+    lower, other = groups if shares[0] > shares[1] else groups[::-1]
+    return (
+        f"People of {name} {lower} score lower: {points_text(abs(shares[0] - shares[1]))} more of them than of those "
+        f"{other} have a score of {score_text(score, span)} or less."
+    )
+
+
+def cut_meanings(name: str, values: Mapping[str, float], cuts: int, correlation: float | None) -> dict[str, str]:
+    """What the figures of an attribute that is a number say, by metric."""
+    told = "" if correlation is None else f" The distance correlation is {score_text(correlation)}."
+    return {
+        "kolmogorov": f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at), and "
+        f"however a threshold is chosen, the shares above it differ by at most {points_text(values['kolmogorov'])}.",
+        "wasserstein": f"At the worst of {cuts} cuts of {name}, scores would have to move by "
+        f"{score_text(values['wasserstein'])} on average to be distributed alike on both sides.",
+        "energy": f"How much scores depend on {name} over all its values, on the scale of the energy distance between "
+        f"two groups: 0 means not at all.{told}",
+    }
+
+
 def mean_sentence(groups: tuple[str, str], means: tuple[float, float], span: float = 0.0) -> str:
     """Whose scores are higher on average.
 
@@ -145,10 +175,13 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def functions_in(findings: Iterable[Finding]) -> int:
     """How many different distribution functions the findings compare; of the rest there is one for each group."""
-    found = set()
+    found: set[tuple[object, ...]] = set()
     for one in findings:
         first, second = one.groups
         where = one.attribute, one.criterion, one.within
+        if one.cuts:  # of which this is the worst
+            found |= {(*where, number) for number in range(2 * one.cuts)}
+            continue
         found |= {(*where, first), (*where, second, first) if second == REST else (*where, second)}
     return len(found)
 

@@ -13,7 +13,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     ['Strength', 'Accuracy', 'Unfairness', 'Pareto line', 'Density', 'Share below']
     """
     explained = [
-        (view.label("strength"), "How much training weighs fairness against accuracy. 0 means: not at all."),
+        (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
         (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
         *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
         (view.label("unfairness"), _UNFAIRNESS),
@@ -26,6 +26,11 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
 
 
+_STRENGTH = "How much training weighs fairness against accuracy. 0 means: not at all."
+_FAMILIES = (
+    "A family, and the value of the parameter by which it trades accuracy for fairness: of a strength 0 means none, of "
+    "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows without it."
+)
 _ACCURACY = {
     "accuracy": "The share of right decisions.",
     "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no better than the mean.",

@@ -1,0 +1,221 @@
+"""Audit states as files: counts and the names of cells, checked when they are read as if a stranger wrote them."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from metrifair.auditing.distribution import Floats
+from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.request import Threshold
+from metrifair.auditing.state_counts import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
+from metrifair.errors import DataError, ModelFileError
+from metrifair.problem.criteria import criterion_named
+from metrifair.saving.modelfile import Content
+from metrifair.saving.schema import Arrays, Count, Record, record_of
+
+STATE = "audit state"
+MOST_CELLS = 2**14
+Value = bool | int | float | str | None
+
+_MOST_NAMES = 10_000
+_LONGEST = 10_000  # characters of a name or value
+_INTEGERS = ("cell", "bin", "rows", "within")
+_FLOATS = ("low", "high")
+_WEIGHTS = ("weight", "moment")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What two states must have in common to be added up: the columns by their parts."""
+
+    groups: tuple[str, ...]
+    controls: tuple[str, ...] = ()
+    label: str | None = None
+    weighted: bool = False
+    is_text: bool = False  # values were read as text: numbers are told from names when they are audited
+
+    @property
+    def roles(self) -> Roles:
+        """The columns by their parts."""
+        return Roles("score", self.groups, self.label, self.controls, "weight" if self.weighted else None)
+
+    def __str__(self) -> str:
+        label = [] if self.label is None else [f"label {self.label!r}"]
+        parts = [f"groups {list(self.groups)}", *([f"controls {list(self.controls)}"] if self.controls else []), *label]
+        return ", ".join([*parts, *(["weights"] if self.weighted else []), *(["read as text"] if self.is_text else [])])
+
+
+class StateParts(NamedTuple):
+    """Everything that a state holds."""
+
+    criteria: tuple[str, ...] | None
+    range: tuple[float, float]
+    threshold: Threshold
+    names: tuple[str, ...]
+    left_out: int
+    shape: Shape | None  # None: nothing was counted
+    cells: list[tuple[Value, ...]]
+    selected: Floats
+    counts: StateCounts | None
+
+
+Name = Annotated[str, Meta(max_length=_LONGEST)]
+Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
+
+
+class ShapeRecord(Record):
+    """The columns of a state."""
+
+    groups: Annotated[list[Name], Meta(min_length=1, max_length=100)]
+    controls: Annotated[list[Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    label: Name | None = None
+    weighted: bool = False
+    is_text: bool = False
+
+
+class StateRecord(Record):
+    """The description of a state; what it is called, a day or a site, is for whoever looks at several of them."""
+
+    range: tuple[float, float]
+    threshold: float | None = None  # None: "auto"
+    criteria: list[Name] | None = None
+    names: Annotated[list[Name], Meta(max_length=_MOST_NAMES)] = msgspec.field(default_factory=list)
+    left_out: Count = 0
+    shape: ShapeRecord | None = None
+    cells: Annotated[list[list[Scalar]], Meta(max_length=MOST_CELLS)] = msgspec.field(default_factory=list)
+    exact: bool = True
+
+
+def content_of(parts: StateParts) -> Content:
+    """The file of a state."""
+    shape, counts = parts.shape, parts.counts
+    for text in (*parts.names, *(value for cell in parts.cells for value in cell if isinstance(value, str))):
+        if len(text) > _LONGEST:
+            raise DataError(f"names and values of a state have at most {_LONGEST:,} characters, got {len(text):,}")
+    record = StateRecord(
+        range=parts.range,
+        threshold=None if parts.threshold == "auto" else parts.threshold,
+        criteria=None if parts.criteria is None else list(parts.criteria),
+        names=list(parts.names),
+        left_out=parts.left_out,
+        shape=None
+        if shape is None
+        else ShapeRecord(
+            groups=list(shape.groups),
+            controls=list(shape.controls),
+            label=shape.label,
+            weighted=shape.weighted,
+            is_text=shape.is_text,
+        ),
+        cells=[list(cell) for cell in parts.cells],
+        exact=counts is None or counts.exact,
+    )
+    arrays: dict[str, Any] = {}
+    if counts is not None and shape is not None:
+        used = (*_INTEGERS, *_FLOATS, *(_WEIGHTS if shape.weighted else ()))
+        arrays = {name: getattr(counts, name) for name in used} | {"selected": parts.selected}
+    return Content(STATE, record.as_json(), arrays)
+
+
+def parts_of(content: Content) -> StateParts:
+    """What a file holds; a ModelFileError where it cannot have been counted."""
+    if content.kind != STATE:
+        raise ModelFileError(
+            f"it holds a {reprlib.repr(content.kind)}, not the counts of an audit; load it with load()"
+        )
+    record = record_of(StateRecord, content.meta, "the counts of an audit")
+    low, high = record.range
+    if not (low < high and math.isfinite(high - low)):
+        raise ModelFileError(f"the range must be two numbers, the lower one first, got {low} and {high}")
+    criteria = record.criteria
+    try:
+        known = None if criteria is None else tuple(criterion_named(name).name for name in criteria)
+    except DataError as error:
+        raise ModelFileError(str(error)[:300]) from error
+    threshold: Threshold = "auto" if record.threshold is None else record.threshold
+    names = tuple(record.names)
+    if list(names) != sorted(set(names)):
+        raise ModelFileError("the names of the parts must be in ascending order, each of them once")
+    if record.shape is None:
+        if content.arrays or record.cells:
+            raise ModelFileError("the file holds counts, and does not say of which columns")
+        return StateParts(known, (low, high), threshold, names, record.left_out, None, [], np.zeros(0), None)
+    shape, cells = _cells(record, record.shape)
+    counts, selected = _counts(Arrays(content.arrays), record, shape, (low, high))
+    return StateParts(known, (low, high), threshold, names, record.left_out, shape, cells, selected, counts)
+
+
+def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Value, ...]]]:
+    """The columns, and the cells, each of them one combination of their values."""
+    shape = Shape(tuple(own.groups), tuple(own.controls), own.label, own.weighted, own.is_text)
+    if len(set(shape.roles.keys)) < len(shape.roles.keys):
+        raise ModelFileError("a column stands twice among groups, controls and label")
+    cells = [tuple(cell) for cell in record.cells]
+    if any(len(cell) != len(shape.roles.keys) for cell in cells) or len(set(cells)) < len(cells):
+        raise ModelFileError("cells must be different combinations of one value for each column")
+    if any(isinstance(value, float) and not math.isfinite(value) for cell in cells for value in cell):
+        raise ModelFileError("a value of a cell is not finite")
+    return shape, cells
+
+
+def _counts(arrays: Arrays, record: StateRecord, shape: Shape, ends: tuple[float, float]) -> tuple[StateCounts, Floats]:
+    """The arrays, if they can be counts of rows."""
+    taken: dict[str, Any] = {"cell": arrays.take("cell", (None,), "int64").numpy()}
+    length = len(taken["cell"])
+    for name in (*_INTEGERS[1:], *_FLOATS, *(_WEIGHTS if shape.weighted else ())):
+        kind = "int64" if name in _INTEGERS else "float64"
+        taken[name] = arrays.take(name, (length,), kind).numpy()
+    selected: Floats = arrays.take("selected", (len(record.cells),)).numpy()
+    arrays.check_all_taken()
+    none = np.zeros(0)
+    counts = StateCounts(**{"weight": none, "moment": none, **taken}, exact=record.exact)
+    grid, rows = StateGrid.between(*ends), counts.rows
+    inside = (counts.low >= ends[0]) & (counts.low <= counts.high) & (counts.high <= ends[1])
+    fits = [
+        (counts.cell >= 0) & (counts.cell < len(record.cells)),
+        (counts.bin >= 0) & (counts.bin <= BINS),
+        (rows >= 1) & (rows <= MOST_ROWS),
+        (counts.within >= 0) & (counts.within <= rows << FINE),
+        inside,
+        (counts.low == counts.high) | (not record.exact),
+    ]
+    if not all(one.all() for one in fits):
+        raise ModelFileError("counts of rows, or the ends of bins, are none that rows could have")
+    if any((grid.places(end)[0] != counts.bin).any() for end in (counts.low, counts.high)):
+        raise ModelFileError("scores do not lie in the bins that they are counted in")
+    if record.exact and len(np.unique(counts.low)) > MOST_ATOMS:
+        raise ModelFileError(f"there are more than {MOST_ATOMS} distinct scores")
+    _check_order(counts)
+    _check_cells(counts, selected, len(record.cells), weighted=shape.weighted)
+    return counts, selected
+
+
+def _check_order(counts: StateCounts) -> None:
+    order = np.lexsort([counts.low, counts.bin, counts.cell])
+    same = (np.diff(counts.cell) == 0) & (np.diff(counts.bin) == 0) & ((np.diff(counts.low) == 0) | (not counts.exact))
+    if (order != np.arange(len(order))).any() or same.any():
+        raise ModelFileError("counts must be in ascending order of cells and bins, each of them once")
+
+
+def _check_cells(counts: StateCounts, selected: Floats, cells: int, *, weighted: bool) -> None:
+    rows, rounding = counts.rows, 1 + 1e-9
+    if len(np.unique(counts.cell)) < cells or float(rows.sum(dtype=np.float64)) > 2.0**53:
+        raise ModelFileError("a cell holds no rows, or all of them together too many")
+    weight = counts.weight if weighted else rows
+    held = np.bincount(counts.cell, weight, cells) if len(rows) else np.zeros(0)
+    if weighted and not (
+        (weight > 0).all()
+        and float(weight.sum()) < 1e300
+        and (counts.moment >= 0).all()
+        and (counts.moment <= weight * rounding).all()
+    ):
+        raise ModelFileError("sums of weights are none that rows could have")
+    if not ((selected >= 0).all() and (selected <= held * rounding).all()):
+        raise ModelFileError("a cell selects more than it holds")

@@ -1,0 +1,94 @@
+"""`metrifair count`: the counts of a file's scores, to be added to others and audited later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from metrifair.cli.options import (
+    CRITERIA_HELP,
+    CRITERION_NAMES,
+    OTHER_CRITERION_NAMES,
+    Number,
+    Output,
+    check_paths,
+    file_options,
+    known,
+)
+
+
+@click.command(short_help="Count the scores in a file, for audits of many files together.")
+@click.argument("file")
+@click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
+@click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
+@click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
+@click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
+@click.option("--weight", metavar="COLUMN", help="How often each row counts.")
+@click.option(
+    "--range",
+    "ends",
+    type=Number(),
+    nargs=2,
+    default=(0.0, 1.0),
+    show_default=True,
+    metavar="LOW HIGH",
+    help="That holds all scores, the same for all files that are merged.",
+)
+@click.option("--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]")
+@click.option(
+    "--criterion",
+    "criteria",
+    multiple=True,
+    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+    help=f"What is compared: {CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
+)
+@click.option("--name", default="", help="Of what is counted, such as a day or a site.")
+@click.option(
+    "--least-count", type=click.IntRange(1), default=1, show_default=True, help="Withhold cells of fewer rows."
+)
+@click.option("--output", type=Output(), required=True, help="File for the counts.")
+@file_options
+def command(
+    *,
+    file: str,
+    score: str,
+    group: tuple[str, ...],
+    label: str | None,
+    control: tuple[str, ...],
+    weight: str | None,
+    ends: tuple[float, float],
+    threshold: float | None,
+    criteria: tuple[str, ...],
+    name: str,
+    least_count: int,
+    output: Path,
+    separator: str | None,
+    format: str | None,  # noqa: A002
+) -> None:
+    """Count the scores in FILE by group, label and bin. No row is kept, and counts of many files add up.
+
+    FILE is read as by audit. The counts tell how many rows each cell has, and the smallest and largest score of each
+    bin; of up to 4,096 distinct scores they tell each.
+
+    \b
+    Example:
+      metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
+    """
+    check_paths([file], [output])
+    from metrifair.auditing.count_file import count_file
+    from metrifair.auditing.out_of_core.columns import Roles
+    from metrifair.auditing.state import AuditState
+    from metrifair.cli.console import console, printable, working
+
+    state = AuditState(
+        list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
+    )
+    roles = Roles.named(score=score, group=list(group), label=label, control=list(control) or None, weight=weight)
+    with working(f"Counting {file}"):
+        count_file(state, file, roles, format=format, separator=separator)
+    kept = state.without(least_count)
+    kept.save(output)
+    out = console()
+    out.print(printable(f"{kept!r}; {kept.left_out:,} rows left out."), soft_wrap=True)
+    out.print(f"Counts: {printable(output)}")

@@ -1,0 +1,109 @@
+"""`metrifair merge`: the audit of counts that were made one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from metrifair.cli.audit import hand_over, metrics_asked
+from metrifair.cli.options import (
+    CRITERIA_HELP,
+    CRITERION_NAMES,
+    METRIC_NAMES,
+    METRICS_HELP,
+    OTHER_CRITERION_NAMES,
+    STANDARD_OUTPUT,
+    TABLES,
+    Limit,
+    Limited,
+    Number,
+    Output,
+    check_paths,
+    known,
+)
+
+
+@click.command(short_help="Add up the counts of several files, and audit all of them together.")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@click.option(
+    "--criterion",
+    "criteria",
+    multiple=True,
+    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+    help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    callback=known(METRIC_NAMES),
+    help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+)
+@click.option(
+    "--confidence",
+    type=Number(0, 1, between=True),
+    default=0.95,
+    show_default=True,
+    help="Of intervals and certificates.",
+)
+@click.option(
+    "--fail-above",
+    "limits",
+    multiple=True,
+    type=Limited(),
+    help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
+)
+@click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
+@click.option("--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output.")
+@click.option(
+    "--output", type=Output(*TABLES), help="File for the table of findings (csv, tsv, parquet, arrow or ndjson)."
+)
+@click.option("--save", "save_to", type=Output(), help="File for all counts together.")
+@click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    positive: str | None,
+    criteria: tuple[str, ...],
+    metrics: tuple[str, ...],
+    confidence: float,
+    limits: tuple[Limit, ...],
+    html: Path | None,
+    json_to: Path | None,
+    output: Path | None,
+    save_to: Path | None,
+    most_groups: int | None,
+    seed: int,
+) -> None:
+    """Add up the counts in FILES, which metrifair count wrote, and audit all rows together.
+
+    \b
+    Example:
+      metrifair merge monday.state tuesday.state --html report.html
+    """
+    check_paths(files, [html, json_to, output, save_to])
+    from metrifair.auditing.state import AuditState
+    from metrifair.cli.console import console, printable, working
+
+    out = console(stderr=json_to == STANDARD_OUTPUT)
+    with working(f"Adding up {len(files)} files"):
+        first, *others = (AuditState.load(file) for file in files)
+        state = first.merge(*others)
+        found = state.audit(
+            criteria=list(criteria) or None,
+            metrics=metrics_asked(metrics, limits),
+            confidence=confidence,
+            random_state=seed,
+            pos_label=positive,
+            most_groups=most_groups,
+        )
+    if save_to is not None:
+        state.save(save_to)
+        out.print(f"Counts: {printable(save_to)}")
+    hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)

@@ -1,0 +1,192 @@
+"""Sensitive and control features -> codes of groups and strata, and numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.checks import check_known
+from metrifair.errors import DataError
+from metrifair.problem.cells import Attribute
+from metrifair.problem.strata import Integers, Strata, overlapping_strata, separate_strata, stratum_of
+from metrifair.problem.tables import (
+    MOST_CLASSES,
+    UNKNOWN,
+    Column,
+    Table,
+    array_of,
+    codes,
+    columns,
+    distinct,
+    is_missing,
+    levels,
+)
+
+Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
+"""Which sensitive features are numbers: columns, all or none; or those that look like it."""
+
+_LARGEST = 1e150  # number whose square is finite
+
+
+class Groups(NamedTuple):
+    """Group codes of each sample, one column per attribute, -1 where the group is not known."""
+
+    codes: Integers  # (n, attributes); of a number 0
+    attributes: tuple[Attribute, ...]
+    numbers: NDArray[np.float64] | None = None  # (n, attributes), 0 where not known or not a number; None: no numbers
+
+
+def group_codes(
+    sensitive_features: Table,
+    *,
+    intersectional: bool = False,
+    attributes: Sequence[Attribute] | None = None,
+    continuous: Continuous = False,
+) -> Groups:
+    """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes the codes.
+
+    >>> groups = group_codes(["m", "f", None, "m"])
+    >>> groups.attributes, groups.codes.ravel()
+    ((Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False),), array([ 1,  0, -1,  1]))
+    """
+    given = columns("sensitive_features", sensitive_features)
+    if attributes is None:
+        numbers = numbers_among(given, continuous)
+        if intersectional and len(given) > 1 and numbers:
+            raise DataError(
+                f"intersectional crosses groups, and {numbers[0]!r} is a number; cut it into groups, or set "
+                "intersectional=False"
+            )
+    if intersectional and len(given) > 1:
+        given = {" x ".join(given): _crossed(list(given.values()))}
+    if attributes is None:
+        attributes = [
+            Attribute(name, (), is_number=True) if name in numbers else Attribute(name, levels(name, column))
+            for name, column in given.items()
+        ]
+    elif len(attributes) != len(given):
+        raise DataError(f"sensitive_features has {len(given)} column(s), {len(attributes)} were declared before")
+    found, values = [], np.zeros((len(next(iter(given.values()))), len(given)))
+    for place, (attribute, column) in enumerate(zip(attributes, given.values(), strict=True)):
+        if attribute.is_number:
+            known = ~is_missing(column)
+            values[known, place] = _numbers(attribute.name, column[known])
+            found.append(np.where(known, 0, UNKNOWN))
+        else:
+            found.append(codes(attribute.name, column, attribute.groups))
+    some = any(attribute.is_number for attribute in attributes)
+    return Groups(np.stack(found, axis=1), tuple(attributes), values if some else None)
+
+
+def numbers_among(given: Mapping[str, Column], continuous: Continuous) -> list[str]:
+    """The names of the columns that are numbers: those told, or, left to us, those with many different ones.
+
+    >>> numbers_among({"age": np.arange(60) // 2, "sex": np.arange(60) % 2, "id": np.arange(60)}, "auto")
+    ['age']
+    """
+    if isinstance(continuous, bool | np.bool_):
+        return list(given) if continuous else []
+    if isinstance(continuous, str):
+        check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
+        return [name for name, column in given.items() if _is_numeric(column) and _measures(column)]
+    try:
+        names = [str(name) for name in continuous]
+    except TypeError:
+        raise DataError(f"continuous must be 'auto', True, False or a list of columns, got {continuous!r}") from None
+    strange = [name for name in names if name not in given]
+    if strange:
+        raise DataError(f"continuous names {strange[0]!r}, which is none of the sensitive features {list(given)}")
+    return names
+
+
+def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
+    """What was decided about columns of numbers, and what to do where that is wrong."""
+    told = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
+    whole = [name for name in numbers if (given[name][~is_missing(given[name])] % 1 == 0).all()]
+    codes_perhaps = f" {' and '.join(map(repr, whole))} may be codes of names, being integers." if whole else ""
+    return (
+        f"{told} is taken as a number: how much scores depend on it counts, not groups.{codes_perhaps} Say "
+        f"continuous={list(numbers)} if that is right, and continuous=False where every value is a group"
+    )
+
+
+def _is_numeric(column: Column) -> bool:
+    if column.dtype.kind in "iuf":
+        return True
+    present = column[~is_missing(column)] if column.dtype.kind == "O" else column[:0]
+    return bool(len(present)) and all(
+        isinstance(value, Real | Decimal) and not isinstance(value, bool) for value in present.tolist()
+    )
+
+
+def _measures(column: Column) -> bool:
+    """Whether there are many different numbers, which are not row numbers: consecutive integers, each once."""
+    values = column[~is_missing(column)]
+    found = len(distinct(values)[0])
+    if found <= MOST_CLASSES:
+        return False
+    return not (found == len(values) == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
+
+
+def _numbers(name: str, column: Column) -> NDArray[np.float64]:
+    values = array_of(name, column).astype(np.float64)
+    if not (np.abs(values) < _LARGEST).all():
+        raise DataError(
+            f"{name} holds infinite values, or numbers beyond {_LARGEST:g}; leave those rows out, or rescale it"
+        )
+    return values
+
+
+def _crossed(parts: Sequence[Column]) -> Column:
+    """One column of joint values; missing where any part is."""
+    missing = np.logical_or.reduce([is_missing(part) for part in parts])
+    joint = [None if gone else " x ".join(map(_part, row)) for gone, *row in zip(missing, *parts, strict=True)]
+    return np.array(joint, dtype=object)
+
+
+def _part(value: object) -> str:
+    """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
+
+    >>> " x ".join(map(_part, ["a x b", 1])), " x ".join(map(_part, ["a", "b x c", 1.0]))
+    ('"a x b" x 1', 'a x "b x c" x 1')
+    """
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    text = str(int(value)) if whole else str(value)  # type: ignore[call-overload]
+    ambiguous = text.startswith('"') or (text != "x" and " x " in f" {text} ")
+    return json.dumps(text, ensure_ascii=False) if ambiguous else text
+
+
+def stratum_codes(control_features: Table, strata: Strata | None = None) -> tuple[Integers, Strata]:
+    """Strata of each sample. A boolean mask is one set; several are sets that may overlap; values are sets each.
+
+    ``strata`` are those of earlier samples: values are matched as those of groups are.
+
+    >>> first, strata = stratum_codes([1, 2, 1])
+    >>> strata.names, stratum_codes([2.0, None], strata)[0]
+    (('control_features = 1', 'control_features = 2'), array([ 1, -1]))
+    """
+    given = columns("control_features", control_features)
+    masks = all(column.dtype == np.bool_ or _all_booleans(column) for column in given.values())
+    if masks if strata is None else strata.values is None:
+        if not masks:
+            raise DataError("control_features must be boolean masks, as those of the first rows were")
+        membership = np.stack([column.astype(np.bool_) for column in given.values()], axis=1)
+        return stratum_of(membership), strata or overlapping_strata(list(given))
+    name = " and ".join(given)
+    column = next(iter(given.values())) if len(given) == 1 else _crossed(list(given.values()))
+    if strata is None:
+        found = levels(name, column)
+        if not found:
+            raise DataError(f"{name} holds missing values only; leave it out")
+        strata = separate_strata([f"{name} = {level}" for level in found], found)
+    return codes(name, column, strata.values or ()), strata
+
+
+def _all_booleans(column: Column) -> bool:
+    return column.dtype.kind == "O" and len(column) > 0 and all(isinstance(value, bool) for value in column.tolist())

@@ -1,0 +1,257 @@
+"""States that add up: in any order to the same counts, whose audit is that of all rows within its brackets."""
+
+import contextlib
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from forging import bent, damages, described, lies, sealed
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_audit_file import same, table
+
+from metrifair import AuditState, DataError, ModelFileError, audit, load
+from metrifair.auditing import state_counts, state_file
+from metrifair.auditing.count_file import count_file
+from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.state_counts import StateGrid
+from metrifair.saving.modelfile import from_bytes, to_bytes
+
+QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
+KEYS = {"sensitive_features": ["sex", "region"], "y_true": "y", "control_features": "age"}
+
+
+def added(state, frame, *, weight=False, keys=("sensitive_features", "y_true", "control_features")):
+    given = {name: frame.select(KEYS[name]) for name in keys}
+    return state.add(frame["p"], **given, **({"sample_weight": frame["w"]} if weight else {}))
+
+
+def bytes_of(state):
+    return to_bytes(state_file.content_of(state._parts))
+
+
+def splits(frame, data):
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(frame)), min_size=1, max_size=4)))
+    ends = [0, *cuts, len(frame)]
+    return [frame[a:b] for a, b in pairwise(ends) if b > a]
+
+
+@given(st.data(), st.sampled_from([2**12, 50]), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_merging_is_associative_and_commutative_and_loses_nothing(data, atoms, weighted):
+    frame = table(300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(state_counts, "MOST_ATOMS", atoms)
+        whole = added(AuditState(), frame, weight=weighted)
+        parts = [added(AuditState(), part, weight=weighted) for part in splits(frame, data)]
+        mixed = data.draw(st.permutations(parts))
+        forwards, backwards = mixed[0], mixed[-1]
+        for one in mixed[1:]:
+            forwards = forwards.merge(one)
+        for one in mixed[-2::-1]:
+            backwards = one.merge(backwards)
+        one_by_one = AuditState()
+        for part in splits(frame, data):
+            added(one_by_one, part, weight=weighted)
+        at_once = AuditState().merge(*parts)
+        assert whole.exact == (atoms > 300)
+        for found in (forwards, backwards, one_by_one, at_once):
+            if not weighted:  # sums of weights are rounded; those of rows are not
+                assert bytes_of(found) == bytes_of(whole)
+            assert found.cells == whole.cells
+            assert found.counts.exact == whole.counts.exact
+            for name in ("cell", "bin", "low", "high", "rows", "within"):
+                np.testing.assert_array_equal(getattr(found.counts, name), getattr(whole.counts, name))
+            for name in ("weight", "moment"):
+                np.testing.assert_allclose(getattr(found.counts, name), getattr(whole.counts, name), rtol=1e-12)
+            np.testing.assert_allclose(found.selected, whole.selected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("atoms", [2**12, 50])
+@pytest.mark.parametrize("weight", [False, True])
+@pytest.mark.parametrize("keys", [("sensitive_features",), ("sensitive_features", "y_true", "control_features")])
+def test_the_audit_of_states_is_that_of_all_rows_within_its_brackets(atoms, weight, keys, monkeypatch):
+    monkeypatch.setattr(state_counts, "MOST_ATOMS", atoms)
+    frame = table(900)
+    parts = [added(AuditState(), part, weight=weight, keys=keys) for part in (frame[:200], frame[200:])]
+    given = {name: frame.select(KEYS[name]) for name in keys}
+    exact = audit(frame["p"], **given, sample_weight=frame["w"] if weight else None, **QUICK)
+    found = parts[0].merge(parts[1]).audit(**QUICK)
+    assert (found.record.rows, found.record.left_out) == (exact.record.rows, exact.record.left_out)
+    assert len(found.findings) == len(exact.findings) > 0
+    for ours, theirs in zip(found.findings, exact.findings, strict=True):
+        named = ("attribute", "criterion", "within", "groups", "sizes", "metric")
+        assert [getattr(ours, name) for name in named] == [getattr(theirs, name) for name in named]
+        assert ours.bracket.low - 1e-9 <= theirs.value <= ours.bracket.high + 1e-9
+        assert ours.bracket.high - ours.bracket.low <= (1e-12 if atoms == 2**12 else 0.1)
+        assert ours.certified is None or ours.certified >= theirs.certified - 1e-12
+    for ours, theirs in zip(found.decisions, exact.decisions, strict=True):
+        for a, b in zip(ours.rates, theirs.rates, strict=True):
+            assert same(vars(a).values(), vars(b).values())
+
+
+def test_brackets_of_many_rows_are_narrow():
+    generator = np.random.default_rng(0)
+    group = generator.integers(0, 2, 50_000)
+    score = generator.beta(2 + 0.2 * group, 3)
+    state = AuditState()
+    for part in np.array_split(np.arange(50_000), 5):
+        state = state.merge(AuditState().add(score[part], group[part]))
+    assert not state.exact
+    exact = audit(score, sensitive_features=group, **QUICK)
+    for ours, theirs in zip(state.audit(**QUICK).findings, exact.findings, strict=True):
+        assert ours.bracket.low - 1e-12 <= theirs.value <= ours.bracket.high + 1e-12
+        assert ours.bracket.high - ours.bracket.low <= (1e-3 if ours.metric == "kolmogorov" else 1e-7)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.lists(st.floats(0, 1), min_size=1, max_size=50))
+@settings(max_examples=50, deadline=None)
+def test_bins_are_intervals_and_few(low, width, shares):
+    high = low + width
+    grid = StateGrid.between(low, high)
+    scores = np.sort(np.clip(low + width * np.array([0.0, *shares, 1.0]), low, high))
+    bins, within = grid.places(scores)
+    assert (np.diff(bins) >= 0).all()
+    assert bins.min() >= 0
+    assert 2**14 <= bins.max() <= 2**16
+    assert ((within >= 0) & (within <= 2**28)).all()
+    positions = grid.scale.positions(scores)
+    np.testing.assert_allclose(grid.moments(bins, np.ones_like(bins), within), positions, atol=2.0**-44)
+
+
+def test_states_that_differ_say_how(tmp_path):
+    state = AuditState(name="a").add([0.1, 0.9], ["f", "m"])
+    for other, match in (
+        (AuditState(range=(0, 2)), r"different range cannot be merged: \(0.0, 1.0\) and \(0.0, 2.0\); count the rows"),
+        (AuditState(threshold=0.3), "different threshold cannot be merged: auto and 0.3"),
+        (AuditState("equal_opportunity"), "different criteria cannot be merged"),
+        (AuditState().add([0.1], {"sex": ["f"]}), r"different columns do not add up: groups \['sensitive_features'\]"),
+        (AuditState().add([0.1], ["f"], [1]), "label 'y_true'; count the same ones in both"),
+        (AuditState().add([0.1], ["f"], sample_weight=[2.0]), "weights"),
+    ):
+        with pytest.raises(DataError, match=match):
+            state.merge(other)
+    for call, match in (
+        (lambda: AuditState().add([1.5], ["f"]), "the score 1.5 lies beyond the range from 0 to 1; count with a range"),
+        (lambda: AuditState(range=(1, 0)), "range must be two finite numbers, the lower one first"),
+        (lambda: AuditState(range=1), "range must be two numbers, lowest and highest, got 1"),
+        (lambda: AuditState(threshold="high"), "threshold must be a finite number or 'auto', got 'high'"),
+        (lambda: AuditState(name=3), "name must be text, got 3"),
+        (lambda: AuditState().audit(), "this state holds no rows; add some, or merge it with others"),
+        (lambda: state.save(tmp_path / "x", least_count=0), "least_count must be an integer from 1 upwards"),
+        (lambda: state.audit(metrics="mmd"), "metrics must be one of"),
+    ):
+        with pytest.raises(DataError, match=match):
+            call()
+
+
+def test_small_cells_are_withheld_on_export(tmp_path):
+    frame = table(300).with_columns(sex=pl.when(pl.int_range(300) < 3).then(pl.lit("x")).otherwise("sex"))
+    state = added(AuditState(name="site"), frame, keys=("sensitive_features",))
+    state.save(tmp_path / "site.state", least_count=5)
+    found = AuditState.load(tmp_path / "site.state")
+    assert "x" in {cell[0] for cell in state.cells}
+    assert "x" not in {cell[0] for cell in found.cells}
+    assert (found.rows, found.left_out) == (297, 3)
+    assert b'"x"' not in (tmp_path / "site.state").read_bytes()
+    assert found.audit(**QUICK).record.left_out == 3
+
+
+def test_a_state_survives_its_file(tmp_path):
+    frame = table(300)
+    for state in (
+        AuditState(),
+        AuditState(["equalized_odds", "separation"], range=(-1, 7), threshold=0.25, name="Söndag"),
+        added(AuditState(), frame, weight=True),
+        AuditState().add([0.1, 0.2, 0.3], ["a", None, "b"], [True, False, True]),
+    ):
+        state.save(tmp_path / "a.state")
+        for found in (AuditState.load(tmp_path / "a.state"), load(tmp_path / "a.state")):
+            assert bytes_of(found) == bytes_of(state)
+            assert repr(found) == repr(state)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_is_counted_as_it_is_audited(kind, tmp_path, monkeypatch):
+    frame = table(400).with_columns(p=pl.when(pl.int_range(400) % 50 == 0).then(None).otherwise("p"))
+    parts = frame[:150], frame[150:]
+    states = []
+    for place, part in enumerate(parts):
+        path = tmp_path / f"{place}.{kind}"
+        part.write_csv(path) if kind == "csv" else part.write_parquet(path)
+        states.append(AuditState())
+        count_file(states[-1], path, Roles("p", ("sex", "age"), "y", weight="w"))
+    found = states[0].merge(states[1]).audit(**QUICK)
+    present = frame.drop_nulls("p")
+    exact = audit(
+        present["p"],
+        sensitive_features=present.select("sex", "age"),
+        y_true=present["y"],
+        sample_weight=present["w"],
+        **QUICK,
+    )
+    assert found.record.left_out == 8
+    assert [one.groups for one in found.findings] == [one.groups for one in exact.findings]
+    assert [one.value for one in found.findings] == pytest.approx([one.value for one in exact.findings], abs=1e-9)
+
+
+def honest():
+    return from_bytes(bytes_of(added(AuditState(name="a"), table(60), weight=True)))
+
+
+HONEST = honest()
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_hostile_files_are_refused_or_audited(tmp_path_factory, data):
+    path = tmp_path_factory.getbasetemp() / "hostile.state"
+    how = data.draw(st.sampled_from(["lies", "bent", "damages"]))
+    if how == "damages":
+        path.write_bytes(sealed(data.draw(damages(described(HONEST.meta, HONEST.arrays, HONEST.kind)))))
+    else:
+        meta = data.draw(lies(HONEST.meta)) if how == "lies" else HONEST.meta
+        arrays = data.draw(bent(HONEST.arrays)) if how == "bent" else HONEST.arrays
+        path.write_bytes(described(meta, arrays, HONEST.kind))
+    said = ""
+    try:
+        state = load(path)
+    except ModelFileError as error:
+        said = str(error)
+    assert said.isprintable()
+    assert len(said) < 2000
+    if not said:
+        with contextlib.suppress(DataError):  # such as a criterion that needs labels, groups that nobody is in
+            state.audit(**QUICK).to_json()
+            state.merge(state).save(path)
+
+
+FORGED = {
+    "more rows than there are": ("rows", lambda rows: rows * 2**40),
+    "no rows": ("rows", lambda rows: rows * 0),
+    "a cell that is not there": ("cell", lambda cell: cell + 100),
+    "another order": ("cell", lambda cell: cell[::-1].copy()),
+    "another bin": ("bin", lambda bins: bins + 1),
+    "scores beyond the range": ("high", lambda high: high + 2),
+    "an end before its start": ("low", lambda low: low + 0.5),
+    "places beyond the bin": ("within", lambda within: within + 2**40),
+    "less than nothing": ("weight", lambda weight: -weight),
+    "moments beyond all scores": ("moment", lambda moment: moment + 1e6),
+    "more selected than there are": ("selected", lambda selected: selected + 1e6),
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_counts_that_no_rows_have_are_refused(case, tmp_path):
+    name, change = FORGED[case]
+    path = tmp_path / "forged.state"
+    path.write_bytes(described(HONEST.meta, {**HONEST.arrays, name: change(HONEST.arrays[name])}, HONEST.kind))
+    with pytest.raises(ModelFileError, match="cannot read"):
+        AuditState.load(path)
+
+
+def test_other_files_are_no_states(tmp_path):
+    (tmp_path / "x").write_bytes(described({}, {}, "estimator"))
+    with pytest.raises(ModelFileError, match="it holds a 'estimator', not the counts of an audit"):
+        AuditState.load(tmp_path / "x")

@@ -1,0 +1,100 @@
+"""count and merge, and audits of databases: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from refusals import refusal
+
+from metrifair import AuditState, audit_file
+
+ASKED = ("--score", "p", "--group", "sex", "--label", "y")
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> list[Path]:
+    rng = np.random.default_rng(3)
+    found = []
+    for day in ("monday", "tuesday"):
+        sex, y = rng.choice(["f", "m"], 80), rng.integers(0, 2, 80)
+        p = (0.3 * y + 0.6 * rng.random(80) + 0.1 * (sex == "m")).round(3)
+        pl.DataFrame({"p": p, "sex": sex, "y": y}).write_csv(tmp_path / f"{day}.csv")
+        found.append(tmp_path / f"{day}.csv")
+    return found
+
+
+def states_of(days: list[Path], call: Any) -> list[Path]:
+    found = []
+    for day in days:
+        found.append(day.with_suffix(".state"))
+        done = call("count", day, *ASKED, "--name", day.stem, "--output", found[-1])
+        assert done.exit_code == 0, done.output
+        assert f"AuditState of {day.stem}: 80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in done.stdout
+    return found
+
+
+def test_counts_of_two_days_are_audited_as_both_files_are(days: list[Path], tmp_path: Path, call: Any) -> None:
+    done = call(
+        "merge", *states_of(days, call), "--html", tmp_path / "r.html", "--json", tmp_path / "r.json",
+        "--output", tmp_path / "r.csv", "--save", tmp_path / "both.state", "--fail-above", "kolmogorov=0.01",
+    )  # fmt: skip
+    assert done.exit_code == 1, done.output
+    exact = audit_file(tmp_path / "*day.csv", score="p", group="sex", label="y", random_state=0)
+    found = json.loads((tmp_path / "r.json").read_text())
+    assert [one["value"] for one in found["findings"]] == pytest.approx([one.value for one in exact.findings], abs=1e-9)
+    assert exact.summary[0] in done.stdout
+    assert "Unfair: kolmogorov is" in done.stdout
+    assert exact.summary[0].split(":")[0] in (tmp_path / "r.html").read_text()
+    assert len(pl.read_csv(tmp_path / "r.csv")) == len(exact.findings)
+    assert AuditState.load(tmp_path / "both.state").names == ("monday", "tuesday")
+
+
+def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path: Path, call: Any) -> None:
+    first, second = states_of(days, call)
+    out = tmp_path / "x.state"
+    for arguments, said in (
+        (("count", days[0], "--score", "q", "--group", "sex", "--output", out), "has no column 'q' (given as score)"),
+        (("count", days[0], *ASKED, "--output", days[0]), "cannot be written, as it is read too"),
+        (("count", days[0], *ASKED, "--range", "0", "0.5", "--output", out), "lies beyond the range from 0 to 0.5"),
+        (("merge", first, days[1]), "tuesday.csv': this is not a model file of metrifair"),
+        (("merge", first, tmp_path / "no.state"), "there is no file"),
+    ):
+        assert said in refusal(call(*arguments))
+    call("count", days[1], *ASKED, "--range", "0", "2", "--output", second)
+    assert "states of different range cannot be merged: (0.0, 1.0) and (0.0, 2.0)" in refusal(
+        call("merge", first, second)
+    )
+
+
+def test_small_cells_are_withheld(days: list[Path], tmp_path: Path, call: Any) -> None:
+    done = call("count", days[0], *ASKED, "--least-count", 81, "--output", tmp_path / "x.state")
+    assert done.exit_code == 0, done.output
+    assert "0 rows in 0 cells, scores from 0 to 1; 80 rows left out." in done.stdout
+
+
+def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, call: Any) -> None:
+    with duckdb.connect(str(tmp_path / "scores.db")) as connection:
+        connection.register("frame", pl.read_csv(days[0]).to_arrow())
+        connection.execute("CREATE TABLE scores AS SELECT * FROM frame")
+    address = f"duckdb:{tmp_path / 'scores.db'}"
+    done = call("audit", address, "--table", "scores", *ASKED, "--json", tmp_path / "a.json")
+    assert done.exit_code == 0, done.output
+    exact = audit_file(days[0], score="p", group="sex", label="y", random_state=0)
+    assert (tmp_path / "a.json").read_text().strip() == exact.to_json().strip()
+    assert "use --table, the name of a table of" in refusal(call("audit", address, *ASKED))
+    assert "has no table 'x'; its tables are 'scores'" in refusal(call("audit", address, "--table", "x", *ASKED))
+    assert "--table names a table of a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))
+
+
+@pytest.mark.parametrize("address", ["nothing://me:s3cret@host/db", "postgres://me:s3cret@127.0.0.1:1/db"])
+def test_no_password_is_printed(address: str, call: Any) -> None:
+    done = call("audit", address, "--table", "scores", *ASKED)
+    said = refusal(done)
+    assert "database" in said
+    assert "s3cret" not in done.output + said

@@ -1,0 +1,117 @@
+"""Which sensitive features are numbers, and what becomes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from metrifair.errors import DataError, MetrifairWarning
+from metrifair.problem.attributes import numbers_among
+from metrifair.problem.bands import cuts_of, in_bands, quantile_cuts
+from metrifair.problem.cells import Dependence
+from metrifair.problem.problem import Given, later_problem, problem_of
+
+AGES = np.append(np.arange(20, 79), 20)
+TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}
+
+
+def test_numbers_with_more_than_twenty_values_are_numbers_unless_told() -> None:
+    given = {name: np.asarray(column) for name, column in TABLE.items()}
+    assert numbers_among(given, "auto") == ["age", "region"]
+    assert numbers_among(given, ["age"]) == ["age"]
+    assert numbers_among(given, False) == []
+    assert numbers_among({"age": AGES}, True) == ["age"]
+    assert numbers_among({"flag": AGES % 2 == 0, "text": AGES.astype(str), "few": AGES % 20}, "auto") == []
+    assert numbers_among({"id": np.arange(1, 101), "income": np.arange(100) * 10}, "auto") == ["income"]
+    assert numbers_among({"age": np.array([*AGES.tolist(), None], dtype=object)}, "auto") == ["age"]
+
+
+def test_what_was_decided_is_said_once_with_what_may_be_codes() -> None:
+    with pytest.warns(MetrifairWarning) as told:
+        problem_of(Given(sensitive_features={"age": AGES + 0.5, "region": AGES}), continuous="auto")
+    (one,) = told
+    assert str(one.message) == (
+        "'age' (59 different values) and 'region' (59 different values) is taken as a number: how much scores depend "
+        "on it counts, not groups. 'region' may be codes of names, being integers. Say continuous=['age', 'region'] if "
+        "that is right, and continuous=False where every value is a group"
+    )
+
+
+def test_a_number_makes_one_dependence_in_every_set_and_no_groups() -> None:
+    y = AGES % 3 == 0
+    problem = problem_of(Given(y, TABLE), criterion="equalized_odds", continuous=["age", "region"])
+    assert [str(one) for one in problem.comparisons] == [
+        "age, y = False",
+        "age, y = True",
+        "sex 'f' against 'm', y = False",
+        "sex 'f' against 'm', y = True",
+        "region, y = False",
+        "region, y = True",
+    ]
+    assert len(np.unique(problem.cell)) == 4  # by label and sex
+    assert problem.attribute_values[:3].tolist() == [[20, 1, 20], [21, 0, 0], [22, 1, 1]]
+
+
+def test_whose_number_is_not_known_counts_for_nothing_and_later_rows_are_read_alike() -> None:
+    problem = problem_of(Given(sensitive_features={"age": [20.0, None, 41.5, 30.0]}), continuous=True)
+    (side,) = problem.sides()
+    assert side.rows.tolist() == [0, 2, 3]
+    later = later_problem(Given(sensitive_features={"age": [1000.0, np.nan]}), problem.scheme)
+    assert later.cell.tolist() == [0, 1]
+    assert later.numbers.ravel().tolist() == [1000.0, 0.0]
+    assert problem.take(np.array([3])).numbers.tolist() == [[30.0]]
+
+
+def test_names_without_pairs() -> None:
+    problem = problem_of(Given(sensitive_features=list("abcab")), contrast="independence")
+    (one,) = problem.comparisons
+    assert isinstance(one, Dependence)
+    assert (one.levels, problem.attribute_values.ravel().tolist()) == (3, [0, 1, 2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        (TABLE, {"continuous": ["income"]}, "continuous names 'income', which is none of the sensitive features"),
+        (TABLE, {"continuous": ["sex"]}, "sex must hold numbers, got"),
+        (
+            TABLE,
+            {"continuous": "all"},
+            "continuous must be one of 'auto' or True, False or a list of columns, got 'all'",
+        ),
+        (TABLE, {"continuous": 3}, "continuous must be 'auto', True, False or a list of columns, got 3"),
+        (
+            TABLE,
+            {"continuous": ["age"], "intersectional": True},
+            "intersectional crosses groups, and 'age' is a number",
+        ),
+        ({"age": [1.0, np.inf]}, {"continuous": True}, "age holds infinite values, or numbers beyond 1e"),
+    ],
+)
+def test_what_cannot_be_a_number_is_said(table, options, message: str) -> None:
+    with pytest.raises(DataError) as error:
+        problem_of(Given(sensitive_features=table), **options)
+    assert message in str(error.value)
+
+
+def test_cuts_leave_five_percent_on_either_side() -> None:
+    values = np.arange(1000.0)
+    for cuts in (cuts_of(values), cuts_of(values, most=7)):
+        share = np.searchsorted(values, cuts, side="right") / 1000
+        assert share.min() >= 0.05
+        assert share.max() <= 0.95
+    assert len(cuts_of(values)) == 100
+    assert cuts_of(np.array([0.0] * 99 + [1.0])).tolist() == [0.0]
+    assert len(cuts_of(np.zeros(5))) == 0
+    assert cuts_of(np.array([0.0, 1.0, 2.0]), np.array([0.01, 0.98, 0.01])).tolist() == [0.0]
+
+
+def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None:
+    generator = np.random.default_rng(0)
+    age = generator.normal(size=1000)
+    problem = in_bands(problem_of(Given(sensitive_features={"age": age}), continuous=True), 5)
+    assert np.bincount(problem.groups[:, 0]).tolist() == [200] * 5
+    for one, cut in zip(problem.comparisons, quantile_cuts(age, None, 5), strict=True):
+        below = np.isin(problem.cell, one.left)
+        assert (below == (age <= cut)).all()
+        assert (np.isin(problem.cell, one.right) == ~below).all()
