@@ -18,6 +18,7 @@ NAMES = (
     "boosting",
     "distributed",
     "cells",
+    "numbers",
 )
 
 parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios against peers, measured in one run.")

@@ -130,9 +130,52 @@ def adversarial(path: Path) -> list[Claim]:
     ]
 
 
+DUCKDB = """
+import duckdb
+connection = duckdb.connect(sys.argv[1], read_only=True)
+connection.execute("SET threads = 1")
+"""
+DUCKDB_COUNT = (
+    DUCKDB
+    + """
+bins = "CAST(floor(score * 65536) AS BIGINT)"
+found = len(connection.sql(f'SELECT "group", {bins} AS bin, count(*) FROM scores GROUP BY ALL').pl())
+"""
+)
+DUCKDB_AUDIT = (
+    DUCKDB
+    + """
+from metrifair import audit_table
+found = audit_table(
+    connection.table("scores"), score="score", group="group", random_state=0, resamples=0, permutations=0
+)
+found = {one.metric: [one.value, one.bracket.high - one.bracket.low if one.bracket else 0.0] for one in found.findings}
+"""
+)
+
+
+def in_duckdb(path: Path) -> list[Claim]:
+    import duckdb  # noqa: PLC0415
+
+    file = path.with_suffix(".db")
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE scores AS SELECT * FROM read_parquet(?)", [str(path)])
+    bare, ours = measured(DUCKDB_COUNT, file), measured(DUCKDB_AUDIT, file)
+    file.unlink()
+    ratio, widest = ours["seconds"] / bare["seconds"], max(width for _, width in ours["found"].values())
+    claim = (
+        f"{ROWS:.0e} rows in DuckDB, one thread: audit ({ours['seconds']:.1f} s) against its own count by bin, group"
+    )
+    return [
+        Claim(f"{claim} ({bare['seconds']:.1f} s)", f"{ratio:.1f}x", "<= 3x", ratio <= 3),
+        Claim("the same: widest bracket", f"{widest:.1e}", "<= 1e-5", widest <= 1e-5),
+    ]
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="metrifair-bench-") as folder:
-        rows = against_a_count(written(Path(folder, "scores.parquet"), continuous, ROWS))
+        path = written(Path(folder, "scores.parquet"), continuous, ROWS)
+        rows = against_a_count(path) + in_duckdb(path)
     with tempfile.TemporaryDirectory(prefix="metrifair-bench-") as folder:
         rows += adversarial(written(Path(folder, "scores.parquet"), one_bin, ROWS))
     print_table("Files (one thread)", rows)

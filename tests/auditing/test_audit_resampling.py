@@ -12,6 +12,7 @@ from scipy import stats
 from twosamples import two_samples
 
 from metrifair import audit
+from metrifair.auditing import record
 from metrifair.auditing.distribution import Floats, TwoSamples, distances_of
 from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
 from metrifair.metrics.registry import METRICS
@@ -415,3 +416,17 @@ def test_what_is_certified_needs_a_range_and_equal_weights() -> None:
         one.certified is one.certified_jointly is one.paper_bound is one.p_value is None for one in weighted.findings
     )
     assert [note.kind for note in weighted.notes][-1] == "weights"
+
+
+def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[TwoSamples] = []
+
+    def spied(found: TwoSamples, *given: Any, **options: Any) -> dict[str, float | None]:
+        seen.append(found)
+        return permutation_p_values(found, *given, **options)
+
+    monkeypatch.setattr(record, "permutation_p_values", spied)
+    scores, rng = np.random.default_rng(1).normal(size=6_000), np.random.default_rng(2)
+    few = np.where(rng.permutation(6_000) < 20, "few", "many")
+    audit(scores, sensitive_features=few, metrics="kolmogorov", resamples=0, permutations=19, random_state=0)
+    assert [len(one.values) for one in seen] == [6_000]

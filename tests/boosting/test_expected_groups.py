@@ -124,6 +124,19 @@ def test_a_group_among_the_features_is_known(kind: type) -> None:
     assert 0.5 < blind[np.arange(300), a][~learnt].mean() < 0.9
 
 
+@every_kind
+def test_where_features_tell_the_group_it_is_the_row_s_own(kind: type) -> None:
+    X, y, a = population(300, 0)
+    known = np.column_stack([X, a])
+    expected, own = (
+        kind(3.0, n_estimators=5, expected_groups=choice, **KINDS[kind])
+        .fit(known, y, sensitive_features=a)
+        .predict_proba(known)
+        for choice in (True, False)
+    )
+    assert (expected == own).all()
+
+
 def test_a_criterion_whose_score_looks_at_labels() -> None:
     own = Criterion("own", score=lambda prediction, y: prediction.square() + y * prediction)
     X, y, a = population(400, 0)

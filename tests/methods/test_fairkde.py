@@ -94,7 +94,7 @@ def test_the_approximate_tail_enters_the_value_but_not_the_slope() -> None:
     accepted.sum().backward()
     assert score.grad is not None
     normal = torch.distributions.Normal(0.5, 0.1).log_prob(score.detach()).exp()
-    torch.testing.assert_close(score.grad, normal.double())
+    torch.testing.assert_close(score.grad, normal.double(), rtol=1e-5, atol=1e-6)  # the law has single precision
 
 
 def by_hand(score: Any, a: Any, y: Any, criterion: str, delta: float, *, first: bool = False) -> float:

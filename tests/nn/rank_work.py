@@ -77,7 +77,7 @@ def gradient(case: Case, rows: slice, wrap: Callable[[torch.nn.Module], torch.nn
     return [found.item(), *torch.cat([value.grad.reshape(-1) for value in model.parameters()]).tolist()]
 
 
-def sampler_of(rank: int = 0, count: int = 1) -> StratifiedBatchSampler:
+def sampler_of(rank: int | None = 0, count: int | None = 1) -> StratifiedBatchSampler:
     """Batches of 13 rows, which no number of ranks divides."""
     return StratifiedBatchSampler(
         BOTH,
@@ -120,6 +120,8 @@ def refusals(rank: int, rows: slice) -> dict[str, tuple[str, str, float]]:
         "another precision": lambda: UnfairnessPenalty()(scores.float() if odd else scores, SEX[rows]),
         "weights on one": lambda: UnfairnessPenalty()(scores, SEX[rows], None, WEIGHTS[rows] if odd else None),
         "no labels": lambda: UnfairnessPenalty("equalized_odds")(scores, SEX[rows]),
+        "a mean of losses": lambda: global_mean(scores.mean()),
+        "a mean on one": lambda: global_mean(scores.mean() if odd else scores),
         "not dealt": lambda: UnfairnessPenalty("equalized_odds", contrast="rest", estimate="batch", sampler=whole)(
             *(part[next(iter(sampler_of()))] for part in (X[:, 0], BOTH, Y))
         ),
@@ -139,7 +141,7 @@ def work(rank: int, count: int, folder: Path) -> None:
     distributed.init_process_group(
         "gloo", f"file://{folder}/meeting-{count}", timeout=timedelta(seconds=PATIENCE), rank=rank, world_size=count
     )
-    own = sampler_of(rank, count)
+    own = sampler_of(None, None)  # dealt as the process group says
     found: dict[str, Any] = {"refusals": refusals(rank, pieces(count, uneven=False)[rank])}
     found["gradients"] = {
         name: gradient(case, pieces(count, case.uneven)[rank], DistributedDataParallel) for name, case in CASES.items()

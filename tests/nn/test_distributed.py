@@ -77,6 +77,8 @@ def test_batches_that_were_dealt_out_have_the_gradient_of_one_process(size: int,
         ("another precision", "DataError", "and rank 1 torch.float32 scores with", False),
         ("weights on one", "DataError", "and rank 1 torch.float64 scores with 1 attribute(s), weights", False),
         ("no labels", "DataError", "compares groups within labels; pass the true labels", False),
+        ("a mean of losses", "DataError", "of one loss for each row", False),
+        ("a mean on one", "DataError", "losses", True),
         ("not dealt", "DataError", "pass rank= and world_size= to StratifiedBatchSampler", False),
     ],
 )
@@ -125,9 +127,9 @@ def test_across_is_checked(across: Any) -> None:
     [
         ({"rank": 2, "world_size": 2}, "rank must be an integer from 0 to world_size - 1 = 1, got 2"),
         ({"rank": -1, "world_size": 2}, "rank must be an integer from 0 to world_size - 1 = 1, got -1"),
-        ({"rank": 1}, "rank must be an integer from 0 to world_size - 1 = 0, got 1"),
-        ({"world_size": 0}, "world_size must be an integer from 1 upwards, got 0"),
-        ({"world_size": 9}, "batches of 8 rows leave some of 9 ranks without any; raise batch_size"),
+        ({"rank": 1}, "rank and world_size belong together, got 1 and None; give both or neither"),
+        ({"rank": 0, "world_size": 0}, "world_size must be an integer from 1 upwards, got 0"),
+        ({"rank": 0, "world_size": 9}, "batches of 8 rows leave some of 9 ranks without any; raise batch_size"),
     ],
 )
 def test_ranks_that_there_are_not_are_refused(given: dict[str, int], message: str) -> None:

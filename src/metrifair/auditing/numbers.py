@@ -125,6 +125,7 @@ class _Cut(NamedTuple):
     number: int
     gap: LargestGap
     sides: TwoSamples
+    every: Sequence[float] = ()  # the distances at all cuts
 
     @property
     def size(self) -> float:
@@ -134,16 +135,17 @@ class _Cut(NamedTuple):
 
 def _largest(scores: Floats, masses: Sequence[Floats]) -> _Cut:
     """Of cuts after each band but the last; of equal ones the lowest."""
-    total, below, found = np.sum(masses, 0), np.zeros(len(scores)), None
+    total, below, found, every = np.sum(masses, 0), np.zeros(len(scores)), None, []
     for number, own in enumerate(masses[:-1]):
         below = below + own
         sides = TwoSamples(scores, below, total - below)
         here = _Cut(number, largest_gap(sides), sides)
+        every.append(here.size)
         if found is None or here.size > found.size + 1e-12:
             found = here
     if found is None:
         raise DataError("a number with one value cannot be cut")
-    return found
+    return found._replace(every=every)
 
 
 def worst_cut(
@@ -193,7 +195,7 @@ def worst_cut(
         resampled = table.resampled(_effective(sample, units), resamples, generator)
         by_chance = p_values.get("energy", 0.0) > 1 - confidence
         interval = _interval(observed["energy"], *resampled, confidence=confidence, by_chance=by_chance)
-    alone, jointly = (None, None) if sample.weighted else _bounds(rows, cut.size, functions, confidence)
+    alone, jointly = (None, None) if sample.weighted else _bounds(rows, cut.every, functions, confidence)
     span = float(scores[-1] - scores[0])
     told = words.cut_meanings(name, observed, len(cuts), correlation)
     findings = [
@@ -231,17 +233,15 @@ def _effective(sample: AuditSample, units: Integers) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _bounds(rows: Floats, best: float, functions: int, confidence: float) -> tuple[float, float]:
-    """Upper bounds of the largest true gap at any cut: alone, and jointly with all distribution functions.
-
-    The true gap at another cut is at most what is seen there, which is at most the largest, and its own radii.
-    """
+def _bounds(rows: Floats, gaps: Sequence[float], functions: int, confidence: float) -> tuple[float, float]:
+    """Upper bounds of the largest true gap at any cut: for all cuts at once, and with all distribution functions."""
     below, found = np.cumsum(rows)[:-1], []
     for cdfs in (2 * len(below), functions):
         radii = [
-            [dkw_radius(int(n), confidence=confidence, cdfs=cdfs) for n in (own, rows.sum() - own)] for own in below
+            sum(dkw_radius(int(size), confidence=confidence, cdfs=cdfs) for size in (own, rows.sum() - own))
+            for own in below
         ]
-        found.append(min(1.0, best + max(map(sum, radii))))
+        found.append(min(1.0, float(np.max(np.add(gaps, radii)))))
     return found[0], found[1]
 
 

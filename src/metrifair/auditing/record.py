@@ -202,6 +202,7 @@ def findings_of(
     """The findings of one comparison, one for each metric."""
     sides = compared.sides
     found, rows = compared.two_samples(sides)
+    dealt = found  # groups are dealt anew to scores in bins that no group had a say in
     brackets: Mapping[str, Interval] = {}
     if proven is None:
         gap = largest_gap(found)
@@ -216,7 +217,7 @@ def findings_of(
     drawn = coarsened(found, bin_of)
     fine = drawn._replace(values=bin_means(found, bin_of)), tuple(Rows(bin_of[one.place], one.weights) for one in rows)
     exact = len(found.values) <= plan.resolution
-    intervals, p_values = _sampled(*fine, values, plan, generator, exact=exact)
+    intervals, p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
     where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
@@ -272,11 +273,13 @@ def _sampled(
     plan: Plan,
     generator: np.random.Generator,
     *,
+    dealt: TwoSamples,
     exact: bool,
 ) -> tuple[dict[str, Interval], dict[str, float | None]]:
     """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples.
 
-    Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that.
+    Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that. ``dealt``
+    are those that no bins have taken together but such as know no groups.
     """
     intervals: dict[str, Interval] = {}
     p_values: dict[str, float | None] = {}
@@ -295,7 +298,7 @@ def _sampled(
     if plan.permutations and metrics and not rows:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
         most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
-        p_values = permutation_p_values(few, metrics, permutations=plan.permutations, generator=generator, most=most)
+        p_values = permutation_p_values(dealt, metrics, permutations=plan.permutations, generator=generator, most=most)
     return intervals, p_values
 
 

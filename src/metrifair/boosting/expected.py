@@ -25,13 +25,14 @@ Chances = Callable[[Integers, Floats], Floats]
 
 def expected_shares(
     problem: Problem, comparisons: Sequence[Comparison], chances: Chances, random: np.random.RandomState
-) -> tuple[Shares, ...]:
+) -> tuple[Shares, ...] | None:
     """For each comparison how much of every row is to be expected on the left and on the right.
 
     Only the row's group is uncertain, among those that it may be in: its label and its stratum are its own. Of rows of
-    unknown group nothing is expected.
+    unknown group nothing is expected. None where features tell the group of every row, as where it is one of them.
     """
     found: dict[int, Shares] = {}
+    told = True
     for column, attribute in enumerate(problem.scheme.attributes):
         cells = []
         for code in range(len(attribute.groups)):
@@ -60,8 +61,9 @@ def expected_shares(
             chances=chances,
             random=random,
         )
+        told = told and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
         found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
-    return tuple(found[place] for place in range(len(comparisons)))
+    return None if told else tuple(found[place] for place in range(len(comparisons)))
 
 
 def _chances_of_groups(

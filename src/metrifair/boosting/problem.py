@@ -142,7 +142,7 @@ class BoostingProblem:
             lambda kinds, weight: chances(of_all(kinds), of_all(weight))[kept],
             random,
         )
-        return tuple((of_all(left), of_all(right)) for left, right in found)
+        return None if found is None else tuple((of_all(left), of_all(right)) for left, right in found)
 
     def objective_of(
         self, rows: BoostingRows, risk_weight: Floats | None = None, shares: tuple[Shares, ...] | None = None

@@ -217,33 +217,38 @@ def _dominance(rank: Tensor, a: Tensor, weights: Tensor) -> Tensor:
     ranks = padded(rank.unsqueeze(-2), torch.arange(count, size, device=rank.device))
     numbers, amounts = padded(a, 0.0), padded(weights, 0.0)
     try:
-        arrays = [part.numpy() for part in (ranks, numbers, amounts)]
+        by_rank, values, own = (part.numpy() for part in (ranks, numbers, amounts))
     except (RuntimeError, TypeError):  # on an accelerator, or inside a torch.func transform
         gained = _passes_on_device(ranks, numbers, amounts, size // 2)
     else:
-        gained = torch.from_numpy(_passes(*arrays, half=size // 2))
+        even = bool((weights == 1).all())
+        gained = torch.from_numpy(_passes(by_rank, values, None if even else own, half=size // 2))
     return gained.view(shape)[..., :count]
 
 
-def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats, *, half: int) -> Floats:
-    parts: list[NDArray[Any]] = [rank.astype(np.int32), a, weights, np.zeros_like(a)]
+def _passes(rank: NDArray[np.int64], a: Floats, weights: Floats | None, *, half: int) -> Floats:
+    """``weights`` None: every row counts 1, and counting is all there is to do."""
+    parts: list[NDArray[Any]] = [rank.astype(np.int32), a, np.zeros_like(a), *([] if weights is None else [weights])]
     place = np.arange(len(rank) // 2)
     while half:
         above = (parts[0] & half) != 0
         high, low = np.flatnonzero(above), np.flatnonzero(~above)
         before, start = high - place, place & -half  # among the rows that have the bit clear, over all blocks
         lower, higher = [part[low] for part in parts], [part[high] for part in parts]
-        gained = []
-        for values in (lower[2], lower[2] * lower[1]):
-            running = np.concatenate([[0.0], np.cumsum(values)])
-            gained.append(running[before] - running[start])
-        higher[3] += higher[1] * gained[0] - gained[1]
-        parts = [
-            np.stack([one.reshape(-1, half), other.reshape(-1, half)], 1).reshape(-1)
-            for one, other in zip(lower, higher, strict=True)
-        ]
+        running = np.zeros(len(low) + 1)
+        np.cumsum(lower[1] if weights is None else lower[3] * lower[1], out=running[1:])
+        moments = running[before] - running[start]
+        if weights is None:
+            higher[2] += higher[1] * (before - start) - moments
+        else:
+            np.cumsum(lower[3], out=running[1:])
+            higher[2] += higher[1] * (running[before] - running[start]) - moments
+        for number, (one, other) in enumerate(zip(lower, higher, strict=True)):
+            split = np.empty((len(low) // half, 2, half), one.dtype)
+            split[:, 0], split[:, 1] = one.reshape(-1, half), other.reshape(-1, half)
+            parts[number] = split.reshape(-1)
         half //= 2
-    return parts[3]
+    return parts[2]
 
 
 def _passes_on_device(rank: Tensor, a: Tensor, weights: Tensor, half: int) -> Tensor:

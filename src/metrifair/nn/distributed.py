@@ -179,13 +179,19 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     tensor(3.)
     """
     check_across(across)
+    ranks, wrong = ranks_of(across), None
     if not isinstance(losses, Tensor) or losses.ndim != 1:
         given = f"the shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
-        raise DataError(
+        wrong = DataError(
             f"losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, got {given}"
         )
-    ranks = ranks_of(across)
     if ranks is None:
+        if wrong is not None:
+            raise wrong
         return losses.mean()
-    rows = sum(count for (count,) in ranks.numbers([len(losses)], losses.device))
-    return losses.sum() * (ranks.count / max(1, rows))
+    # A rank that raised without a word would leave the others waiting for its count.
+    device = losses.device if isinstance(losses, Tensor) else torch.device("cpu")
+    counts = [count for (count,) in ranks.numbers([len(losses) if wrong is None else -1], device)]
+    if min(counts) < 0:
+        raise wrong or DataError(f"rank {counts.index(-1)} could not take part: its losses are not a tensor (n,)")
+    return losses.sum() * (ranks.count / max(1, sum(counts)))

@@ -15,6 +15,7 @@ from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_integer, check_known, is_integer, refuses_renamed
 from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
+from metrifair.nn.distributed import ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
@@ -32,8 +33,9 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     for two rows of every group (one, where the batch's own distance is all that is wanted).
 
     Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
-    and ``random_state``: all draw the same batch, and each takes its rows of it, as many of every group as the others
-    or one more. Together they see the very batches that one process would.
+    (both known from torch.distributed, once it is initialised) and ``random_state``: all draw the same batch, and each
+    takes its rows of it, as many of every group as the others or one more. Together they see the very batches that one
+    process would.
 
     Parameters
     ----------
@@ -59,10 +61,11 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         Weights: rows are then drawn with replacement, in proportion to them. Rows of weight 0 are never drawn.
     random_state : int, default=0
         Seed of the batches.
-    rank : int, default=0
-        Which of the processes that train together this one is.
-    world_size : int, default=1
-        How many processes train together; ``batch_size`` is that of all of them.
+    rank : int, default=None
+        Which of the processes that train together this one is; by default as torch.distributed says where it is
+        initialised, else the only one.
+    world_size : int, default=None
+        How many processes train together, likewise; ``batch_size`` is that of all of them.
 
     Attributes
     ----------
@@ -99,10 +102,17 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         estimate: Estimate = "population",
         sample_weight: ArrayLike | None = None,
         random_state: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         kind = criterion_named(criterion)
+        if (rank is None) != (world_size is None):
+            raise DataError(
+                f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither"
+            )
+        if rank is None or world_size is None:
+            ranks = ranks_of("auto")
+            rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
         check_integer("world_size", world_size, least=1)
         if not is_integer(rank, least=0) or rank >= world_size:
             raise DataError(f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}")

@@ -1,0 +1,125 @@
+"""Engines that take longer to start: a real PostgreSQL server, and Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import polars as pl
+import pytest
+from test_audit_file import check_equal
+from test_audit_table import QUICKER, incomplete
+
+from metrifair import DataError, audit_file, audit_table
+from metrifair.auditing.out_of_core.connections import connected
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+ASK = {"score": "p", "group": ["sex", "region"], "label": "y", "weight": "w", **QUICKER}
+PASSWORD = "s3cr:t@word"
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    path = tmp_path_factory.mktemp("scores") / "scores.parquet"
+    incomplete(3000).write_parquet(path)
+    return path
+
+
+def check_table(made, scores):
+    held = audit_file(scores, **ASK)
+    assert [one.value for one in audit_table(made, **ASK).findings] == [one.value for one in held.findings]
+    check_equal(audit_table(made, **ASK, in_memory_rows=10), held, located=False)
+
+
+@pytest.fixture(scope="module")
+def postgres(scores):
+    """The port of a server with the table, of which nothing is left afterwards."""
+    pytest.importorskip("psycopg", reason="the driver of PostgreSQL is not installed (ibis-framework[postgres])")
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found and hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "install", "-y", "-q", "postgresql"], capture_output=True, check=False)
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        pytest.skip("PostgreSQL is not installed, and only root can install it")
+    root = os.geteuid() == 0
+    folder = Path("/tmp") / f"metrifair-postgres-{os.getpid()}"  # the server's user must be able to enter it
+    port = 20_000 + os.getpid() % 20_000
+
+    def run(program, *arguments):
+        as_user = ["runuser", "-u", "postgres", "--"] if root else []
+        subprocess.run(
+            [*as_user, str(found[-1].with_name(program)), *arguments], cwd="/", check=True, capture_output=True
+        )
+
+    folder.mkdir(mode=0o700)
+    try:
+        (folder / "password").write_text(PASSWORD)
+        if root:
+            shutil.chown(folder, "postgres")
+            shutil.chown(folder / "password", "postgres")
+        data = str(folder / "data")
+        run("initdb", "-D", data, "-U", "me", "-A", "scram-sha-256", "--pwfile", str(folder / "password"))
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
+        run("pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
+        try:
+            _filled(port, scores)
+            yield port
+        finally:
+            with warnings.catch_warnings():  # Ibis leaves its connections to the garbage collector, which complains
+                warnings.simplefilter("ignore")
+                gc.collect()
+            run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _filled(port, scores):
+    import psycopg  # noqa: PLC0415
+
+    frame = pl.read_parquet(scores)
+    kinds = {pl.Float64: "DOUBLE PRECISION", pl.Int64: "BIGINT", pl.String: "TEXT"}
+    with psycopg.connect(host="127.0.0.1", port=port, user="me", password=PASSWORD, dbname="postgres") as connection:
+        columns = ", ".join(f'"{name}" {kinds[type(kind)]}' for name, kind in frame.schema.items())
+        connection.execute(f"CREATE TABLE scores ({columns})")
+        with connection.cursor().copy("COPY scores FROM STDIN") as copy:
+            for row in frame.rows():
+                copy.write_row(row)
+
+
+def test_postgresql_finds_what_audit_file_finds(postgres, scores):
+    address = f"postgres://me:s3cr%3At%40word@127.0.0.1:{postgres}/postgres"
+    check_table(connected(address, "scores"), scores)
+    check_table(connected(address, "public.scores"), scores)
+
+
+@pytest.mark.parametrize("wrong", ["password", "table", "port"])
+def test_postgresql_never_shows_the_password(postgres, wrong):
+    secret = "wr0ng%40one" if wrong == "password" else "s3cr%3At%40word"
+    address = f"postgres://me:{secret}@127.0.0.1:{1 if wrong == 'port' else postgres}/postgres"
+    with pytest.raises(DataError) as raised:
+        connected(address, "nothing" if wrong == "table" else "scores")
+    told = "".join(traceback.format_exception(raised.value))
+    assert not [one for one in (secret, PASSWORD, "wr0ng@one", address) if one in told]
+    done = subprocess.run(
+        [sys.executable, "-m", "metrifair", "audit", address, "--table", "nothing", "--score", "p", "--group", "sex"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert not [one for one in (secret, PASSWORD, "wr0ng@one", address) if one in done.stdout + done.stderr]
+
+
+def test_spark_finds_what_audit_file_finds(scores):
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs java, which is not installed")
+    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    with contextlib.closing(session) if hasattr(session, "close") else contextlib.nullcontext():
+        check_table(session.read.parquet(str(scores)), scores)
+        session.stop()
