@@ -12,6 +12,7 @@ from scipy.stats import wasserstein_distance
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeClassifier
 
 from metrifair import BarycentrePostprocessor, ChzhenPostprocessor, kolmogorov_distance
 from metrifair.errors import DataError
@@ -89,6 +90,25 @@ def test_equal_scores_stay_equal_at_the_middle_or_are_spread_by_draws() -> None:
     spread = moved(values, group, randomized=True)
     assert gap(spread, group) < 0.09  # of 400 draws: beyond with a probability of 1 in 100; the seed is fixed
     np.testing.assert_array_equal(spread, moved(values, group, randomized=True))
+
+
+def test_an_outlier_ties_no_others() -> None:
+    rng = np.random.default_rng(0)
+    values, group = rng.normal(size=200), np.arange(200) % 2
+    values[1] = 1e12
+    fair = moved(values, group)
+    assert len(np.unique(fair)) >= 100
+    others = np.arange(200) > 1
+    assert gap(fair[others], group[others]) < 0.03
+
+
+def test_drawn_scores_are_alike_where_a_tree_ties_them() -> None:
+    X, y, a = people(3000, 0)
+    model = BarycentrePostprocessor(DecisionTreeClassifier(max_depth=3), randomized=True, random_state=0)
+    fair = model.fit(X, y, sensitive_features=a).predict_proba(X, sensitive_features=a)[:, 1]
+    plain = model.base_.predict_proba(X)[:, 1]
+    left, before = (wasserstein_distance(one[a == 0], one[a == 1]) for one in (fair, plain))
+    assert left < 0.1 * before
 
 
 def test_weights_are_repetitions() -> None:

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.methods.group_model import blind_coin, blind_cut
 from metrifair.methods.rates import Curve, best_mixtures, best_thresholds, curve_of, lower_hull
 
 SETS = {"statistical_parity": (None,), "equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (0, 1)}
@@ -194,6 +196,85 @@ def test_at_no_tolerance_no_worse_than_fairlearn(criterion: str, constraint: str
     assert np.ptp(rates_of(own, y, a, criterion), axis=0).max() < 1e-8
     assert expected[0] >= expected[1] - 1e-9
     assert expected[0] == pytest.approx(expected[1], abs=2e-3)  # a grid of 2,000
+
+
+def two_switches(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Four kinds of rows: all scores are tied."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, count)
+    X = np.stack([rng.random(count) < 0.3 + 0.4 * a, rng.random(count) < 0.6 - 0.2 * a], axis=1).astype(float)
+    return X, (rng.random(count) < 0.15 + X @ [0.5, 0.2]).astype(int), a
+
+
+@pytest.mark.parametrize("base", [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)])
+@pytest.mark.parametrize("tolerance", [0.0, 0.15])
+def test_rates_of_tied_scores_are_those_that_are_predicted(base: Any, tolerance: float) -> None:
+    """Each fold's model has its own scores of equal rows; thresholds between these would be of no use."""
+    X, y, a = two_switches(3000, 0)
+    if isinstance(base, DecisionTreeClassifier):
+        X = X + np.random.default_rng(1).normal(size=X.shape)
+    model = ThresholdPostprocessor(base, tolerance=tolerance, random_state=0).fit(X, y, sensitive_features=a)
+    decided = model.predict(X, sensitive_features=a)
+    np.testing.assert_allclose(rates_of(decided, y, a, "statistical_parity"), model.rates_, atol=1e-12)
+    assert np.ptp(model.rates_) <= tolerance + 1e-3
+    coin = model.set_params(randomized=True).fit(X, y, sensitive_features=a)
+    assert np.ptp(coin.rates_) <= tolerance + 1e-9
+    drawn = np.mean([coin.predict(X, sensitive_features=a) for _ in range(20)], axis=0)
+    np.testing.assert_allclose(rates_of(drawn, y, a, "statistical_parity"), coin.rates_, atol=0.02)
+
+
+def test_a_model_that_knows_its_rows_by_heart_is_not_asked_about_them() -> None:
+    """All scores of a full-grown tree are 0 or 1: the labels, of its own rows."""
+    X, y, a = people(600, 0)
+    tree = DecisionTreeClassifier(random_state=0)
+    model = ThresholdPostprocessor(tree, tolerance=1.0, random_state=0).fit(X, y, sensitive_features=a)
+    labels = rates_of(y, y, a, "statistical_parity")
+    assert np.abs(model.rates_ - labels).max() > 0.01
+    own = ThresholdPostprocessor(tree, tolerance=1.0, folds=1).fit(X, y, sensitive_features=a)
+    np.testing.assert_allclose(own.rates_, labels)
+
+
+@pytest.mark.parametrize("criterion", SETS)
+def test_without_groups_equal_rows_keep_the_tolerance(criterion: str) -> None:
+    (X, y, a), (fresh, truth, b) = two_switches(4000, 0), two_switches(20_000, 1)
+    for randomized in (True, False):
+        model = ThresholdPostprocessor(
+            LogisticRegression(), criterion=criterion, needs_group=False, randomized=randomized, folds=2, random_state=0
+        )
+        tight, loose = model.fit_path(X, y, sensitive_features=a, tolerances=[0.05, 1.0])
+        # By the groups themselves, which the probabilities tell up to chance.
+        assert np.ptp(tight.rates_, axis=0).max() < 0.05 + 0.02
+        assert np.ptp(rates_of(tight.predict(fresh), truth, b, criterion), axis=0).max() < 0.05 + 0.04
+        assert np.ptp(rates_of(loose.predict(fresh), truth, b, criterion), axis=0).max() > 0.05 + 0.06
+        if randomized:  # the other decides alike about all
+            assert (tight.predict(fresh) == truth).mean() > 0.61
+
+
+def test_the_coin_without_groups_is_the_best_up_to_its_ramp() -> None:
+    """Against the linear program over all rows, whose rates are within the tolerance to the last digits."""
+    rng = np.random.default_rng(0)
+    cells = rng.dirichlet([1, 1, 1], 12).repeat(30, axis=0)
+    price, weight, sets = rng.uniform(-1, 1, 12).repeat(30), rng.uniform(0.5, 2, 360), np.zeros(3, dtype=int)
+    counted = weight[:, None] * cells / (weight @ cells)
+    for tolerance in (0.0, 0.1):
+        chance = blind_coin(price, cells, weight, sets, tolerance)(price, cells)
+        pairs = [counted[:, i] - counted[:, j] for i in range(3) for j in range(3)]
+        best = linprog(weight * price, A_ub=np.array(pairs), b_ub=np.full(9, tolerance), bounds=(0, 1))
+        assert np.ptp(chance @ counted) == pytest.approx(tolerance, abs=1e-5)
+        assert 0 <= (weight * price) @ chance - best.fun < 0.015 * weight.sum()
+        step = blind_cut(price, cells, weight, sets, tolerance)(price, cells)
+        assert np.ptp(step @ counted) <= tolerance + 3 * counted.max()
+        assert (weight * price) @ step <= 0
+
+
+def test_without_groups_scores_need_not_be_calibrated() -> None:
+    X, _, a = people(3000, 0)
+    y = (np.random.default_rng(0).random(3000) < 1 / (1 + np.exp(3 - X[:, 0] - X[:, 1]))).astype(int)
+    base = LogisticRegression(class_weight="balanced")
+    model = ThresholdPostprocessor(base, needs_group=False, tolerance=1.0, folds=2, random_state=0)
+    right = model.fit(X, y, sensitive_features=a).score(X, y)
+    assert right > (y == 0).mean() + 0.005
+    assert right == pytest.approx(LogisticRegression().fit(X, y).score(X, y), abs=0.01)
 
 
 def test_drawn_decisions_meet_the_rates_where_scores_are_tied() -> None:

@@ -56,6 +56,22 @@ def test_a_loaded_one_predicts_the_same(name: str, tmp_path: Path) -> None:
     again.fit(X, X.sum(1) if name == "numbers" else Y, sensitive_features=GROUPS)
 
 
+@pytest.mark.parametrize(
+    ("criterion", "without"), [("predictive_equality", ("m", "yes")), ("equal_opportunity", ("f", "no"))]
+)
+def test_a_guess_of_groups_that_lack_a_label_is_read_again(
+    criterion: str, without: tuple[str, str], tmp_path: Path
+) -> None:
+    """The criterion does not look at the label that the last or the first group lacks."""
+    sex, label = without
+    y = np.where(GROUPS["sex"] == sex, {"yes": "no", "no": "yes"}[label], Y)
+    model = ThresholdPostprocessor(BASE, needs_group=False, criterion=criterion, folds=1)
+    model.fit(X, y, sensitive_features=GROUPS["sex"]).save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    np.testing.assert_array_equal(again.rates_, model.rates_)
+
+
 def test_another_librarys_model_cannot_be_kept(tmp_path: Path) -> None:
     model = BarycentrePostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
     with pytest.raises(
@@ -91,7 +107,9 @@ LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "chances that are none": ("decisions drawn", changed("state/probability0", lambda chance: chance + 1)),
     "a threshold that is none": ("decisions", changed("state/threshold0", lambda cut: cut * np.nan)),
     "a width of 0": ("scores without groups", changed("state/width", lambda width: 0 * width)),
-    "a chance above 1": ("decisions without groups", changed("state/chance", lambda chance: chance + 2)),
+    "a step of width below 0": ("decisions without groups", changed("state/width", lambda width: width - 1)),
+    "a step that is none": ("decisions without groups", changed("state/least", lambda least: least * np.nan)),
+    "too few cells": ("decisions without groups", changed("state/bias", lambda bias: bias[1:])),
     "a tolerance above 1": ("scores", said(lambda meta: meta["parameters"].update(tolerance=2))),
     "an unknown parameter": ("scores", said(lambda meta: meta["parameters"].update(estimator=1))),
     "no base": ("scores", said(lambda meta: meta["inner"].pop("base"))),

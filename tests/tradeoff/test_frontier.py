@@ -312,7 +312,7 @@ def test_the_four_fifths_ratio_is_that_of_the_positive_class(positive: str) -> N
     """As ``audit`` of the same model on the same rows has it, and as ``unfairness`` has the distance."""
     rng = np.random.default_rng(1)
     hired = np.where(X.sum(1) + rng.normal(size=N) > 2.5, "yes", "no")
-    made = FairClassifier(0.0, epochs=20, pos_label=positive)
+    made = FairClassifier(0.0, epochs=200, pos_label=positive)
     front = frontier(made, X, hired, sensitive_features=A, strengths=[0.0])
     *_, test = parts(y=hired)
     model, point = front.models[0], front.points[0]

@@ -50,8 +50,9 @@ class BarycentrePostprocessor(ScorePostprocessor):
     prefit : bool, default=False
         The estimator is fitted already, best on other rows; ``fit`` then needs no labels.
     folds : int, default=5
-        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. 1:
-        scores are ranked among those of its own training rows.
+        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
+        that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: scores are ranked
+        among those of its own training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, of the folds and of the draws.
 

@@ -26,8 +26,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.checks import check_integer, check_number, check_switches, seed_of
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.methods.group_model import GroupModel, default_group_model, fitted_group_model, out_of_fold
+from metrifair.methods.group_model import Correction, GroupModel, default_group_model, fitted_group_model
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
+from metrifair.methods.out_of_fold import learned_by_heart, out_of_fold, with_ties
 from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
@@ -86,7 +87,7 @@ class CrossedGroups(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """Rows of known groups, with scores by a model that has not seen them."""
+    """Rows of known groups, with scores as a model gives them that has not seen them."""
 
     problem: Problem
     score: Floats  # of the positive class, or predictions
@@ -205,7 +206,8 @@ class ScorePostprocessor(Postprocessor):
         """All numbers that a file keeps, beside those of the models that are wrapped."""
         if self.needs_group:
             return {}
-        return {"slope": np.array([self.group_model_.slope]), "bias": self.group_model_.bias}
+        slope, bias = self.group_model_.correction
+        return {"slope": np.array([slope]), "bias": bias}
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         """Set what ``_state`` told, and the groups that were seen."""
@@ -215,12 +217,11 @@ class ScorePostprocessor(Postprocessor):
         self.crossed_ = CrossedGroups(scheme, np.unique(seen, axis=0))
         self.groups_ = self.crossed_.names
         if guess is not None:
-            bias = arrays.take("bias", (None,)).numpy()
+            bias = arrays.take("bias", (len(seen) * self._cells_per_group,)).numpy()
             slope = float(arrays.take("slope", (1,)))
-            codes = np.asarray(guess.classes_)
-            if len(bias) % len(seen) or not np.array_equal(codes, np.arange(len(bias))):
+            if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):  # a cell may have had no row
                 raise ModelFileError("the file does not describe a model: its guess is not of its groups")
-            self.group_model_ = GroupModel(guess, slope, bias)
+            self.group_model_ = GroupModel(guess, Correction(slope, bias))
 
     def _check_parameters(self) -> None:
         check_number("tolerance", self.tolerance, low=0, high=1)
@@ -246,11 +247,7 @@ class ScorePostprocessor(Postprocessor):
             self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)
         else:
             self.base_ = given.fitted(self._template(), np.arange(len(problem)))
-            score = out_of_fold(
-                lambda rows: self.base_ if folds.max() == 0 else given.fitted(self._template(), rows),
-                lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
-                folds,
-            )
+            score = self._scores_as_of_others(given, folds)
         known = np.flatnonzero(group != UNKNOWN)
         found = Calibration(problem.take(known), score[known], group[known], given.weight[known], None)
         if self.needs_group:
@@ -262,10 +259,30 @@ class ScorePostprocessor(Postprocessor):
             lambda rows: own.fitted(template, rows),
             lambda model, rows: np.asarray(model.predict_proba(rows_of(own.X, rows))),
             cell,
-            own.weight,
-            folds[known],
+            cells=len(self.groups_) * self._cells_per_group,
+            weight=own.weight,
+            folds=folds[known],
         )
         return found._replace(cells=cells)
+
+    def _scores_as_of_others(self, given: GivenRows, folds: Integers) -> Floats:
+        """The scores of the rows as those of others will be distributed, which ``base_`` has not learned from."""
+        own = self._scores(self.base_, given.X, given.groups)
+        if folds.max() == 0:
+            return own
+        apart = out_of_fold(
+            lambda rows: given.fitted(self._template(), rows),
+            lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
+            folds,
+        )
+        truth = given.y if is_regressor(self) else given.y == self.classes_[self.positive_]
+        by_heart = learned_by_heart(own, apart, np.asarray(truth, dtype=np.float64), given.weight)
+        return apart if by_heart else with_ties(own, apart)
+
+    @property
+    def _cells_per_group(self) -> int:
+        """What the group model guesses: groups, or each of them with either label."""
+        return 1
 
     def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
         """The rows within which groups are compared, by a name for messages."""

@@ -10,7 +10,16 @@ import numpy as np
 
 from metrifair.methods.training_data import Floats
 
-_ROUNDING = 1e-9  # a model may predict a row differently in the last digits when others are predicted along with it
+# A model may predict a row differently in the last digits when others are predicted along with it: relative to the
+# value, and, where terms cancel to almost 0, to a usual one. Not to the largest one, which may be an outlier.
+_ROUNDING, _CANCELLED = 1e-9, 1e-14
+
+
+def rounding_of(values: Floats, usual: float | None = None) -> Floats:
+    """How far from each value another one counts as equal to it."""
+    usual = float(np.median(np.abs(values))) if usual is None else usual
+    found: Floats = _ROUNDING * np.abs(values) + _CANCELLED * usual
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +51,7 @@ class Distribution:
         >>> group.rank(np.array([2.0, 3.0])), group.rank(np.array([2.0, 3.0]), ties="middle")
         (array([0.75, 0.75]), array([0.5 , 0.75]))
         """
-        rounding = _ROUNDING * np.abs(self.values).max()
+        rounding = rounding_of(values, float(np.median(np.abs(self.values))))
         upper = np.searchsorted(self.values, values + rounding, side="right")
         # Below all, a value holds the rank of the least one.
         upto: Floats = self.upto[upper.clip(min=1) - 1]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
 from metrifair.methods.calibration import Calibration, ScorePostprocessor
-from metrifair.methods.group_model import BlindRule, blind_rule, blind_scores
+from metrifair.methods.group_model import BlindRule, Correction, blind_coin, blind_cut
 from metrifair.methods.rates import Mixture, best_mixtures, best_thresholds, curve_of
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -45,8 +45,11 @@ class ThresholdPostprocessor(ScorePostprocessor):
         What the decisions are to be good at. Costs are by label and decision, in ascending order of the classes.
     needs_group : bool, default=True
         Whether new rows come with their groups. If not, the group's probability given the features takes its place: the
-        rule is then linear in the score and these probabilities (Xian and Zhao 2024). Groups that are passed all the
-        same are not looked at.
+        rule is then linear in the calibrated score and these probabilities (Xian and Zhao 2024). Counted by them, the
+        rates differ by at most the tolerance with a coin, and by at most one row for each rate more without one, on
+        the rows fitted on; where many rows are equal, this may leave no other rule than one decision for all. Counted
+        by the groups themselves, ``rates_``, they differ as far as the probabilities are wrong. Groups that are passed
+        all the same are not looked at.
     group_model : classifier, default=None
         With ``needs_group=False``: what the group (and label) is guessed by, calibrated on rows it has not seen. None
         is a logistic regression.
@@ -59,8 +62,9 @@ class ThresholdPostprocessor(ScorePostprocessor):
     prefit : bool, default=False
         The estimator is fitted already, best on other rows.
     folds : int, default=5
-        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. 1:
-        thresholds are chosen on the scores of its own training rows.
+        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
+        that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: thresholds are
+        chosen on the scores of its own training rows.
     random_state : int, NumPy generator or None, default=None
         Seed of the default network, of the folds and of the draws.
 
@@ -76,9 +80,11 @@ class ThresholdPostprocessor(ScorePostprocessor):
     thresholds_ : tuple of Mixture
         For each group, then for rows of unknown groups: thresholds, and the probability of each.
     rates_ : ndarray of shape (n_groups, n_sets)
-        Rates of acceptance on the rows fitted on; not with ``needs_group=False``.
+        Rates of acceptance that are expected, on the rows fitted on, by scores as ``folds`` says.
     blind_rule_ : BlindRule
         With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
+    correction_ : Correction
+        With ``needs_group=False``: what calibrates the scores.
     group_model_ : GroupModel
         With ``needs_group=False``: the fitted group model, and what calibrates it.
 
@@ -131,9 +137,13 @@ class ThresholdPostprocessor(ScorePostprocessor):
         sets = {False: ("the negative label", ~positive), True: ("the positive label", positive)}
         return dict(sets[one] for one in (False, True) if labels in ("every", "positive" if one else "negative"))
 
+    @property
+    def _cells_per_group(self) -> int:
+        return 1 if criterion_named(self.criterion).labels is None else 2
+
     def _cells(self, rows: Calibration) -> Integers:
         """Groups; where the criterion looks at labels, each with either label."""
-        if not criterion_named(self.criterion).needs_labels:
+        if self._cells_per_group == 1:
             return rows.group
         found: Integers = 2 * rows.group + np.asarray(rows.problem.is_positive)
         return found
@@ -141,58 +151,67 @@ class ThresholdPostprocessor(ScorePostprocessor):
     def _calibrate(self, rows: Calibration) -> None:
         self.prices_ = _prices(self.utility, rows.problem)
         members = np.stack(list(self._sets(rows.problem).values()), axis=1)
-        if rows.cells is not None:
-            self._calibrate_blind(rows, rows.cells, members.shape[1])
-            return
+        groups = [rows.group == code for code in range(len(self.groups_))]
+        sets = members * rows.weight[:, None]
+        if rows.cells is None:
+            # One row of the smallest set is what no threshold could mend.
+            chances = self._cut(rows, sets, 1 / min(members[own].sum(0).min() for own in groups))
+        else:
+            positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
+            self.correction_ = Correction.learned(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
+            price, cells = self._expected_price(rows.score), rows.cells[:, self._compared_cells()]
+            of_set = np.repeat(np.arange(members.shape[1]), len(self.groups_))
+            best = blind_coin if self.randomized else blind_cut
+            self.blind_rule_ = best(price, cells, rows.weight, of_set, self.tolerance)
+            chances = self.blind_rule_(price, cells)
+        self.rates_ = np.stack([(chances[own] @ sets[own]) / sets[own].sum(0) for own in groups])
+
+    def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:
+        """Finds the groups' thresholds; how probably they accept each row."""
         price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
         price *= rows.weight / rows.weight.sum()
         groups = [rows.group == code for code in range(len(self.groups_))]
-        sets = members * rows.weight[:, None]
         curves = [curve_of(rows.score[own], sets[own], price[own]) for own in groups]
         if self.randomized:
             mixtures = best_mixtures(curves, self.tolerance)
         else:
-            # One row of the smallest set is what no threshold could mend.
-            row = 1 / min(members[own].sum(0).min() for own in groups)
             cuts = best_thresholds(curves, min(1.0, self.tolerance + row))
             mixtures = [Mixture(np.array([cut]), np.ones(1)) for cut in cuts]
         everyone = curve_of(rows.score, rows.weight[:, None], price)
         best = Mixture(everyone.threshold[[everyone.loss.argmin()]], np.ones(1))
         self.thresholds_ = (*mixtures, best)
-        chances = self._accepted(rows.score, rows.group)
-        self.rates_ = np.stack([(chances[own] @ sets[own]) / sets[own].sum(0) for own in groups])
-
-    def _calibrate_blind(self, rows: Calibration, cells: Floats, sets: int) -> None:
-        of_set = np.repeat(np.arange(sets), len(self.groups_))
-        price = self._expected_price(rows.score)
-        own = cells[:, self._compared_cells()]
-        self.blind_rule_ = blind_rule(price, own, rows.weight, of_set, self.tolerance)
+        return self._accepted(rows.score, rows.group)
 
     def _compared_cells(self) -> Integers:
         """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
-        labels = criterion_named(self.criterion).labels
-        per_group = 1 if labels is None else 2
+        labels, per_group = criterion_named(self.criterion).labels, self._cells_per_group
         which = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[labels]
         return np.array([per_group * code + label for label in which for code in range(len(self.groups_))])
 
     def _state(self) -> dict[str, Floats]:
-        kept = {**super()._state(), "prices": np.array(self.prices_)}
+        kept = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
         if not self.needs_group:
-            return {**kept, "rule": self.blind_rule_.prices, "chance": np.array([self.blind_rule_.chance])}
+            (rule, least, width), (slope, bias) = self.blind_rule_, self.correction_
+            step = {"rule": rule, "least": np.array([least]), "width": np.array([width])}
+            return {**kept, **step, "score_slope": np.array([slope]), "score_bias": bias}
         for place, one in enumerate(self.thresholds_):
             kept |= {f"threshold{place}": one.threshold, f"probability{place}": one.probability}
-        return {**kept, "rates": self.rates_}
+        return kept
 
     def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
         super()._restore(scheme, seen, guess, arrays)
         negative, positive = arrays.take("prices", (2,)).tolist()
         self.prices_ = negative, positive
         groups, compared = len(self.groups_), self._compared_cells()
+        self.rates_ = arrays.take("rates", (groups, len(compared) // groups)).numpy()
         if guess is not None:
-            rule, chance = arrays.take("rule", (len(compared),)).numpy(), float(arrays.take("chance", (1,)))
-            if compared.max() >= len(self.group_model_.bias) or not 0 <= chance <= 1:
-                raise ModelFileError("the file does not describe a model: its rule is not one of its groups")
-            self.blind_rule_ = BlindRule(rule, chance)
+            rule, least = arrays.take("rule", (len(compared),)).numpy(), arrays.take("least", (1,), finite=False)
+            width = float(arrays.take("width", (1,)))
+            if np.isnan(float(least)) or width < 0:
+                raise ModelFileError("the file does not describe a model: its rule has no step")
+            self.blind_rule_ = BlindRule(rule, float(least), width)
+            slope = float(arrays.take("score_slope", (1,)))
+            self.correction_ = Correction(slope, arrays.take("score_bias", (2,)).numpy())
             return
         found = []
         for place in range(groups + 1):
@@ -202,11 +221,10 @@ class ThresholdPostprocessor(ScorePostprocessor):
                 raise ModelFileError("the file does not describe a model: its thresholds have no probabilities")
             found.append(Mixture(threshold, probability))
         self.thresholds_ = tuple(found)
-        self.rates_ = arrays.take("rates", (groups, len(compared) // groups)).numpy()
 
     def _expected_price(self, score: Floats) -> Floats:
-        """What accepting rows of these probabilities is expected to lose."""
-        found: Floats = self.prices_[0] * (1 - score) + self.prices_[1] * score
+        """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
+        found: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
         return found
 
     def _accepted(self, score: Floats, group: Integers) -> Floats:
@@ -237,7 +255,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         score = self._scores(self.base_, X, sensitive_features)
         if group is None:
             cells = self.group_model_.chances(X)[:, self._compared_cells()]
-            chance = blind_scores(self.blind_rule_, self._expected_price(score), cells)
+            chance = self.blind_rule_(self._expected_price(score), cells)
         else:
             chance = self._accepted(score, group)
         # A coin falls on [0, 1): nobody whose chance is 0 is accepted by it.
