@@ -114,7 +114,10 @@ class TableBins:
         frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=self._position())
         by = ["number"]
         if parents is not None:
-            above = [(nw.col("score") > float(high)).cast(nw.Int64) for high in parents.high]  # never the last one
+            above = [
+                nw.when(nw.col("score") > float(high)).then(1).otherwise(0)
+                for high in parents.high  # never the last one
+            ]
             frame = frame.with_columns(parent=_joined_up(above, add))
             by.append("parent")
         found, cell = self.asked.by_cell(frame, by, self._sums(moments=True))

@@ -102,7 +102,7 @@ class TableRows:
 
     def surveyed(self, threshold: float) -> Cells:
         """Ask for the cells there are, what they hold, and where the scores lie."""
-        selected = (nw.col("score") >= threshold).cast(nw.Float64)
+        selected = nw.when(nw.col("score") >= threshold).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
         by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
         sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}
         frame = self._usable.with_columns(chosen=selected)
