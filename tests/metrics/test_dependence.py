@@ -7,6 +7,7 @@ from math import asin, pi, sqrt
 
 import dcor
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -296,3 +297,15 @@ def test_four_rows_are_needed() -> None:
 def test_a_device_finds_the_same() -> None:
     z, a = torch.randn(3, 2000), torch.randint(20, 90, (2000,)).double()
     torch.testing.assert_close(energy_dependence(z.cuda(), a).cpu(), energy_dependence(z, a), rtol=1e-4, atol=1e-6)
+
+
+def test_categories_are_names_and_dates_are_refused() -> None:
+    numbers = np.random.default_rng(0).integers(0, 30, 400)
+    s = np.random.default_rng(1).normal(size=400)
+    named = energy_dependence(s, [f"region {code}" for code in numbers])
+    assert energy_dependence(s, pd.Series(numbers).astype("category")) == pytest.approx(named, abs=1e-12)
+    assert energy_dependence(s, numbers) != pytest.approx(named, abs=1e-3)
+    days = np.datetime64("1960-01-01") + numbers
+    for dates in (days, pd.Series(days), days.astype(object)):
+        with pytest.raises(DataError, match="holds dates; pass a number"):
+            energy_dependence(s, dates)

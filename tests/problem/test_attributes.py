@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from metrifair.errors import DataError, MetrifairWarning
@@ -115,3 +118,17 @@ def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None
         below = np.isin(problem.cell, one.left)
         assert (below == (age <= cut)).all()
         assert (np.isin(problem.cell, one.right) == ~below).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*is taken as a number")
+def test_a_column_of_categories_is_no_number() -> None:
+    codes = pd.Series(np.arange(600) % 50, name="region")
+
+    def are_numbers(table: Any) -> list[bool]:
+        scheme = problem_of(Given(None, table), compared=False, continuous="auto").scheme
+        return [one.is_number for one in scheme.attributes]
+
+    assert are_numbers(codes) == [True]
+    assert are_numbers(codes.astype("category")) == [False]
+    assert are_numbers(codes.astype("category").rename(None)) == [False]
+    assert are_numbers(pd.DataFrame({"region": codes.astype("category"), "age": codes + 0.5})) == [False, True]

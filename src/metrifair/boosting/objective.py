@@ -38,7 +38,7 @@ _LIGHT = 1e-4  # what rows that are added to a distribution weigh there
 
 def on_grid(task: Task, rows: int) -> bool:
     """True where scores are counted on a grid: many, and probabilities; a heavy tail would leave few places to most."""
-    return task is BINARY and rows >= MANY
+    return task.name == BINARY.name and rows >= MANY
 
 
 class Expansion(NamedTuple):
@@ -84,7 +84,7 @@ class PenalisedRisk:
         standard, samples = self._standard(output), self.batch.samples
         share = self.total_weight / len(samples)
         risk = float(samples.weight @ self.objective.task.loss(standard, samples.y)) / len(samples)
-        if self.objective.task is BINARY:
+        if self.objective.task.name == BINARY.name:
             prediction, unit = torch.sigmoid(standard), self.total_weight
             link_slope = prediction * (1 - prediction)
             risk_slope, curvature = prediction - samples.y, link_slope * samples.weight

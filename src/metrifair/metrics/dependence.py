@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from math import frexp
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from metrifair.metrics.pair import TOO_FAR, Values, is_finite, sample_tensor, sa
 from metrifair.metrics.quadratic import projected
 from metrifair.metrics.registry import Estimate
 from metrifair.problem.cells import Dependence, Sides
-from metrifair.problem.tables import Table, array_of, codes, columns, is_missing, levels
+from metrifair.problem.tables import Table, array_of, categories, codes, columns, is_missing, levels
 
 
 def distance_covariance(x: Values, a: Table, *, unbiased: bool = False, weights: Values | None = None) -> Any:
@@ -312,7 +313,11 @@ def attribute_values(a: Table, weights: Tensor | None = None) -> tuple[Attribute
         given = columns("a", a)
     if any(is_missing(column).any() for column in given.values()):
         raise DataError("a misses values; leave those rows out")
-    text = [name for name, column in given.items() if not _are_numbers(column)]
+    for name, column in given.items():
+        if column.dtype.kind in "mM" or (column.dtype.kind == "O" and any(isinstance(one, date) for one in column)):
+            raise DataError(f"{name} holds dates; pass a number, such as the days since one of them")
+    named = [] if isinstance(a, Tensor) else categories("a", a)
+    text = [name for name, column in given.items() if name in named or not _are_numbers(column)]
     if not text:
         numbers = [_centred(name, column) for name, column in given.items()]
         if len(numbers) == 1:

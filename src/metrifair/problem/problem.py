@@ -31,6 +31,7 @@ from metrifair.problem.tables import (
     Column,
     Table,
     array_of,
+    categories,
     codes,
     columns,
     is_missing,
@@ -215,7 +216,9 @@ def problem_of(
     coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
     strata, their_strata = None, None
     if rows.groups is not None:
-        coded, attributes, numbers = _groups(rows.groups, intersectional, groups, continuous)
+        # Left to us, who says category means names.
+        named = categories("sensitive_features", given.sensitive_features) if isinstance(continuous, str) else []
+        coded, attributes, numbers = _groups(rows.groups, intersectional, groups, continuous, named=named)
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
     positive = positive_of(known, pos_label)
@@ -226,9 +229,14 @@ def problem_of(
 
 
 def _groups(
-    given: Mapping[str, Column], intersectional: bool, groups: Declared | None, continuous: Continuous
+    given: Mapping[str, Column],
+    intersectional: bool,
+    groups: Declared | None,
+    continuous: Continuous,
+    *,
+    named: Sequence[str],
 ) -> Groups:
-    found = group_codes(given, intersectional=intersectional, continuous=continuous)
+    found = group_codes(given, intersectional=intersectional, continuous=continuous, named=named)
     if groups is not None:
         attributes = _declared(groups, found.attributes)
         found = group_codes(given, intersectional=intersectional, attributes=attributes)

@@ -51,6 +51,15 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     raise DataError(f"{name} must be a column or a table of columns, got an array of shape {array.shape}")
 
 
+def categories(name: str, table: Table) -> list[str]:
+    """The columns that a data frame itself calls categories: names, whatever they look like."""
+    native = wrapped(name, table)
+    found = native.schema if isinstance(native, nw.DataFrame) else {}
+    if isinstance(native, nw.Series):
+        found = {str(native.name) if native.name not in (None, "") else name: native.dtype}
+    return [str(column) for column, kind in found.items() if kind in (nw.Categorical, nw.Enum)]
+
+
 def wrapped(name: str, table: Table) -> Any:
     """A data frame or series of any library, as one of narwhals; anything else as it is, unless it is sparse."""
     if issparse(table):

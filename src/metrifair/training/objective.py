@@ -162,7 +162,7 @@ class Objective:
         if not (of_predictions and counted) or self.task.name not in ("binary", "regression"):
             return None
         weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
-        if self.task is BINARY:
+        if self.task.name == BINARY.name:  # a task that came from another process is another object
             score = 1 / (1 + np.exp(-output))
             link, found = score * (1 - score), weight * (score - y)
         elif self.task.loss is REGRESSION_LOSSES["squared_error"]:
