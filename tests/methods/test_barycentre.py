@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from metrifair import BarycentrePostprocessor, ChzhenPostprocessor, kolmogorov_distance
-from metrifair.errors import DataError
+from metrifair import BarycentrePostprocessor, ChzhenPostprocessor, ThresholdPostprocessor, kolmogorov_distance
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 
 
 class Same(RegressorMixin, BaseEstimator):
@@ -59,8 +59,10 @@ def test_distances_shrink_in_proportion_and_order_stays(seed: int, sizes: list[i
     values = rng.normal(size=len(group)) * (1 + group) + 3 * group
     found, fair = (moved(values, group, tolerance=one) for one in (tolerance, 0.0))
     np.testing.assert_allclose(found, tolerance * values + (1 - tolerance) * fair)
-    # Ranks of m and of m' rows are equal up to one row of the smaller group, half of it on either side.
-    assert gap(fair, group) <= 1.5 / min(sizes) + 1e-9
+    # A score is moved to the mean over the ranks of its row: it is right up to one row of either group.
+    assert gap(fair, group) <= sum(1 / size for size in sorted(sizes)[:2]) + 1e-9
+    means = [fair[group == code].mean() for code in range(len(sizes))]
+    np.testing.assert_allclose(means, means[0], atol=1e-9)
     for code in range(len(sizes)):
         own = np.argsort(values[group == code])
         assert (np.diff(found[group == code][own]) >= 0).all()
@@ -79,17 +81,20 @@ def test_of_groups_of_one_size_parity_is_exact_and_proportional() -> None:
     np.testing.assert_allclose(fair, chzhen.predict(column(values), sensitive_features=group))
 
 
-def test_equal_scores_stay_equal_at_the_middle_or_are_spread_by_draws() -> None:
-    """One group has a single score: it belongs in the middle of the other's, not at its end."""
-    values = np.append(np.full(400, 0.3), np.linspace(0, 1, 401)[1:])
+def test_equal_scores_stay_equal_at_the_mean_or_are_spread_by_draws() -> None:
+    """One group has a single score: it belongs at the mean of the other's, not at its end or in its middle."""
+    values = np.append(np.full(400, 0.3), np.linspace(0, 1, 401)[1:] ** 3)
     group = np.repeat([0, 1], 400)
-    middle = moved(values, group)
-    assert np.ptp(middle[:400]) == 0
-    assert middle[0] == pytest.approx((0.3 + 0.5) / 2, abs=2e-3)
-    assert gap(middle, group) > 0.4
+    with pytest.warns(MetrifairWarning, match=r"scores are tied: .* is left .* randomized=True"):
+        equal = moved(values, group)
+    assert np.ptp(equal[:400]) == 0
+    assert equal[0] == pytest.approx((0.3 + values[400:].mean()) / 2)
+    assert equal[0] == pytest.approx(equal[400:].mean())  # means agree, whatever is tied
+    assert gap(equal, group) > 0.4
     spread = moved(values, group, randomized=True)
     assert gap(spread, group) < 0.09  # of 400 draws: beyond with a probability of 1 in 100; the seed is fixed
     np.testing.assert_array_equal(spread, moved(values, group, randomized=True))
+    moved(values, group, tolerance=1.0)  # without a warning: nothing is moved
 
 
 def test_an_outlier_ties_no_others() -> None:
@@ -191,6 +196,57 @@ def test_rows_are_ranked_by_models_that_have_not_seen_them() -> None:
     apart = BarycentrePostprocessor(nearest, folds=5, random_state=0).fit(X, y, sensitive_features=a)
     assert not np.array_equal(apart.distributions_[-1].values, np.sort(y))
     np.testing.assert_array_equal(apart.base_.predict(X), y)  # the estimator has seen all
+
+
+@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+def test_a_path_of_a_prefit_estimator_shares_it(kind: Any) -> None:
+    X, y, a = people(200, 0)
+    base = LogisticRegression().fit(X, y)
+    assert clone(kind(base, prefit=True)).estimator is base
+    assert clone(kind(base)).estimator is not base
+    path = kind(base, prefit=True).fit_path(X, y, sensitive_features=a, tolerances=np.array([0.0, 0.5]))
+    for model, tolerance in zip(path, (0.0, 0.5), strict=True):
+        alone = kind(base, prefit=True, tolerance=tolerance).fit(X, y, sensitive_features=a)
+        assert model.base_ is base
+        np.testing.assert_array_equal(*(one.predict(X, sensitive_features=a) for one in (model, alone)))
+    for wrong in (0.5, "auto", [0, "auto"], [2]):
+        with pytest.raises(DataError, match="tolerances must be"):
+            kind(base, prefit=True).fit_path(X, y, sensitive_features=a, tolerances=wrong)
+
+
+@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+def test_seeds_are_drawn_from_any_generator(kind: Any) -> None:
+    X, y, a = people(200, 0)
+    found = []
+    for source in (np.random.default_rng(3), np.random.default_rng(3), np.random.RandomState(3)):
+        model = kind(LogisticRegression(), randomized=True, random_state=source)
+        found.append(model.fit(X, y, sensitive_features=a).predict(X, sensitive_features=a))
+    np.testing.assert_array_equal(found[0], found[1])
+    with pytest.raises(DataError, match="random_state"):
+        kind(LogisticRegression(), random_state="x").fit(X, y, sensitive_features=a)
+
+
+@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+def test_parameters_that_are_set_later_are_checked(kind: Any) -> None:
+    X, y, a = people(100, 0)
+    model = kind(LogisticRegression(), folds=1).fit(X, y, sensitive_features=a)
+    with pytest.raises(DataError, match="tolerance"):
+        model.set_params(tolerance=7).predict(X, sensitive_features=a)
+    with pytest.raises(DataError, match=r"needs_group was True when .* was fitted; fit it again"):
+        model.set_params(tolerance=0.0, needs_group=False).predict(X)
+    model.fit(X, y, sensitive_features=a).predict(X)
+    with pytest.raises(DataError, match="needs_group was False"):
+        model.set_params(needs_group=True).predict(X, sensitive_features=a)
+
+
+@pytest.mark.parametrize("kind", [BarycentrePostprocessor, ThresholdPostprocessor])
+def test_a_group_too_small_to_be_guessed_is_named(kind: Any) -> None:
+    X, y, _ = people(50, 0)
+    groups = np.array(["many"] * 49 + ["few"])
+    model = kind(LogisticRegression(), needs_group=False, random_state=0)
+    with pytest.raises(TooFewSamples, match=r"group 'few' has 1 row\(s\).*folds=1"):
+        model.fit(X, y, sensitive_features=groups)
+    model.set_params(folds=1).fit(X, y, sensitive_features=groups)
 
 
 def test_what_cannot_be_used() -> None:

@@ -72,6 +72,14 @@ def test_a_guess_of_groups_that_lack_a_label_is_read_again(
     np.testing.assert_array_equal(again.rates_, model.rates_)
 
 
+def test_costs_may_be_an_array(tmp_path: Path) -> None:
+    model = ThresholdPostprocessor(BASE, folds=1, utility=np.array([[0, 1], [2, 0]]))
+    model.fit(X, Y, sensitive_features=A).save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.utility == [[0, 1], [2, 0]]
+    np.testing.assert_array_equal(*(one.predict(X, sensitive_features=A) for one in (again, model)))
+
+
 def test_another_librarys_model_cannot_be_kept(tmp_path: Path) -> None:
     model = BarycentrePostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
     with pytest.raises(

@@ -11,8 +11,8 @@ from functools import partial
 from itertools import cycle
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from metrifair.boosting.dask import is_dask
 from metrifair.boosting.objective import Descent, Floats, Integers, PenalisedRisk
@@ -24,7 +24,7 @@ from metrifair.boosting.problem import (
     evaluation_sets,
     is_penalised,
 )
-from metrifair.checks import check_renamed
+from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError
 from metrifair.estimators.settings import OnSmall
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
@@ -181,7 +181,7 @@ class FairBooster:
         rounds, learning_rate = self._pace()
         shares = None
         if self.expected_groups:
-            seed = check_random_state(getattr(self, "random_state", None) or 0)
+            seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
             shares = problem.shares(partial(self._group_chances, X, booster), seed)
         objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import wasserstein_distance
 from sklearn.base import is_regressor
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from metrifair.errors import ModelFileError
+from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.methods.calibration import Calibration, ScorePostprocessor
 from metrifair.methods.group_model import BlindMap, blind_map
 from metrifair.methods.quantiles import Distribution, barycentre
@@ -19,6 +20,8 @@ from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.schema import Arrays
+
+_LEFT = 0.1  # share of the distance between groups from which fit warns that it is left
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -36,7 +39,8 @@ class BarycentrePostprocessor(ScorePostprocessor):
         Whose scores are moved: probabilities of two classes, or predictions. None is our network,
         ``FairClassifier(0)``.
     tolerance : float, default=0.0
-        From 0, parity, to 1, the model itself.
+        From 0, parity, to 1, the model itself. Parity is exact where no scores are tied; equal scores of a group stay
+        equal unless ``randomized``, and a distance is left, of which ``fit`` warns where it is large.
     needs_group : bool, default=True
         Whether new rows come with their groups. If not, the group's probability given the features takes its place:
         scores are moved so that they are alike as far as features tell the group. Groups that are passed all the same
@@ -46,9 +50,10 @@ class BarycentrePostprocessor(ScorePostprocessor):
         regression.
     randomized : bool, default=False
         Draw the rank of a score among those equal to it, so that parity is exact although scores are tied; each call of
-        ``predict`` draws on. If not, equal scores of a group stay equal, at the middle of their ranks.
+        ``predict`` draws on. If not, equal scores of a group are all moved to the mean over their ranks. With
+        ``needs_group=False`` nothing is drawn.
     prefit : bool, default=False
-        The estimator is fitted already, best on other rows; ``fit`` then needs no labels.
+        The estimator is fitted already, best on other rows; ``fit`` then needs no labels, and clones share it.
     folds : int, default=5
         For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
         that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: scores are ranked
@@ -108,7 +113,27 @@ class BarycentrePostprocessor(ScorePostprocessor):
         self.distributions_ = tuple(Distribution.of(rows.score[own], rows.weight[own]) for own in (*members, everyone))
         if rows.cells is not None:
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
+        elif not self.randomized and self.tolerance < 1:
+            self._warn_of_ties(rows)
         return rows
+
+    def _warn_of_ties(self, rows: Calibration) -> None:
+        fair = self._fair(rows.score, rows.group)
+        left, before = (
+            max(
+                wasserstein_distance(score[own], score, rows.weight[own], rows.weight)
+                for own in (rows.group == code for code in range(len(self.groups_)))
+            )
+            for score in (fair, rows.score)
+        )
+        # Groups of different sizes differ by a row even where nothing is tied.
+        if left > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
+            warnings.warn(
+                f"scores are tied: of the distance between groups, {left / before:.0%} is left where there should be "
+                "parity; randomized=True draws the ranks of equal scores",
+                MetrifairWarning,
+                stacklevel=4,
+            )
 
     def _calibrate(self, rows: Calibration) -> None:
         """Nothing is left to do: how far to go is decided when scores are asked for."""
@@ -182,21 +207,22 @@ class BarycentrePostprocessor(ScorePostprocessor):
 
     def _moved(self, X: Table, sensitive_features: Table) -> Floats:
         """The scores between the model's own and the fair ones."""
-        check_is_fitted(self, "base_")
+        self._check_as_fitted()
         group = self._codes(X, sensitive_features) if self.needs_group else None
         plain = self._scores(self.base_, X, sensitive_features)
         if self.tolerance == 1:
             return plain
-        if group is None:
-            fair = self.blind_map_(plain, self.group_model_.chances(X))
-        else:
-            fair = np.empty(len(plain))
-            for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
-                own = group == code
-                ties: Literal["middle"] | Floats = "middle"
-                if self.randomized:
-                    ties = self.generator_.uniform(size=int(own.sum()))
-                rank = self.distributions_[code].rank(plain[own], ties=ties)
-                fair[own] = barycentre(rank, self.distributions_[:-1], self.shares_)
+        fair = self.blind_map_(plain, self.group_model_.chances(X)) if group is None else self._fair(plain, group)
         mixed: Floats = self.tolerance * plain + (1 - self.tolerance) * fair
         return mixed
+
+    def _fair(self, plain: Floats, group: Integers) -> Floats:
+        """The scores moved all the way."""
+        found = np.empty(len(plain))
+        for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
+            own = group == code
+            below, upto = self.distributions_[code].ranks(plain[own])
+            if self.randomized:
+                below = upto = below + self.generator_.uniform(size=len(upto)) * (upto - below)
+            found[own] = barycentre(below, upto, self.distributions_[:-1], self.shares_)
+        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -15,7 +15,6 @@ from sklearn.utils import (
     RegressorTags,
     assert_all_finite,
     check_consistent_length,
-    check_random_state,
     column_or_1d,
     get_tags,
     indexable,
@@ -26,6 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.checks import check_integer, check_number, check_switches, seed_of
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
+from metrifair.methods.crossed_groups import CrossedGroups
 from metrifair.methods.group_model import Correction, GroupModel, default_group_model, fitted_group_model
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
 from metrifair.methods.out_of_fold import learned_by_heart, out_of_fold, with_ties
@@ -36,54 +36,6 @@ from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.modelfile import PathLike, write
 from metrifair.saving.models import content_of
 from metrifair.saving.schema import Arrays
-
-
-class CrossedGroups(NamedTuple):
-    """The combinations of all attributes' groups that were seen: each is a group of its own.
-
-    Parity of all crossed groups is parity of every attribute, whichever is looked at first; one attribute after the
-    other would be exact for the last one only.
-    """
-
-    scheme: Scheme
-    seen: Integers  # (groups, attributes): codes, in ascending order
-
-    @classmethod
-    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
-        """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
-        known = (problem.groups != UNKNOWN).all(1)
-        seen = np.unique(problem.groups[known], axis=0)
-        for name, member in sets.items():
-            inside = {tuple(codes) for codes in problem.groups[known & member].tolist()}
-            there = np.array([tuple(codes) in inside for codes in seen.tolist()])
-            if not there.all() and len(problem.scheme.attributes) == 1:
-                group = problem.scheme.attributes[0].groups[int(seen[~there][0, 0])]
-                raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
-            seen = seen[there]
-        if len(seen) < 2:
-            raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
-        return cls(problem.scheme, seen)
-
-    def codes(self, groups: Integers) -> Integers:
-        """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
-
-        >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
-        >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
-        array([ 2,  1, -1, -1])
-        """
-        radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
-        known, own = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
-        place = np.searchsorted(known, own).clip(max=len(known) - 1)
-        return np.where(known[place] == own, place, UNKNOWN)
-
-    @property
-    def names(self) -> tuple[object, ...]:
-        """What the groups are called: of several attributes, by one value of each."""
-        parts = [
-            tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
-            for codes in self.seen.tolist()
-        ]
-        return tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
 
 
 class Calibration(NamedTuple):
@@ -179,13 +131,18 @@ class ScorePostprocessor(Postprocessor):
         list of estimators
             One for each tolerance, in their order.
         """
+        if isinstance(tolerances, (str, bytes)) or not np.iterable(tolerances):
+            raise DataError(f"tolerances must be a sequence of numbers from 0 to 1, got {tolerances!r}")
+        values = list(tolerances)
+        for tolerance in values:
+            check_number("tolerances", tolerance, low=0, high=1)
         first = clone(self)
         rows = first._learned(X, y, sensitive_features, sample_weight)
-        found = []
-        for tolerance in tolerances:
+        drawn, found = first.generator_.get_state(), []
+        for tolerance in values:
             model = copy(first).set_params(tolerance=tolerance)
-            model.generator_ = check_random_state(model.random_state)
-            model._check_parameters()
+            model.generator_ = np.random.RandomState()
+            model.generator_.set_state(drawn)
             model._calibrate(rows)
             found.append(model)
         return found
@@ -215,7 +172,7 @@ class ScorePostprocessor(Postprocessor):
         if len(seen) < 2 or (seen < 0).any() or (seen >= sizes).any() or len(np.unique(seen, axis=0)) < len(seen):
             raise ModelFileError("the file does not describe a model: its groups are not those of its attributes")
         self.crossed_ = CrossedGroups(scheme, np.unique(seen, axis=0))
-        self.groups_ = self.crossed_.names
+        self.groups_, self._asks_groups = self.crossed_.names, guess is None
         if guess is not None:
             bias = arrays.take("bias", (len(seen) * self._cells_per_group,)).numpy()
             slope = float(arrays.take("slope", (1,)))
@@ -230,6 +187,20 @@ class ScorePostprocessor(Postprocessor):
         if self.group_model is not None:
             check_learner(self.group_model, "classifier", name="group_model")
 
+    def _check_as_fitted(self) -> None:
+        """Parameters may have been set since."""
+        check_is_fitted(self, "base_")
+        self._check_parameters()
+        if self.needs_group != self._asks_groups:
+            raise DataError(f"needs_group was {self._asks_groups} when {type(self).__name__} was fitted; fit it again")
+
+    def __sklearn_clone__(self) -> Self:
+        """An estimator that is fitted already stays the one that it is: a copy of its parameters could not be used."""
+        made: Self = super().__sklearn_clone__()
+        if self.prefit is True:
+            made.estimator = self.estimator
+        return made
+
     def _calibrate(self, rows: Calibration) -> None:
         raise NotImplementedError
 
@@ -240,7 +211,8 @@ class ScorePostprocessor(Postprocessor):
         problem = given.problem
         self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
         self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
-        self.generator_ = check_random_state(self.random_state)
+        self.generator_ = np.random.RandomState(seed_of(self.random_state))
+        self._asks_groups = self.needs_group
         group = self.crossed_.codes(problem.groups)
         folds = self._folds(problem, group)
         if self.prefit:
@@ -253,6 +225,13 @@ class ScorePostprocessor(Postprocessor):
         if self.needs_group:
             return found
         cell = self._cells(found)
+        parts = range(int(folds.max()) + 1) if folds.max() else ()
+        if any(len(np.unique(cell[folds[known] != fold])) < 2 for fold in parts):
+            rows = np.bincount(found.group)
+            raise TooFewSamples(
+                f"group {self.groups_[rows.argmin()]!r} has {rows.min()} row(s), too few to guess groups by in each of "
+                "folds; pass folds=1, or needs_group=True"
+            )
         own = replace(given, X=rows_of(given.X, known), y=cell, groups=None, weight=found.weight)
         template = default_group_model(seed_of(self.random_state)) if self.group_model is None else self.group_model
         self.group_model_, cells = fitted_group_model(
@@ -335,7 +314,7 @@ class ScorePostprocessor(Postprocessor):
         labels = np.zeros(len(problem), dtype=int) if not problem.scheme.classes else problem.labels
         labels = np.zeros(len(problem), dtype=int) if labels is None else labels
         count = min(self.folds, int(np.bincount(labels)[np.unique(labels)].min()))
-        order = np.lexsort((check_random_state(self.random_state).random(len(problem)), group, labels))
+        order = np.lexsort((np.random.RandomState(seed_of(self.random_state)).random(len(problem)), group, labels))
         folds = np.empty(len(problem), dtype=np.int64)
         folds[order] = np.arange(len(problem)) % max(count, 1)
         return folds

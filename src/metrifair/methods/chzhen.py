@@ -7,9 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
 
-from metrifair.checks import check_number, check_switches
+from metrifair.checks import check_number, check_switches, seed_of
 from metrifair.errors import TooFewSamples
 from metrifair.methods.postprocessor import Postprocessor, predicted
 from metrifair.methods.quantiles import Distribution, barycentre
@@ -94,7 +93,7 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
         base, rows, their_features, group = self._calibration(X, y, sensitive_features)
-        generator = check_random_state(self.random_state)
+        generator = np.random.RandomState(seed_of(self.random_state))
         plain = predicted(base, rows, their_features)
         values = plain + generator.uniform(-self.sigma, self.sigma, len(plain))
         members = [generator.permutation(values[group == code]) for code in range(len(self.groups_))]
@@ -125,10 +124,13 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         """
         group = self._groups(X, sensitive_features)
         plain = predicted(self.base_, X, sensitive_features)
-        jittered = plain + check_random_state(self.random_state).uniform(-self.sigma, self.sigma, len(plain))
+        jittered = plain + np.random.RandomState(seed_of(self.random_state)).uniform(
+            -self.sigma, self.sigma, len(plain)
+        )
         fair, valued = np.empty(len(plain)), [Distribution.of(own) for own in self.valued_]
         for code, ranked in enumerate(self.ranked_):
             own = group == code
-            fair[own] = barycentre(Distribution.of(ranked).rank(jittered[own]), valued, self.shares_)
+            _, upto = Distribution.of(ranked).ranks(jittered[own])
+            fair[own] = barycentre(upto, upto, valued, self.shares_)
         mixed: Floats = (1 - self.t) * plain + self.t * fair
         return mixed

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, get_tags
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from metrifair.checks import check_number, check_switches
+from metrifair.checks import check_number, check_switches, seed_of
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
@@ -70,7 +70,7 @@ class Postprocessor(BaseEstimator):
     def _held_out(self, group: Integers, y: NDArray[Any]) -> NDArray[np.bool_]:
         """A share of each group, for classifiers of each class within it, drawn at random."""
         held = np.zeros(len(group), dtype=np.bool_)
-        generator = check_random_state(self.random_state)
+        generator = np.random.RandomState(seed_of(self.random_state))
         labels = 0 if is_regressor(self) else np.unique(y, return_inverse=True)[1]
         cell = group + len(self.groups_) * labels
         for code in np.unique(cell):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -44,25 +43,17 @@ class Distribution:
         """The weight of all scores."""
         return float(self.upto[-1])
 
-    def rank(self, values: Floats, *, ties: Literal["upper", "middle"] | Floats = "upper") -> Floats:
-        """The share of the weight up to each value: with all equal to it, with half of them, or with a share in [0, 1].
+    def ranks(self, values: Floats) -> tuple[Floats, Floats]:
+        """The shares of the weight below each value, and up to it; between two scores they are equal.
 
-        >>> group = Distribution.of(np.array([1.0, 2.0, 2.0, 4.0]))
-        >>> group.rank(np.array([2.0, 3.0])), group.rank(np.array([2.0, 3.0]), ties="middle")
-        (array([0.75, 0.75]), array([0.5 , 0.75]))
+        >>> Distribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
+        (array([0.25, 0.75]), array([0.75, 0.75]))
         """
         rounding = rounding_of(values, float(np.median(np.abs(self.values))))
         upper = np.searchsorted(self.values, values + rounding, side="right")
-        # Below all, a value holds the rank of the least one.
-        upto: Floats = self.upto[upper.clip(min=1) - 1]
-        if isinstance(ties, str) and ties == "upper":
-            upto /= self.total
-            return upto
         lower = np.searchsorted(self.values, values - rounding, side="left")
-        below = np.where(lower > 0, self.upto[lower - 1], 0.0)
-        share = 0.5 if isinstance(ties, str) else ties
-        found: Floats = (below + share * (upto - below)) / self.total
-        return found
+        # Below all, a value holds the rank of the least one.
+        return np.append(0.0, self.upto)[lower] / self.total, self.upto[upper.clip(min=1) - 1] / self.total
 
     def quantile(self, rank: Floats) -> Floats:
         """The least value up to which so large a share of the weight lies."""
@@ -71,13 +62,33 @@ class Distribution:
         found: Floats = self.values[at.clip(max=len(self.values) - 1)]
         return found
 
+    def mean(self, below: Floats, upto: Floats) -> Floats:
+        """The mean of the values that hold the ranks from one to another, or that of the one rank.
 
-def barycentre(rank: Floats, groups: Sequence[Distribution], shares: Floats) -> Floats:
+        >>> Distribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
+        array([3., 2.])
+        """
+        ends, weight = np.append(0.0, self.upto / self.total), np.diff(self.upto, prepend=0.0) / self.total
+        reached = np.append(0.0, np.cumsum(self.values * weight))
+        wide = upto > below
+        mean = np.interp(upto, ends, reached) - np.interp(below, ends, reached)
+        mean = np.divide(mean, upto - below, out=np.zeros(len(mean)), where=wide)
+        # Within one value it is that value to the last digit: order is kept.
+        first = np.searchsorted(self.upto, (below + 1e-12) * self.total).clip(max=len(self.values) - 1)
+        last = self.quantile(upto)
+        found: Floats = np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
+        return found
+
+
+def barycentre(below: Floats, upto: Floats, groups: Sequence[Distribution], shares: Floats) -> Floats:
     """The mean, over groups by their shares, of the values that hold these ranks: the barycentre's quantiles.
 
+    A value that holds several ranks is moved to the mean of the barycentre over all of them, the nearest to it in
+    squared distance that treats equal values alike.
+
     >>> groups = [Distribution.of(np.arange(1.0, 5)), Distribution.of(np.array([10.0, 20.0]))]
-    >>> barycentre(groups[0].rank(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
+    >>> barycentre(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    found: Floats = sum(share * group.quantile(rank) for share, group in zip(shares, groups, strict=True))
+    found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
     return found

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
@@ -60,7 +59,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
     pos_label : object, default=None
         The class that is accepted; None is the last one.
     prefit : bool, default=False
-        The estimator is fitted already, best on other rows.
+        The estimator is fitted already, best on other rows; clones share it.
     folds : int, default=5
         For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
         that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: thresholds are
@@ -250,7 +249,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         ndarray of shape (n_samples,)
             Labels.
         """
-        check_is_fitted(self, "base_")
+        self._check_as_fitted()
         group = self._codes(X, sensitive_features) if self.needs_group else None
         score = self._scores(self.base_, X, sensitive_features)
         if group is None:

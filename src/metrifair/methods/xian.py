@@ -12,9 +12,8 @@ from scipy.optimize import linprog, nnls
 from scipy.sparse import coo_array, hstack, kron, vstack
 from scipy.sparse import eye_array as identity
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 
-from metrifair.checks import check_number, check_switches
+from metrifair.checks import check_number, check_switches, seed_of
 from metrifair.methods.postprocessor import Postprocessor, asked, probabilities
 from metrifair.methods.rates import cheapest_rates
 from metrifair.methods.training_data import Floats, Integers
@@ -103,7 +102,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
         base, rows, their_features, group = self._calibration(X, y, sensitive_features)
         self._calibrate(probabilities(asked(base.predict_proba, rows, their_features)), group)
         self.base_, self.classes_ = base, base.classes_
-        self.generator_ = check_random_state(self.random_state)
+        self.generator_ = np.random.RandomState(seed_of(self.random_state))
         return self
 
     def _calibrate(self, scores: Floats, group: Integers) -> None:

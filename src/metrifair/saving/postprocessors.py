@@ -10,10 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone, is_regressor
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.checks import check_known
+from metrifair.checks import check_known, seed_of
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
 from metrifair.saving.modelfile import Content, prefixed, under
@@ -50,6 +49,8 @@ def content_of(model: Any, inner_of: Callable[[Any], Content]) -> Content:
     parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in _WRAPPED}
     if isinstance(parameters["random_state"], (np.random.RandomState, np.random.Generator)):
         parameters["random_state"] = None
+    if isinstance(parameters.get("utility"), np.ndarray):
+        parameters["utility"] = parameters["utility"].tolist()
     names = getattr(model, "feature_names_in_", None)
     record = PostprocessorRecord(
         kind=type(model).__name__,
@@ -107,7 +108,7 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
     model._restore(scheme, seen.astype(np.int64), inner.get("guess"), state)
     state.check_all_taken()
     restore_requests(model, record.requests)
-    model.generator_ = check_random_state(model.random_state)
+    model.generator_ = np.random.RandomState(seed_of(model.random_state))
     return model
 
 
