@@ -25,6 +25,7 @@ WRAPPED = {
     "LabelBiasClassifier": LogisticRegression(),
     "ChzhenPostprocessor": LinearRegression(),
 }
+MORE = {"early_stopping": "True, False, or the share of rows to judge by, between 0 and 1"}
 OF_OTHERS = {"enable_categorical"}  # XGBoost's own, and its to check
 
 
@@ -55,4 +56,4 @@ def test_a_switch_takes_nothing_but_on_and_off(model: Any, name: str, value: obj
     numeric = "Regressor" in type(model).__name__ or isinstance(getattr(model, "estimator", None), LinearRegression)
     with pytest.raises(DataError) as caught:
         changed.fit(X, AMOUNT if numeric else (AMOUNT > 0.5).astype(int), sensitive_features=A)
-    assert str(caught.value) == f"{name} must be True or False, got {value!r}"
+    assert str(caught.value) == f"{name} must be {MORE.get(name, 'True or False')}, got {value!r}"
