@@ -140,7 +140,7 @@ def fit_on_cluster(
 
 
 class ClusterPlan:
-    """The objective and the metric of a training on a cluster: pickled to every worker, where it keeps its own state.
+    """The objective and the metric of a training on a cluster: sent to every worker, where it keeps its own state.
 
     All decisions rest on sums over workers, so that every worker takes the same.
     """
