@@ -109,6 +109,13 @@ def test_the_seed_decides_which_rows_tell_of_which(kind: type) -> None:
         kind(3.0, n_estimators=5, random_state=seed, **KINDS[kind]).fit(X, y, sensitive_features=a).predict_proba(X)
         for seed in (1, 1, 2, None)
     )
+    drawn, again = (
+        kind(3.0, n_estimators=5, random_state=np.random.default_rng(1), **KINDS[kind])
+        .fit(X, y, sensitive_features=a)
+        .predict_proba(X)
+        for _ in range(2)
+    )
+    assert (drawn == again).all()
     assert (one == same).all()
     assert (one != other).any()
     assert (none == kind(3.0, n_estimators=5, **KINDS[kind]).fit(X, y, sensitive_features=a).predict_proba(X)).all()

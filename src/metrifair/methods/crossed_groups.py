@@ -43,6 +43,7 @@ class CrossedGroups(NamedTuple):
     def codes(self, groups: Integers) -> Integers:
         """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
 
+        >>> from metrifair.problem.problem import Given, problem_of
         >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
         >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
         array([ 2,  1, -1, -1])
