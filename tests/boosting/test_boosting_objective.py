@@ -45,6 +45,7 @@ def settings_of(**changes: Any) -> Any:
         "compare": "prediction",
         "contrast": "pairs",
         "intersectional": False,
+        "continuous": False,
         "pos_label": None,
         "expected_groups": False,
     }
