@@ -3,6 +3,7 @@
 import io
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ from metrifair.auditing import record
 from metrifair.auditing.out_of_core import bins, brackets, file_rows, files
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
+from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
 
 WRITERS = {
@@ -262,9 +264,13 @@ def test_many_groups_are_compared_with_the_rest(tmp_path):
     frame = pl.DataFrame({"p": generator.random(4000), "g": generator.integers(0, 40, 4000)})
     frame.write_parquet(tmp_path / "many.parquet")
     options = {"score": "p", "group": "g", **QUICK}
-    counted = audit_file(tmp_path / "many.parquet", **options, **STREAMED)
+    counted = audit_file(tmp_path / "many.parquet", **options, **STREAMED, continuous=False)
     assert {one.groups[1] for one in counted.findings} == {"the rest"}
-    check_equal(counted, audit_file(tmp_path / "many.parquet", **options))
+    check_equal(counted, audit_file(tmp_path / "many.parquet", **options, continuous=False))
+    for more in ({}, STREAMED):  # left to us, both take it as a number, and say so
+        with pytest.warns(MetrifairWarning, match=re.escape("'g' (40 different values) is taken as a number")):
+            number = audit_file(tmp_path / "many.parquet", **options, **more)
+        assert {one.groups[0][:5] for one in number.findings if one.metric == "kolmogorov"} == {"up to"}
 
 
 def test_text_that_looks_like_numbers(tmp_path):

@@ -125,12 +125,13 @@ def test_regression_targets_can_be_cut_into_bins() -> None:
 
 def test_many_groups_are_compared_with_the_rest_and_far_too_many_refused() -> None:
     many = np.arange(N) % 31
-    found = audit(SCORE, sensitive_features=many, metrics="kolmogorov", **QUICK)
+    asked = {"metrics": "kolmogorov", "continuous": False, **QUICK}
+    found = audit(SCORE, sensitive_features=many, **asked)
     assert [one.groups for one in found.findings] == [(str(g), "the rest") for g in range(31)]
     first = found.findings[0]
     assert first.value == pytest.approx(stats.ks_2samp(SCORE[many == 0], SCORE[many != 0]).statistic)
     assert first.sizes == ((many == 0).sum(), (many != 0).sum())
-    assert len(audit(SCORE, sensitive_features=np.arange(N) % 30, metrics="kolmogorov", **QUICK).findings) == 435
+    assert len(audit(SCORE, sensitive_features=np.arange(N) % 30, **asked).findings) == 435
 
 
 def test_several_attributes_crossed_or_not_and_any_table() -> None:

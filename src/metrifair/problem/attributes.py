@@ -87,8 +87,10 @@ def group_codes(
     return Groups(np.stack(found, axis=1), tuple(attributes), values if some else None)
 
 
-def numbers_among(given: Mapping[str, Column], continuous: Continuous) -> list[str]:
+def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: int | None = None) -> list[str]:
     """The names of the columns that are numbers: those told, or, left to us, those with many different ones.
+
+    ``rows`` is how many rows the values stand for, where they are counted already.
 
     >>> numbers_among({"age": np.arange(60) // 2, "sex": np.arange(60) % 2, "id": np.arange(60)}, "auto")
     ['age']
@@ -97,7 +99,7 @@ def numbers_among(given: Mapping[str, Column], continuous: Continuous) -> list[s
         return list(given) if continuous else []
     if isinstance(continuous, str):
         check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
-        return [name for name, column in given.items() if _is_numeric(column) and _measures(column)]
+        return [name for name, column in given.items() if _is_numeric(column) and _measures(column, rows)]
     try:
         names = [str(name) for name in continuous]
     except TypeError:
@@ -128,13 +130,14 @@ def _is_numeric(column: Column) -> bool:
     )
 
 
-def _measures(column: Column) -> bool:
+def _measures(column: Column, rows: int | None) -> bool:
     """Whether there are many different numbers, which are not row numbers: consecutive integers, each once."""
     values = column[~is_missing(column)]
     found = len(distinct(values)[0])
     if found <= MOST_CLASSES:
         return False
-    return not (found == len(values) == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
+    once = found == (len(values) if rows is None else rows)
+    return not (once and found == float(values.max()) - float(values.min()) + 1 and bool((values % 1 == 0).all()))
 
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:
