@@ -56,7 +56,7 @@ def group_codes(
 
     >>> groups = group_codes(["m", "f", None, "m"])
     >>> groups.attributes, groups.codes.ravel()
-    ((Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False),), array([ 1,  0, -1,  1]))
+    ((Attribute(name='sensitive_features', groups=('f', 'm'), is_number=False, cuts=()),), array([ 1,  0, -1,  1]))
     """
     given = columns("sensitive_features", sensitive_features)
     if attributes is None:

@@ -89,7 +89,7 @@ def cut_sentence(
     """Who scores lower, below or above the worst cut of a number, and by how much.
 
     >>> cut_sentence("age", ("up to 41", "above 41"), 0.37, (0.4, 0.61))
-    'People of age above 41 score lower: 21.0% more of them than of those up to 41 have a score of 0.37 or less.'
+    'People of age above 41 score lower: 21.0 points more of them than of those up to 41 have a score of 0.37 or less.'
     """
     if shares[0] == shares[1]:
         return f"No cut of {name} tells people apart: their scores are distributed alike."
