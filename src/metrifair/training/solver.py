@@ -114,7 +114,9 @@ def _minimum_at(
     strength: float, problem: _Problem, start: Minimum, constant: _Constant, along: Preconditioner
 ) -> Minimum:
     """The minimum at a strength, no higher than the constant model, at which no search can begin: all scores tie."""
-    found = minimum(problem.of_strength(strength), start.at, along, tolerance=_ENOUGH)
+    # Far out, where hardly any unfairness is left, the last digits are those of single rows: not worth minutes.
+    tolerance = min(_ROUGH, _ENOUGH * max(1.0, strength / 10))
+    found = minimum(problem.of_strength(strength), start.at, along, tolerance=tolerance)
     flat = constant.of_strength(strength)
     return Minimum(
         constant.at if flat <= found.value else found.at,
