@@ -38,8 +38,7 @@ which no later file will know: leave it out with --ignore approved, or take it a
         column = features.get_column(name)
         if name in keep or column.dtype.is_nested():  # the encoder has its own words for lists
             continue
-        levels = column.n_unique()
-        pure = pl.DataFrame([column.alias("column"), label.alias("label")]).n_unique() == levels
+        levels, pure = column.n_unique(), _tells(column, label)
         if pure and levels == values and lgamma(values + 1) - ways < limit:
             raise _leakage(name, label, "one-to-one")
         if number and log(2) - ways < limit and _is_monotone(column, label):
@@ -65,9 +64,14 @@ Name another column with --group."]
         "design. Name another column with --group."
         for name, column in groups.items()
         if column.n_unique() == label.n_unique()
-        and pl.DataFrame([column.alias("column"), label.alias("label")]).n_unique() == label.n_unique()
+        and _tells(column, label)
         and lgamma(label.n_unique() + 1) - _log_arrangements(label) < log(_CHANCE)
     ]
+
+
+def _tells(column: pl.Series, label: pl.Series) -> bool:
+    """Whether rows with one value of the column have one label."""
+    return pl.DataFrame([column.alias("column"), label.alias("label")]).n_unique() == column.n_unique()
 
 
 def _leakage(name: str, label: pl.Series, how: str) -> DataError:
