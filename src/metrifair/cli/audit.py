@@ -26,6 +26,7 @@ from metrifair.cli.options import (
     check_paths,
     file_options,
     known,
+    together,
 )
 from metrifair.errors import DataError
 from metrifair.report.numbers import number_text
@@ -40,6 +41,48 @@ _UNFAIR = 1  # the exit code
 _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
+
+measure_options = together(
+    [
+        click.option(
+            "--metric",
+            "metrics",
+            multiple=True,
+            callback=known(METRIC_NAMES),
+            help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        ),
+        click.option(
+            "--confidence",
+            type=Number(0, 1, between=True),
+            default=0.95,
+            show_default=True,
+            help="Of intervals and certificates.",
+        ),
+    ]
+)
+"""How groups are compared."""
+
+result_options = together(
+    [
+        click.option(
+            "--fail-above",
+            "limits",
+            multiple=True,
+            type=Limited(),
+            help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
+        ),
+        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
+        click.option(
+            "--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output."
+        ),
+        click.option(
+            "--output",
+            type=Output(*TABLES),
+            help="File for the table of findings (csv, tsv, parquet, arrow or ndjson).",
+        ),
+    ]
+)
+"""What is made of the findings: what ``hand_over`` takes."""
 
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
@@ -65,20 +108,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     type=click.Choice(["log_loss", "squared_error", "absolute_error", "huber"]),
     help="What risk_parity compares.",
 )
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    callback=known(METRIC_NAMES),
-    help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
-)
-@click.option(
-    "--confidence",
-    type=Number(0, 1, between=True),
-    default=0.95,
-    show_default=True,
-    help="Of intervals and certificates.",
-)
+@measure_options
 @click.option(
     "--tolerance",
     type=Number(0),
@@ -86,20 +116,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
     show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
-@click.option(
-    "--fail-above",
-    "limits",
-    multiple=True,
-    type=Limited(),
-    help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
-)
-@click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
-@click.option("--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output.")
-@click.option(
-    "--output",
-    type=Output(*TABLES),
-    help="File for the table of findings (csv, tsv, parquet, arrow or ndjson).",
-)
+@result_options
 @click.option(
     "--most-groups",
     type=click.IntRange(2, 10_000),

@@ -6,18 +6,13 @@ from pathlib import Path
 
 import click
 
-from metrifair.cli.audit import hand_over, metrics_asked
+from metrifair.cli.audit import hand_over, measure_options, metrics_asked, result_options
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
-    METRIC_NAMES,
-    METRICS_HELP,
     OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
-    TABLES,
     Limit,
-    Limited,
-    Number,
     Output,
     check_paths,
     known,
@@ -34,32 +29,8 @@ from metrifair.cli.options import (
     callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
     help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
 )
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    callback=known(METRIC_NAMES),
-    help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
-)
-@click.option(
-    "--confidence",
-    type=Number(0, 1, between=True),
-    default=0.95,
-    show_default=True,
-    help="Of intervals and certificates.",
-)
-@click.option(
-    "--fail-above",
-    "limits",
-    multiple=True,
-    type=Limited(),
-    help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
-)
-@click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
-@click.option("--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output.")
-@click.option(
-    "--output", type=Output(*TABLES), help="File for the table of findings (csv, tsv, parquet, arrow or ndjson)."
-)
+@measure_options
+@result_options
 @click.option("--save", "save_to", type=Output(), help="File for all counts together.")
 @click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")

@@ -331,7 +331,7 @@ _TRAINING_OPTIONS = (
 )
 
 
-def _together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
+def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
     """One decorator that adds all these options, in their order."""
 
     def add(function: Function) -> Function:
@@ -342,9 +342,9 @@ def _together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], F
     return add
 
 
-training_options = _together(_TRAINING_OPTIONS)
+training_options = together(_TRAINING_OPTIONS)
 """The file and the options of TrainingOptions."""
-file_options = _together(_FILE_OPTIONS)
+file_options = together(_FILE_OPTIONS)
 """How FILE is read."""
 
 
