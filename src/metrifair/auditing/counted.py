@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,7 @@ from metrifair.auditing.out_of_core.rows import CountedRows, check_some
 from metrifair.auditing.record import Proven, record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory, with_bands
-from metrifair.errors import DataError, MetrifairWarning
-from metrifair.problem.attributes import note_on_numbers, numbers_among
+from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 
 if TYPE_CHECKING:
@@ -56,15 +54,11 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
     cells = rows.surveyed(asked if isinstance(asked, int | float) else DEFAULT_THRESHOLD)
     columns, tally = cells.columns, cells.tally
     request = _as_read(request, columns["y_true"])
-    numbers, attributes = request.numbers, columns["sensitive_features"]
-    if isinstance(numbers, str):  # the same answer as for rows that are held
-        numbers = numbers_among(attributes, numbers, rows=int(tally.rows.sum()))
-        if numbers:
-            warnings.warn(note_on_numbers(attributes, numbers), MetrifairWarning, stacklevel=3)
     problem = problem_of(
-        Given(columns["y_true"], attributes, columns["control_features"], label="y_true"),
+        Given(columns["y_true"], columns["sensitive_features"], columns["control_features"], label="y_true"),
         intersectional=request.intersectional,
-        continuous=numbers,
+        continuous=request.numbers,
+        counted=int(tally.rows.sum()),
         pos_label=None if columns["y_true"] is None else request.pos_label,
         compared=False,
     )

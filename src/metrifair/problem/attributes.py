@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Literal, NamedTuple, TypeAlias
@@ -48,11 +48,8 @@ def group_codes(
     intersectional: bool = False,
     attributes: Sequence[Attribute] | None = None,
     continuous: Continuous = False,
-    named: Collection[str] = (),
 ) -> Groups:
     """Groups by attribute; ``intersectional`` crosses all attributes into one; ``attributes`` fixes the codes.
-
-    ``named`` are columns that are names, although they may look like numbers.
 
     >>> groups = group_codes(["m", "f", None, "m"])
     >>> groups.attributes, groups.codes.ravel()
@@ -60,7 +57,7 @@ def group_codes(
     """
     given = columns("sensitive_features", sensitive_features)
     if attributes is None:
-        numbers = [name for name in numbers_among(given, continuous) if name not in named]
+        numbers = numbers_among(given, continuous)
         if intersectional and len(given) > 1 and numbers:
             raise DataError(
                 f"intersectional crosses groups, and {numbers[0]!r} is a number; cut it into groups, or set "

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from metrifair.checks import check_switches, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.problem.attributes import Continuous, Groups, group_codes, note_on_numbers, stratum_codes
+from metrifair.problem.attributes import Continuous, Groups, group_codes, note_on_numbers, numbers_among, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.strata import Integers, Strata
@@ -191,12 +191,14 @@ def problem_of(
     groups: Declared | None = None,
     compared: bool = True,
     continuous: Continuous = False,
+    counted: int | None = None,
 ) -> Problem:
     """The record of the first rows.
 
     ``target`` says what the outcome holds: labels, numbers, or whichever it looks like. ``classes`` and ``groups``
     declare labels and groups that these rows may not all show. Unless groups must be ``compared``, they may be missing.
     ``continuous`` says which sensitive features are numbers; where that is left to us, a warning says what we took.
+    ``counted`` is how many rows these stand for, where equal ones are counted already.
 
     >>> given = Given(["no", "yes", "yes"], sensitive_features=["f", "m", None], sample_weight=[1, 2, 3])
     >>> problem = problem_of(given, criterion="equal_opportunity")
@@ -216,9 +218,14 @@ def problem_of(
     coded, attributes, numbers = Groups(np.zeros((rows.length, 0), dtype=np.int64), ())
     strata, their_strata = None, None
     if rows.groups is not None:
-        # Left to us, who says category means names.
-        named = categories("sensitive_features", given.sensitive_features) if isinstance(continuous, str) else []
-        coded, attributes, numbers = _groups(rows.groups, intersectional, groups, continuous, named=named)
+        coded, attributes, numbers = _groups(
+            rows.groups,
+            intersectional,
+            groups,
+            continuous,
+            named=categories("sensitive_features", given.sensitive_features),
+            counted=counted,
+        )
     if rows.controls is not None:
         strata, their_strata = stratum_codes(rows.controls)
     positive = positive_of(known, pos_label)
@@ -235,8 +242,13 @@ def _groups(
     continuous: Continuous,
     *,
     named: Sequence[str],
+    counted: int | None,
 ) -> Groups:
-    found = group_codes(given, intersectional=intersectional, continuous=continuous, named=named)
+    """The groups; where it is left to us, which columns are numbers is decided here. ``named`` are names by their type."""
+    told = continuous
+    if isinstance(continuous, str):
+        told = [name for name in numbers_among(given, continuous, rows=counted) if name not in named]
+    found = group_codes(given, intersectional=intersectional, continuous=told)
     if groups is not None:
         attributes = _declared(groups, found.attributes)
         found = group_codes(given, intersectional=intersectional, attributes=attributes)
