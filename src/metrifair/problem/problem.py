@@ -244,7 +244,7 @@ def _groups(
     named: Sequence[str],
     counted: int | None,
 ) -> Groups:
-    """The groups; where it is left to us, which columns are numbers is decided here. ``named`` are names by their type."""
+    """The groups; left to us, which columns are numbers is decided here. ``named`` are names by their type."""
     told = continuous
     if isinstance(continuous, str):
         told = [name for name in numbers_among(given, continuous, rows=counted) if name not in named]
