@@ -4,6 +4,7 @@ from . import batches, datasets, errors, nn
 from .auditing.audit import audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
+from .auditing.compare import AuditDifference, compare
 from .auditing.result import Audit
 from .auditing.state import AuditState
 from .auditing.unfairness import unfairness
@@ -46,6 +47,7 @@ from .training.objective import Objective
 
 __all__ = [
     "Audit",
+    "AuditDifference",
     "AuditState",
     "BarycentrePostprocessor",
     "BerkRegressor",
@@ -78,6 +80,7 @@ __all__ = [
     "audit_file",
     "audit_table",
     "batches",
+    "compare",
     "cramer_distance",
     "criteria",
     "datasets",

@@ -39,6 +39,7 @@ class AuditSample:
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     left_out: int = 0  # rows that could not be used at all
+    order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
     @property
     def score(self) -> Floats | None:
@@ -117,7 +118,7 @@ def sample_in_memory(
     problem = with_bands(problem)
     check_groups(problem, most=request.most_groups)
     prediction = predictions_of(y_pred, problem, pos_label=request.pos_label)
-    weight = problem.weight
+    weight, order = problem.weight, None
     if weight is not None:
         # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
         # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
@@ -127,7 +128,7 @@ def sample_in_memory(
         weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
         problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
     ends = float(prediction.min()), float(prediction.max())
-    return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None)
+    return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None, order=order)
 
 
 def with_bands(problem: Problem, rows: Integers | None = None) -> Problem:
