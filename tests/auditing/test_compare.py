@@ -101,7 +101,7 @@ def test_the_interval_of_a_paired_difference_is_as_wide_as_resampled_rows_say(we
         drawn.append(np.subtract(values[1], values[0]))
     for one, spread in zip(found.differences, np.std(drawn, axis=0), strict=False):
         assert one.interval is not None
-        # An error of 1 / sqrt(800) in the spread, and the intervals' own corrections; unpaired ones are 1.8 times wider.
+        # An error of 1 / sqrt(800) in the spread, and the intervals' own corrections; unpaired: 1.8 times.
         assert (one.interval.high - one.interval.low) / (2 * 1.96 * spread) == pytest.approx(1.0, abs=0.2)
 
 
