@@ -20,12 +20,20 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "extension",
 ]
-exclude_patterns = ["_build", "results/raw", "gallery/**.ipynb", "gallery/sg_execution_times.rst", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "results/raw",
+    "gallery/**.ipynb",
+    "gallery/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 root_doc = "index"
 nitpicky = False
 default_role = "code"
 highlight_language = "python"
+smartquotes = False
+maximum_signature_line_length = 88
 
 # Pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
@@ -58,7 +66,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "plot_gallery": True,
     "abort_on_example_error": False,
-    "capture_repr": ("_repr_html_", "__repr__"),
+    "capture_repr": (),
     "parallel": 2,
     "thumbnail_size": (480, 320),
     "write_computation_times": False,
@@ -77,6 +85,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_last_updated_fmt = None
 html_sidebars = {"index": []}
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"image_light": "_static/logo-light.svg", "image_dark": "_static/logo-dark.svg", "alt_text": "metrifair"},
     "navbar_align": "left",

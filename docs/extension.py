@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -60,8 +61,20 @@ def _of_others(_app: Sphinx, _what: str, _name: str, member: Any, skip: bool, _o
     return True if not skip and not module.startswith("metrifair") else None
 
 
+def _parameters(
+    _app: Sphinx, what: str, _name: str, value: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Show the parameters of ``__init__`` where a class has a ``__new__`` that only watches for words of old."""
+    if what == "class" and signature and "**given" in signature:
+        parameters = list(inspect.signature(value.__init__).parameters.values())[1:]
+        bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+        signature = str(inspect.Signature(bare))
+    return signature, returned
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx about all of this."""
     app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.connect("autodoc-process-signature", _parameters)
     app.connect("autodoc-skip-member", _of_others)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
