@@ -280,3 +280,33 @@ class DifferenceRecord:
     differences: Sequence[Difference]
     unmatched: int = 0  # figures that only one of two audits has
     summary: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Look:
+    """A distance at one look of a series, and how it differs from the first look."""
+
+    look: str
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    sizes: tuple[int, int]
+    value: float
+    interval: Interval | None = None  # with the stated confidence those of all looks and distances hold, for ever
+    difference: float = 0.0  # from the first look
+    p_value: float | None = None  # of "it is as at the first look", by itself
+    level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
+    alarm: Verdict = "not tested"
+
+
+@dataclass(frozen=True)
+class SeriesRecord:
+    """Everything that a series of audits found, look by look."""
+
+    looks: Sequence[str]  # the first one is the baseline
+    rows: Sequence[int]
+    confidence: float
+    series: Sequence[Look]
+    summary: Sequence[str] = ()

@@ -69,7 +69,7 @@ def audit_file(
     Parameters
     ----------
     path : str or path-like
-        A file, a pattern such as "scores/*.parquet", or "-" for standard input.
+        A file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
     score : str or sequence of str
         The column of the scores; several are the scores of several models, each audited and compared with the first.
     group : str or sequence of str
