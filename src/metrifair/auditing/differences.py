@@ -35,6 +35,11 @@ class Figure(NamedTuple):
     interval: Interval | None
     larger_is_better: bool = False
 
+    @property
+    def key(self) -> tuple[str, str, str, tuple[str, ...], str]:
+        """What it is about."""
+        return self.attribute, self.criterion, self.within, self.groups, self.metric
+
 
 def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
     """By what they are about; the cut of a number may be another one in each audit."""

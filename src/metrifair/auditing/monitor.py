@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.series import series_html, series_summary
 from metrifair.report.html import write_html
-from metrifair.results import Interval, Look, SeriesRecord, Verdict
+from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
     "look": (nw.String, lambda one: one.look),
@@ -126,13 +126,14 @@ class AuditSeries:
 
 
 def monitor(
-    states: Sequence[AuditState | Audit | str | os.PathLike[str]] | Mapping[str, AuditState | Audit],
+    states: Sequence[AuditState | Audit | str | os.PathLike[str]] | Mapping[str, AuditState | Audit | str],
     *,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
     confidence: float = 0.95,
     random_state: Any = None,
     resamples: int = 500,
+    least_count: int = FEW,
 ) -> AuditSeries:
     """The distances of several periods, with intervals, and whether they have changed since the first one.
 
@@ -152,6 +153,8 @@ def monitor(
         What resampling draws from.
     resamples : int, default=500
         How many, for intervals.
+    least_count : int, default=30
+        Groups of fewer rows are too small to tell, and are left out of the series.
 
     Returns
     -------
@@ -177,15 +180,21 @@ def monitor(
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     generator = np.random.default_rng(seed_of(random_state))
-    options = {"criteria": criteria, "metrics": metrics, "confidence": confidence, "resamples": resamples}
+    options = {
+        "criteria": criteria,
+        "metrics": metrics,
+        "confidence": confidence,
+        "resamples": resamples,
+        "least_count": least_count,
+    }
     audits = {
         name: one.audit(**options, permutations=0, random_state=generator)
         if isinstance(one, AuditState)
         else audit_in(one)
         for name, one in named.items()
     }
-    series = _series(audits, confidence)
-    if not series:
+    series = _series(audits, confidence, least_count)
+    if all(one.level is None for one in series):
         raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
     record = SeriesRecord(tuple(audits), [one.record.rows for one in audits.values()], confidence, series)
     return AuditSeries(replace(record, summary=series_summary(record)))
@@ -206,7 +215,7 @@ def _names(states: Sequence[Any]) -> list[str]:
     return found
 
 
-def _series(audits: Mapping[str, Audit], confidence: float) -> list[Look]:
+def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) -> list[Look]:
     """Every distance that the first look has, at all looks that have it."""
     first = next(iter(audits.values()))
     if any(one.record.confidence != confidence for one in audits.values()):
@@ -217,14 +226,16 @@ def _series(audits: Mapping[str, Audit], confidence: float) -> list[Look]:
     z = float(ndtri((1 + confidence) / 2))
     for number, (name, one) in enumerate(audits.items()):
         figures = figures_of(one.record)
-        sizes = {(*_place(each), each.metric): each.sizes for each in one.findings}
+        sizes: dict[Hashable, tuple[int, int]] = {
+            (each.attribute, each.criterion, each.within, each.groups, each.metric): each.sizes for each in one.findings
+        }
         # Intervals: look number 1 is the first; changes: look number 1 is the second.
         share = (1 - confidence) / ((number + 1) * (number + 2)) / len(distances)
         level = None if number == 0 else (1 - confidence) / (number * (number + 1)) / len(distances)
         wider = float(-ndtri(share / 2)) / z
         for key, was in distances.items():
             now = figures.get(key)
-            if now is None:
+            if now is None or min(sizes[now.key]) < least_count:
                 continue
             alarm: Verdict = "not tested"
             change = None if number == 0 else difference_of(name, was, now, 0.0, confidence)
@@ -233,8 +244,8 @@ def _series(audits: Mapping[str, Audit], confidence: float) -> list[Look]:
             found.append(
                 Look(
                     name,
-                    *(now.attribute, now.criterion, now.within, now.groups, now.metric),
-                    sizes[now.attribute, now.criterion, now.within, now.groups, now.metric],
+                    *now.key,
+                    sizes[now.key],
                     now.value,
                     None if now.interval is None else _widened(now.value, now.interval, wider),
                     now.value - was.value,
@@ -244,10 +255,6 @@ def _series(audits: Mapping[str, Audit], confidence: float) -> list[Look]:
                 )
             )
     return found
-
-
-def _place(one: Any) -> tuple[Any, ...]:
-    return one.attribute, one.criterion, one.within, one.groups
 
 
 def _widened(value: float, interval: Interval, times: float) -> Interval:

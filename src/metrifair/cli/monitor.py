@@ -42,6 +42,7 @@ def command(
     criteria: tuple[str, ...],
     metrics: tuple[str, ...],
     confidence: float,
+    least_count: int,
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -75,6 +76,7 @@ def command(
             criteria=list(criteria) or None,
             metrics=list(metrics) or None,
             confidence=confidence,
+            least_count=least_count,
             random_state=seed,
         )
     for sentence in found.summary:

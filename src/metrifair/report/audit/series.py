@@ -13,8 +13,8 @@ from metrifair.report.numbers import MISSING, figure_text, number_text, p_text
 from metrifair.results import Look, SeriesRecord
 
 _ALARM = (
-    "A distance that differs from that at the first look, at a level that holds for all looks there will ever be and for "
-    "all distances: with no change at all, hardly any series has one."
+    "A distance that differs from that at the first look, at a level that holds for all looks there will ever be and "
+    "for all distances: with no change at all, hardly any series has one."
 )
 _MOST_CHARTS = 24
 _MOST_TICKS = 6
