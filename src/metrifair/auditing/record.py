@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import decisions_of
 from metrifair.auditing.distribution import (
+    Floats,
     LargestGap,
     TwoSamples,
     bin_means,
@@ -32,6 +34,7 @@ from metrifair.auditing.resampling import (
     permutation_p_values,
     thinned,
 )
+from metrifair.auditing.rest import Everyone, is_known
 from metrifair.auditing.sample import AuditSample, Compared, Part, compared_in, members_of, parts_of
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
@@ -113,10 +116,11 @@ def record_of(
         None if ends is None else ends[1] - ends[0],
         request.vc_dimension,
     )
+    measured = _held(compared, sample, plan) if proven is None else _counted(compared, sample, proven)
     findings = [
         finding
-        for place, one in enumerate(compared)
-        for finding in findings_of(one, sample, plan, generator, None if proven is None else proven[place])
+        for one, known in zip(compared, measured, strict=True)
+        for finding in findings_of(one, known, sample, plan, generator)
     ]
     worst = [
         worst_cut(
@@ -198,22 +202,56 @@ def _distributions(
     return list(found.values())
 
 
+class Measured(NamedTuple):
+    """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
+
+    found: TwoSamples
+    dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
+    sizes: tuple[int, int]  # rows of either side
+    gap: LargestGap
+    values: Mapping[str, float]
+    brackets: Mapping[str, Interval] = {}  # none where rows are held
+    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are held
+    own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
+
+
+def _counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence[Proven]) -> Iterator[Measured]:
+    """Of rows that were counted in bins."""
+    for one, (gap, brackets) in zip(compared, proven, strict=True):
+        sides = one.sides
+        dealt, _ = one.two_samples(sides)
+        found = _split_at(dealt, gap, whole=not sample.weighted)
+        values = {name: bounds.low / 2 + bounds.high / 2 for name, bounds in brackets.items()}
+        yield Measured(found, dealt, (sample.size(sides[0]), sample.size(sides[1])), gap, values, brackets)
+
+
+def _held(compared: Sequence[Compared], sample: AuditSample, plan: Plan) -> Iterator[Measured]:
+    """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
+    shared = not sample.weighted and all(map(is_known, plan.metrics))
+    for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
+        several = list(some)
+        part, place = several[0].part, several[0].place
+        if shared and len(several) > MOST_PAIRED and several[0].right is None:
+            members = members_of(sample.problem, part.units, place)
+            everyone = Everyone(part.scores, members.units, members.codes)
+            for one in several:
+                dealt, own, gap, values = everyone.against_rest(one.left, plan.metrics)
+                size = int(own[1].sum())
+                found = _split_at(dealt, gap, whole=True)
+                yield Measured(found, dealt, (size, len(members.units) - size), gap, values, own=own)
+            continue
+        for one in several:
+            sides = one.sides
+            found, rows = one.two_samples(sides)
+            values = {name: float(value) for name, value in distances_of(*found, plan.metrics).items()}
+            yield Measured(found, found, (len(sides[0]), len(sides[1])), largest_gap(found), values, rows=rows)
+
+
 def findings_of(
-    compared: Compared, sample: AuditSample, plan: Plan, generator: np.random.Generator, proven: Proven | None = None
+    compared: Compared, measured: Measured, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
-    sides = compared.sides
-    found, rows = compared.two_samples(sides)
-    dealt = found  # groups are dealt anew to scores in bins that no group had a say in
-    brackets: Mapping[str, Interval] = {}
-    if proven is None:
-        gap = largest_gap(found)
-        values = {name: float(value) for name, value in distances_of(*found, plan.metrics).items()}
-    else:
-        gap, brackets = proven
-        found = _split_at(found, gap, whole=not sample.weighted)
-        values = {name: one.low / 2 + one.high / 2 for name, one in brackets.items()}
-    sizes = sample.size(sides[0]), sample.size(sides[1])
+    found, dealt, sizes, gap, values, brackets, rows, own = measured
     # Scores are many, and are gone through once: what takes fewer of them takes them from these.
     bin_of = bins(found, _FINER * plan.resolution)
     drawn = coarsened(found, bin_of)
@@ -225,6 +263,8 @@ def findings_of(
     where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
     left, right = (float(shares(side) @ found.values) for side in found[1:])
     means = f"{words.mean_sentence(compared.groups, (left, right), span)} {where}"
+
+    both = (found.values, found.left) if own is None else own, (found.values, found.right)
 
     def bound(metric: str, radius: float | None) -> float | None:
         largest = brackets[metric].high if metric in brackets else values[metric]
@@ -240,7 +280,7 @@ def findings_of(
             metric,
             value,
             bracket=brackets.get(metric),
-            unbiased=None if sample.weighted else unbiased_distance(metric, found, value),
+            unbiased=None if sample.weighted else unbiased_distance(metric, both, value),
             interval=intervals.get(metric),
             certified=bound(metric, alone),
             certified_jointly=bound(metric, jointly),
