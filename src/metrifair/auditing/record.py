@@ -227,11 +227,11 @@ def _counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence
 
 def _held(compared: Sequence[Compared], sample: AuditSample, plan: Plan) -> Iterator[Measured]:
     """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
-    shared = not sample.weighted and all(map(is_known, plan.metrics))
     for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
         several = list(some)
         part, place = several[0].part, several[0].place
-        if shared and len(several) > MOST_PAIRED and several[0].right is None:
+        many = len(several) > MOST_PAIRED and several[0].right is None and not sample.weighted
+        if many and all(map(is_known, plan.metrics)):
             members = members_of(sample.problem, part.units, place)
             everyone = Everyone(part.scores, members.units, members.codes)
             for one in several:
