@@ -180,7 +180,7 @@ def monitor(
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     generator = np.random.default_rng(seed_of(random_state))
-    options = {
+    options: dict[str, Any] = {
         "criteria": criteria,
         "metrics": metrics,
         "confidence": confidence,
