@@ -11,11 +11,10 @@ from typing import Any, Protocol
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import are_decisions, threshold_for
+from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
-from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
@@ -28,7 +27,8 @@ from metrifair.report.audit.words import worst_of
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.report.numbers import MISSING, figure_text
-from metrifair.results import AuditRecord, Decisions, Finding, Note
+from metrifair.results import AuditRecord, Decisions, Favourable, Finding, Note
+from metrifair.standards import StandardName
 
 JSON_VERSION = 1
 _SHOWN = 20  # findings in a notebook
@@ -287,6 +287,11 @@ def audit(
     permutations: int = 999,
     most_groups: int | None = None,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = 0.02,
+    least_count: int = 30,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -313,9 +318,10 @@ def audit(
         opportunity and predictive equality (together they are equalized odds), with more labels equalized odds.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
-        scale; None: no decisions. Scores 0 and 1 are decisions themselves.
+        scale; None: no decisions. "median": scores above the median of all samples. Scores 0 and 1 are decisions
+        themselves.
     confidence : float, default=0.95
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None
@@ -345,6 +351,17 @@ def audit(
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart: too few to tell.
 
     Returns
     -------
@@ -383,11 +400,4 @@ def audit(
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    score, threshold = sample.score, None
-    selected: NDArray[Any] | None = None
-    if score is not None:
-        binary = are_decisions(score)
-        threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
-    if score is not None and threshold is not None:
-        selected = score >= threshold if sample.weight is None else (score >= threshold) * sample.weight
-    return Audit(record_of(sample, request, generator, threshold=threshold, selected=selected))
+    return Audit(record_of(sample, request, generator, selection_of(sample, request)))

@@ -12,9 +12,9 @@ from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
-from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, parts_of
+from metrifair.auditing.state_file import Shape, StateParts, Threshold, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
@@ -24,7 +24,9 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
+from metrifair.results import Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
+from metrifair.standards import StandardName
 
 
 class AuditState:
@@ -338,6 +340,11 @@ class AuditState:
         permutations: int = 999,
         most_groups: int | None = None,
         vc_dimension: int | None = None,
+        standard: StandardName | None = None,
+        reference: Reference = "highest",
+        favourable: Favourable = "high",
+        least_share: float = 0.02,
+        least_count: int = 30,
     ) -> Audit:
         """The audit of all rows that were counted; every distance comes with a proven bracket.
 
@@ -363,6 +370,8 @@ class AuditState:
             How many, for intervals and p-values; 0: none.
         most_groups, vc_dimension : int, default=None
             As in ``audit``.
+        standard, reference, favourable, least_share, least_count
+            As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
 
         Returns
         -------
@@ -390,6 +399,11 @@ class AuditState:
             permutations=permutations,
             most_groups=most_groups,
             vc_dimension=vc_dimension,
+            standard=standard,
+            reference=reference,
+            favourable=favourable,
+            least_share=least_share,
+            least_count=least_count,
         ).checked()
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
