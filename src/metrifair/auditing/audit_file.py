@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
+from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
-from metrifair.results import Favourable
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
 
 if TYPE_CHECKING:
@@ -48,12 +49,12 @@ def audit_file(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    least_count: int = FEW,
     vc_dimension: int | None = None,
     standard: StandardName | None = None,
     reference: Reference = "highest",
     favourable: Favourable = "high",
-    least_share: float = 0.02,
-    least_count: int = 30,
+    least_share: float = LEAST_SHARE,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -110,6 +111,8 @@ def audit_file(
         How many at most, for p-values; 0: none. Fewer are drawn where a p-value is clearly above 0.05.
     most_groups : int, default=None
         Groups that a column may have, as in ``audit``.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
     standard : {"ll144", "four-fifths", "credit"}, default=None
@@ -121,8 +124,6 @@ def audit_file(
         positive label, by default the first one then, is the one that low scores are of.
     least_share : float, default=0.02
         Groups of a smaller share of all rows are shown, and left out of ratios.
-    least_count : int, default=30
-        Groups of fewer rows are listed apart: too few to tell.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.audit import Audit, audit_of_rows
+from metrifair.auditing.audit import audit_of_rows
 from metrifair.auditing.decisions import (
     DEFAULT_THRESHOLD,
     Selection,
@@ -25,6 +25,7 @@ from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for, u
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
 from metrifair.auditing.record import Proven, record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
+from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, favoured, rated_by, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of

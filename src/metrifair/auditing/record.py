@@ -139,6 +139,7 @@ def record_of(
         decisions,
         confidence=plan.confidence,
         decided=selection is not None or request.threshold != "auto" or "" not in sample.predicted,
+        least_count=request.least_count,
         assumed=request.pos_label is None,
         resampled=plan.resamples > 0,
         complete=complete,
@@ -160,6 +161,7 @@ def record_of(
         + [one.distribution for one in worst if one.distribution is not None],
         notes=notes,
         summary=words.summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
+        least_count=request.least_count,
     )
 
 

@@ -52,12 +52,12 @@ class Request:
     resamples: int = 500  # 0: no intervals
     permutations: int = 999  # 0: no p-values
     most_groups: int | None = None
+    least_count: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
     standard: StandardName | None = None
     reference: Reference = HIGHEST
     favourable: Favourable = "high"
     least_share: float = LEAST_SHARE
-    least_count: int = FEW
 
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Request:
@@ -77,7 +77,6 @@ class Request:
             raise DataError(f"threshold must be a finite number, 'auto', 'median' or None, got {self.threshold!r}")
         check_known("favourable", self.favourable, ("high", "low"))
         check_number("least_share", self.least_share, low=0, high=1)
-        check_integer("least_count", self.least_count, least=1)
         if self.standard is not None:
             check_known("standard", self.standard, STANDARDS)
             if not STANDARDS[self.standard].named and self.reference != HIGHEST:
@@ -86,6 +85,7 @@ class Request:
                     f"{self.reference!r}"
                 )
         groups_allowed(self.most_groups)
+        check_integer("least_count", self.least_count, least=1)
         if self.vc_dimension is not None:
             check_integer("vc_dimension", self.vc_dimension, least=1)
         return replace(self, metrics=self.named_metrics())
