@@ -46,13 +46,10 @@ class Standard:
     fields: tuple[str, ...] = ()  # what only the user knows
 
 
-PLAIN = Standard(
-    "Rates and ratios",
-    "Of each category, how many are selected, and the rate divided by that of the reference.",
-)
-"""What is shown where no standard is asked for."""
-
 STANDARDS: dict[str, Standard] = {
+    "": Standard(  # where none is asked for
+        "Rates and ratios", "Of each category, how many are selected, and the rate divided by that of the reference."
+    ),
     "ll144": Standard(
         "Rates and impact ratios by sex, race/ethnicity and their crossing (New York City, Local Law 144)",
         "Of each category of each attribute, and of the attributes crossed: the selection rate, or the scoring rate "
@@ -80,12 +77,4 @@ STANDARDS: dict[str, Standard] = {
         scores=True,
     ),
 }
-
-
-def standard_of(name: str) -> Standard:
-    """What a table of this standard shows; of none, the usual.
-
-    >>> standard_of("ll144").by_median, standard_of("").title
-    (True, 'Rates and ratios')
-    """
-    return STANDARDS.get(name, PLAIN)
+"""By the name that is asked for."""

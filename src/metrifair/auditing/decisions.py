@@ -17,7 +17,7 @@ from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.strata import EVERYONE
 from metrifair.results import Decisions, GroupRates, SelectedBy
 from metrifair.selection_rates import HIGHEST, RatioRule, rated
-from metrifair.standards import standard_of
+from metrifair.standards import STANDARDS
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
@@ -49,7 +49,7 @@ def threshold_for(
     asked = request.threshold
     if decisions:
         return DEFAULT_THRESHOLD, "decisions"
-    if asked == "auto" and standard_of(request.standard or "").by_median:
+    if asked == "auto" and STANDARDS[request.standard or ""].by_median:
         asked = "median"
     if asked == "auto":
         asked = DEFAULT_THRESHOLD if probabilities else None
@@ -112,7 +112,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
     for attribute in attributes:
         wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
         names = [str(group) for group in attribute.groups]
-        if wanted == HIGHEST and standard_of(request.standard or "").named:
+        if wanted == HIGHEST and STANDARDS[request.standard or ""].named:
             raise DataError(
                 f"standard={request.standard!r} compares with a reference; pass reference=..., one of the groups of "
                 f"{attribute.name}, such as {names[0]!r}"
@@ -163,7 +163,7 @@ def decisions_of(sample: AuditSample, selection: Selection, request: Request) ->
             )
             rates = told.rates
             standard = request.standard if request.standard and within == EVERYONE.names[0] else ""
-            if standard_of(standard).scores:
+            if STANDARDS[standard].scores:
                 groups = [units[code == group] for group in present]
                 rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
             found.append(

@@ -78,7 +78,7 @@ class Request:
         check_known("favourable", self.favourable, ("high", "low"))
         check_number("least_share", self.least_share, low=0, high=1)
         if self.standard is not None:
-            check_known("standard", self.standard, STANDARDS)
+            check_known("standard", self.standard, [name for name in STANDARDS if name])
             if not STANDARDS[self.standard].named and self.reference != HIGHEST:
                 raise DataError(
                     f"standard={self.standard!r} divides by the highest rate; leave reference out, got "

@@ -24,7 +24,7 @@ from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
 from metrifair.results import Favourable
-from metrifair.standards import standard_of
+from metrifair.standards import STANDARDS
 
 BANDS = 5  # of an attribute that is a number
 _NOBODY = Attribute("nobody", ("one", "other"))
@@ -155,7 +155,7 @@ def _scored(problem: Problem, favourable: Favourable) -> Problem:
 
 def rated_by(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
     """The same rows by each attribute and, of those that are no numbers, by their crossing, where a standard asks."""
-    if not standard_of(request.standard or "").crossed:
+    if not STANDARDS[request.standard or ""].crossed:
         return None
     given = columns("sensitive_features", sensitive_features)
     if len(given) < 2:
@@ -173,7 +173,7 @@ def rated_by(problem: Problem, sensitive_features: Table, request: Request) -> P
 
 def with_bands(problem: Problem, rows: Integers | None = None) -> Problem:
     """Attributes that are numbers as bands of about equal size, for decisions by group; the numbers stay there too."""
-    return replace(in_bands(problem, BANDS, rows), numbers=problem.numbers)
+    return problem if problem.numbers is None else replace(in_bands(problem, BANDS, rows), numbers=problem.numbers)
 
 
 class Part(NamedTuple):

@@ -371,7 +371,7 @@ class AuditState:
             How many, for intervals and p-values; 0: none.
         most_groups, least_count, vc_dimension : int, default=None, 30, None
             As in ``audit``.
-        standard, reference, favourable, least_share
+        standard, reference, favourable, least_share : str, str or dict, str, float
             As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
 
         Returns

@@ -26,7 +26,7 @@ from metrifair.report.charts import (
 )
 from metrifair.report.numbers import MISSING, percent_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
-from metrifair.standards import standard_of
+from metrifair.standards import STANDARDS
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160
@@ -219,7 +219,7 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
             if gap is not None
         ],
         "ratio": {
-            "value": shown_number(found.selection_ratio) if standard_of(found.standard).four_fifths else None,
+            "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,
             "low": None if interval is None else shown_number(interval.low),
             "high": None if interval is None else shown_number(interval.high),
             "text": ratio_text(found),

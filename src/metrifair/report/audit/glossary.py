@@ -18,7 +18,7 @@ from metrifair.report.audit.words import (
 from metrifair.report.numbers import number_text, percent_text
 from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
 from metrifair.selection_rates import FOUR_FIFTHS, is_below
-from metrifair.standards import standard_of
+from metrifair.standards import STANDARDS
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
     "constant": "The same for everyone",
@@ -127,7 +127,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
         f"{quoted(high.group)} in {percent_text(high.selection_rate)}."
     )
     where = f"{table.attribute}, {table.within}, {selected_text(table).lower()}"
-    if not standard_of(table.standard).four_fifths:
+    if not STANDARDS[table.standard].four_fifths:
         return AuditHighlight(
             "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table
         )
@@ -166,7 +166,7 @@ def ratio_text(found: Decisions) -> str:
         told = "Nobody of the reference" if there else "Nobody"
         return f"There is no ratio: {why}." if why else f"{told} is selected, so there is no ratio."
     bounds = "" if interval is None else f" ({number_text(interval.low)} to {number_text(interval.high)})"
-    if not standard_of(found.standard).four_fifths:
+    if not STANDARDS[found.standard].four_fifths:
         return f"Smallest impact ratio {number_text(ratio)}{bounds}."
     side = "below" if is_below(ratio) else "not below"
     verdict = f"{side} four fifths, but the sample leaves both possible." if is_open(found) else f"{side} four fifths."
@@ -245,7 +245,7 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
         *(
             (word, meaning)
             for word, meaning in (_DECISION_WORDS.items() if record.decisions else ())
-            if word != "Four-fifths ratio" or any(standard_of(one.standard).four_fifths for one in record.decisions)
+            if word != "Four-fifths ratio" or any(STANDARDS[one.standard].four_fifths for one in record.decisions)
         ),
     )
 

@@ -11,7 +11,7 @@ from metrifair.report.html import Markup, element, joined
 from metrifair.report.numbers import MISSING, figure_text, number_text, percent_text, strength_texts
 from metrifair.results import Decisions, GroupRates, Interval, Point
 from metrifair.selection_rates import is_below
-from metrifair.standards import COLUMNS, NO_VERDICT, standard_of
+from metrifair.standards import COLUMNS, NO_VERDICT, STANDARDS
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _WIDTH, _HEIGHT, _LEFT, _BASE = 640, 220, 40, 190  # of the drawing of ratios at deciles
@@ -67,7 +67,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], confidence: float
     >>> "Too few rows to tell" in rates_table(found, found.rates, 0.95)
     True
     """
-    standard = standard_of(table.standard)
+    standard = STANDARDS[table.standard]
     names = {**COLUMNS, **({"rate": "Scoring rate"} if table.selected_by == "median" else {})}
     columns = standard.columns
     if all(rate.selected is None for rate in table.rates):  # of weighted rows
@@ -199,7 +199,7 @@ def rates_section(
     asked = [table for table in decisions if table.standard] or list(decisions)
     if not asked:
         return Markup("")
-    standard, room, parts = standard_of(asked[0].standard), _MOST_ROWS, []
+    standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
     for number, table in enumerate(asked):
         if room > 0:
             parts.append(rates_table(table, table.rates[:room], confidence, number))

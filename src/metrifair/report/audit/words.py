@@ -15,7 +15,7 @@ from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
 from metrifair.results import FEW, Decisions, Finding, GroupRates, Interval, Note
 from metrifair.selection_rates import is_below
-from metrifair.standards import standard_of
+from metrifair.standards import STANDARDS
 
 REST = "the rest"
 """What all groups but one are called."""
@@ -338,5 +338,5 @@ def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
     side = f", {'below' if is_below(ratio) else 'not below'} four fifths"
-    told = side if standard_of(table.standard).four_fifths else ""
+    told = side if STANDARDS[table.standard].four_fifths else ""
     return [f"{selected_text(table)}{where}, {low} and {high} are selected: a ratio of {ratio:.2f}{told}."]
