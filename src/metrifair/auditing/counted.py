@@ -23,10 +23,10 @@ from metrifair.auditing.out_of_core.bins import Bins, Finer
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
 from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for, used_rows
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
-from metrifair.auditing.record import Proven, record_of
+from metrifair.auditing.record import record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
-from metrifair.auditing.sample import AuditSample, Compared, favoured, rated_by, sample_in_memory, with_bands
+from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 

@@ -1,18 +1,28 @@
-"""What an audit looks at, rows in memory or cells of a file, and who is compared with whom in it."""
+"""What an audit looks at, rows in memory or cells of a file; who is compared with whom in it, and how far apart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.distribution import CountedScores, Floats, Integers, TwoSamples, counted_rows
+from metrifair.auditing.distribution import (
+    CountedScores,
+    Floats,
+    Integers,
+    LargestGap,
+    TwoSamples,
+    counted_rows,
+    distances_of,
+    largest_gap,
+)
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
+from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import in_bands
@@ -23,7 +33,7 @@ from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
-from metrifair.results import Favourable
+from metrifair.results import Favourable, Interval
 from metrifair.standards import STANDARDS
 
 BANDS = 5  # of an attribute that is a number
@@ -257,6 +267,7 @@ class Compared:
     place: int  # of the attribute
     left: int
     right: int | None  # None: the rest
+    sizes: tuple[int, int]  # rows of both sides
 
     @property
     def attribute(self) -> Attribute:
@@ -294,8 +305,72 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     for place, attribute in enumerate(sample.problem.scheme.attributes):
         if attribute.cuts:  # a number, whose worst cut is looked for
             continue
-        present = members_of(sample.problem, part.units, place).present
+        units, codes, present = members_of(sample.problem, part.units, place)
+        size = np.bincount(codes, None if sample.rows is None else sample.rows[units]).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
         pairs = combinations(present, 2) if paired else product(present, [None])
-        found += [Compared(sample.problem, part, place, left, right) for left, right in pairs]
+        for left, right in pairs:
+            sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
+            found.append(Compared(sample.problem, part, place, left, right, sizes))
     return found
+
+
+class Proven(NamedTuple):
+    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
+
+    gap: LargestGap
+    brackets: Mapping[str, Interval]
+
+
+class Measured(NamedTuple):
+    """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
+
+    found: TwoSamples
+    dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
+    gap: LargestGap
+    values: Mapping[str, float]
+    brackets: Mapping[str, Interval] = {}  # none where rows are held
+    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are held
+    own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
+
+
+def counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence[Proven]) -> Iterator[Measured]:
+    """Of rows that were counted in bins."""
+    for one, (gap, brackets) in zip(compared, proven, strict=True):
+        dealt, _ = one.two_samples(one.sides)
+        found = _split_at(dealt, gap, whole=not sample.weighted)
+        values = {name: bounds.low / 2 + bounds.high / 2 for name, bounds in brackets.items()}
+        yield Measured(found, dealt, gap, values, brackets)
+
+
+def held(compared: Sequence[Compared], sample: AuditSample, metrics: Sequence[str]) -> Iterator[Measured]:
+    """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
+    for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
+        several = list(some)
+        part, place = several[0].part, several[0].place
+        many = len(several) > MOST_PAIRED and several[0].right is None and not sample.weighted
+        if many and all(map(is_known, metrics)):
+            members = members_of(sample.problem, part.units, place)
+            everyone = Everyone(part.scores, members.units, members.codes)
+            for one in several:
+                dealt, own, gap, values = everyone.against_rest(one.left, metrics)
+                yield Measured(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
+            continue
+        for one in several:
+            found, rows = one.two_samples(one.sides)
+            values = {name: float(value) for name, value in distances_of(*found, metrics).items()}
+            yield Measured(found, found, largest_gap(found), values, rows=rows)
+
+
+def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
+    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
+    at = int(np.searchsorted(found.values, gap.score))
+    if at == len(found.values) or found.values[at] == gap.score:
+        return found
+    halves = []
+    for side, share in zip(found[1:], gap.shares, strict=True):
+        first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
+        first = np.rint(first) if whole else first
+        halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
+    used = (halves[0] > 0) | (halves[1] > 0)
+    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])
