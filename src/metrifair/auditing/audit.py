@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from metrifair.auditing.compare import compared_audits
 from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, HeldRows
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Table
+from metrifair.problem.predictions import models_of
+from metrifair.problem.tables import Table, library_of
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
@@ -62,7 +65,8 @@ def audit(
     ----------
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions: probabilities, or scores of any scale; or class probabilities, whose rows sum to 1: of two classes
-        the positive one's counts, of more each class is audited by itself.
+        the positive one's counts, of more each class is audited by itself. Named columns whose rows do not sum to 1, of
+        a dict or a data frame, are several models: each is audited, and compared with the first.
     sensitive_features : array-like or table
         The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
     y_true : array-like of shape (n_samples,), default=None
@@ -124,7 +128,8 @@ def audit(
     Returns
     -------
     Audit
-        Findings, decisions, notes and a summary, and ways to hand them on.
+        Findings, decisions, notes and a summary, and ways to hand them on. Of several models an ``AuditDifference``,
+        which has the audit of each.
 
     Raises
     ------
@@ -144,18 +149,25 @@ def audit(
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
-    sample = sample_in_memory(
-        y_pred,
-        request,
-        sensitive_features=sensitive_features,
-        y_true=y_true,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
-    return audit_of_rows(sample, request, np.random.default_rng(seed_of(random_state)))
+    generator = np.random.default_rng(seed_of(random_state))
+    rows = {
+        "sensitive_features": sensitive_features,
+        "y_true": y_true,
+        "control_features": control_features,
+        "sample_weight": sample_weight,
+    }
+    models = models_of(y_pred)
+    audits = {
+        name: replace(
+            audit_of_rows(sample_in_memory(one, request, **rows), request, generator),
+            library=library_of(y_pred, *rows.values()),
+        )
+        for name, one in ({"": y_pred} if models is None else models).items()
+    }
+    return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
 
 
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    return Audit(record_of(sample, request, generator, selection_of(sample, request)))
+    return Audit(record_of(sample, request, generator, selection_of(sample, request)), HeldRows(sample, request))

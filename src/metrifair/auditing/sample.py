@@ -54,6 +54,7 @@ class AuditSample:
     left_out: int = 0  # rows that could not be used at all
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones
+    order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
     @property
     def score(self) -> Floats | None:
@@ -134,7 +135,7 @@ def sample_in_memory(
     problem = favoured(with_bands(problem), request)
     check_groups(problem, most=request.most_groups)
     prediction = predictions_of(y_pred, _scored(problem, request.favourable), pos_label=request.pos_label)
-    rated, weight = rated_by(problem, sensitive_features, request), problem.weight
+    rated, weight, order = rated_by(problem, sensitive_features, request), problem.weight, None
     if weight is not None:
         # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
         # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
@@ -145,8 +146,16 @@ def sample_in_memory(
         problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
         rated = None if rated is None else replace(rated.take(order), weight=weight)
     ends = float(prediction.min()), float(prediction.max())
-    weighted, favourable = weight is not None, request.favourable
-    return AuditSample(problem, ends, prediction, weight=weight, weighted=weighted, rated=rated, favourable=favourable)
+    return AuditSample(
+        problem,
+        ends,
+        prediction,
+        weight=weight,
+        weighted=weight is not None,
+        rated=rated,
+        favourable=request.favourable,
+        order=order,
+    )
 
 
 def favoured(problem: Problem, request: Request) -> Problem:

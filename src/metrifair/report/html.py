@@ -28,7 +28,7 @@ class Markup(str):
 
 
 def element(name: str, *inside: str, **attributes: str) -> Markup:
-    """An HTML element; an attribute that is a word of Python ends in an underscore, one with a hyphen has another.
+    """An HTML element; an attribute that is a word of Python ends in an underscore, others stand for hyphens.
 
     >>> print(element("p", "a < b, ", element("b", "c"), class_="hint"))
     <p class="hint">a &lt; b, <b>c</b></p>
