@@ -1,8 +1,8 @@
 """What readers ask of each group beside distances: base rate, AUC, accuracy, log loss, calibration, ROC curve.
 
-Everything is read off one table: how many positive and negative samples lie at each score, ascending. For rows in memory
-that is exact. Of rows that were counted only the ends of each bin are known, between which their scores lie: then figures
-come with brackets. Intervals are Wilson's for shares, DeLong's errors for the AUC.
+Everything is read off one table: how many positive and negative samples lie at each score, ascending. For rows in
+memory that is exact. Of rows that were counted only the ends of each bin are known, between which their scores lie:
+then figures come with brackets. Intervals are Wilson's for shares, by DeLong's errors for the AUC.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.results import ByGroup, GroupFigures, Interval, Measure, ReliabilityBin
+from metrifair.selection_rates import wilson_interval
 
 BINS = 10
 """Of the reliability curve: of equal width, as in scikit-learn's calibration_curve."""
@@ -61,7 +62,9 @@ def by_group_of(
                 own = units[codes == one]
                 scores = _labelled(sample, own, positive, low)
                 right = None if selected is None else _right(sample, own, positive, selected)
-                groups.append(_figures(str(attribute.groups[one]), sample, own, scores, right, confidence))
+                name, size = str(attribute.groups[one]), sample.size(own)
+                found_of = _figures(scores, right, confidence, probabilities=sample.probabilities)
+                groups.append(GroupFigures(name, size, **found_of))
             found.append(ByGroup(attribute.name, within, groups, dict(_gaps(groups, confidence))))
     return found
 
@@ -95,39 +98,22 @@ def _right(sample: AuditSample, units: Integers, positive: NDArray[Any], selecte
     return float((np.where(is_positive, chosen, own - chosen)).sum() / own.sum())
 
 
-def _figures(
-    name: str, sample: AuditSample, units: Integers, scores: LabelledScores, right: float | None, confidence: float
-) -> GroupFigures:
+def _figures(scores: LabelledScores, right: float | None, confidence: float, *, probabilities: bool) -> dict[str, Any]:
     total = float(scores.positive.sum() + scores.negative.sum())
     worth = total**2 / float(scores.squares[0].sum() + scores.squares[1].sum())  # samples of equal weight (Kish)
 
     def share(value: float) -> Measure:
-        return Measure(value, wilson(value, worth, confidence) if scores.sampled else None)
+        return Measure(value, wilson_interval(value, worth, confidence) if scores.sampled else None)
 
-    base_rate = float(scores.positive.sum()) / total
-    return GroupFigures(
-        name,
-        sample.size(units),
-        base_rate=share(base_rate),
-        auc=_auc(scores, confidence),
-        accuracy=None if right is None else share(right),
-        log_loss=_log_loss(scores, confidence) if sample.probabilities else None,
-        calibration_error=_calibration_error(scores, confidence) if sample.probabilities else None,
-        roc=_roc(scores),
-        reliability=_reliability(scores, confidence) if sample.probabilities else (),
-    )
-
-
-def wilson(share: float, samples: float, confidence: float) -> Interval:
-    """Wilson's interval of a share.
-
-    >>> wilson(0.5, 100, 0.95)
-    Interval(low=0.403..., high=0.596...)
-    """
-    z = float(ndtri((1 + confidence) / 2))
-    middle = (share + z**2 / (2 * samples)) / (1 + z**2 / samples)
-    half = z / (1 + z**2 / samples) * sqrt(share * (1 - share) / samples + z**2 / (4 * samples**2))
-    return Interval(max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
+    return {
+        "base_rate": share(float(scores.positive.sum()) / total),
+        "auc": _auc(scores, confidence),
+        "accuracy": None if right is None else share(min(1.0, right)),
+        "log_loss": _log_loss(scores, confidence) if probabilities else None,
+        "calibration_error": _calibration_error(scores, confidence) if probabilities else None,
+        "roc": _roc(scores),
+        "reliability": _reliability(scores, confidence) if probabilities else (),
+    }
 
 
 def _auc(scores: LabelledScores, confidence: float) -> Measure | None:
@@ -153,7 +139,7 @@ def _auc(scores: LabelledScores, confidence: float) -> Measure | None:
         variance += float(squares @ (place - value) ** 2) / total**2 * (worth / max(1.0, worth - 1))
     fewest = min(total**2 / float(own.sum()) for total, own in zip((positive, negative), scores.squares, strict=True))
     worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else fewest
-    return Measure(value, wilson(value, worth, confidence), bracket)
+    return Measure(value, wilson_interval(value, worth, confidence), bracket)
 
 
 def _log_loss(scores: LabelledScores, confidence: float) -> Measure:
@@ -166,7 +152,8 @@ def _log_loss(scores: LabelledScores, confidence: float) -> Measure:
     least, most = losses(scores.high)[0], losses(scores.low)[0]
     lowest, highest = losses(scores.low)[1], losses(scores.high)[1]
     ends = [
-        float(scores.positive @ one + scores.negative @ other) / total for one, other in ((least, lowest), (most, highest))
+        float(scores.positive @ one + scores.negative @ other) / total
+        for one, other in ((least, lowest), (most, highest))
     ]
     value = ends[0] / 2 + ends[1] / 2
     interval = None
@@ -179,7 +166,7 @@ def _log_loss(scores: LabelledScores, confidence: float) -> Measure:
 
 
 class _Binned(NamedTuple):
-    """The bins of the reliability curve: their weight, mean score, rate of positives, and how many samples they are worth."""
+    """The bins of the reliability curve: weight, mean score, rate of positives, and how many samples they are worth."""
 
     weight: Floats
     score: Floats
@@ -205,7 +192,10 @@ def _reliability(scores: LabelledScores, confidence: float) -> list[ReliabilityB
     found = _binned(scores)
     return [
         ReliabilityBin(
-            float(score), float(rate), wilson(float(rate), float(worth), confidence) if scores.sampled else None, float(weight)
+            float(score),
+            float(rate),
+            wilson_interval(float(rate), float(worth), confidence) if scores.sampled else None,
+            float(weight),
         )
         for weight, score, rate, worth in zip(*found, strict=True)
     ]
@@ -251,7 +241,10 @@ def _roc(scores: LabelledScores) -> list[tuple[float, float]]:
         along = (rates[0] + rates[1]) / 2
         chosen = np.unique(np.searchsorted(along, np.linspace(0.0, along[-1], _MOST_POINTS)).clip(0, len(along) - 1))
         chosen = np.union1d(chosen, [0, len(along) - 1])
-    return [(min(1.0, float(one)), min(1.0, float(other))) for one, other in zip(*(side[chosen] for side in rates), strict=True)]
+    return [
+        (min(1.0, float(one)), min(1.0, float(other)))
+        for one, other in zip(*(side[chosen] for side in rates), strict=True)
+    ]
 
 
 def _gaps(groups: list[GroupFigures], confidence: float) -> Iterator[tuple[str, Measure]]:
