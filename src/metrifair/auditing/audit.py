@@ -20,7 +20,7 @@ from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts, in_groups
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, Table, frame
 from metrifair.report.audit.page import audit_html
@@ -280,6 +280,7 @@ def audit(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -328,6 +329,9 @@ def audit(
         Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -372,7 +376,7 @@ def audit(
     sample = sample_in_memory(
         y_pred,
         request,
-        sensitive_features=sensitive_features,
+        sensitive_features=sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
         y_true=y_true,
         control_features=control_features,
         sample_weight=sample_weight,

@@ -16,7 +16,7 @@ from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def audit_file(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -91,6 +92,9 @@ def audit_file(
         Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -133,7 +137,9 @@ def audit_file(
     (4, 1, 0.5)
     """
     request = Request.among(locals())
-    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    roles = Roles.named(
+        score=score, group=group, label=label, control=control, weight=weight, cuts=cuts, continuous=request.numbers
+    )
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))
     with opened(path, format=format, separator=separator) as source:

@@ -15,7 +15,7 @@ from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
 
 
@@ -36,6 +36,7 @@ def audit_table(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -86,6 +87,9 @@ def audit_table(
         Cross several columns of groups into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages, as in ``audit_file``.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -122,7 +126,9 @@ def audit_table(
     (4, 1, 0.5)
     """
     request = Request.among(locals())
-    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    roles = Roles.named(
+        score=score, group=group, label=label, control=control, weight=weight, cuts=cuts, continuous=request.numbers
+    )
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))
     place = table if isinstance(table, Connected) else Connected("the table", table)

@@ -23,7 +23,8 @@ from metrifair.curves import curves_of
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import distance_correlation, energy_dependence, energy_scale
 from metrifair.metrics.dominance import AttributeValues
-from metrifair.problem.bands import cuts_of, number_name
+from metrifair.problem.attributes import number_name
+from metrifair.problem.bands import cuts_of
 from metrifair.report.audit import words
 from metrifair.results import FEWEST, Distribution, Finding, Interval
 
@@ -183,7 +184,11 @@ def worst_cut(
     table = BandTable(np.array(masses), scores, levels).coarser(len(cuts), _SCORES)
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
-    if sample.prediction is not None and len(units) <= _EXACT:
+    if sample.prediction is None:  # there are not many levels of the attribute: they were counted
+        distinct, level = np.unique(values, return_inverse=True)
+        every = np.array([part.scores.at(units[level == one])[used] for one in range(len(distinct))], np.float64)
+        observed["energy"] = float(BandTable(every, scores, distinct).coarser(len(distinct), _SCORES).gaps().energy)
+    elif len(units) <= _EXACT:
         own = part.scores.values[part.scores.place[units]]
         observed["energy"] = energy_dependence(own, values, weights=amounts)
         correlation = distance_correlation(own, values) if amounts is None else None

@@ -12,7 +12,7 @@ from metrifair.certificates import check_confidence
 from metrifair.checks import check_integer, check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
@@ -41,6 +41,7 @@ class Request:
     contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
+    cuts: Cuts = None
     pos_label: object = None
     loss: str | None = None
     score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known

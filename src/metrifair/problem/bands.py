@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
+from metrifair.problem.attributes import band_names
 from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import Floats, Problem
 
@@ -81,22 +80,3 @@ def in_bands(problem: Problem, bands: int | None = None, rows: NDArray[Any] | No
     contrast = "pairs" if problem.scheme.contrast == "independence" else problem.scheme.contrast
     scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)
     return replace(problem, scheme=scheme, groups=groups, numbers=None)
-
-
-def band_names(cuts: Sequence[float] | Floats) -> tuple[str, ...]:
-    """What the bands between cuts are called.
-
-    >>> band_names([25.0, 40.5])
-    ('up to 25', 'above 25 up to 40.5', 'above 40.5')
-    """
-    told = [number_name(cut) for cut in cuts]
-    return f"up to {told[0]}", *(f"above {low} up to {high}" for low, high in pairwise(told)), f"above {told[-1]}"
-
-
-def number_name(number: float) -> str:
-    """A number as people write it.
-
-    >>> number_name(25.0), number_name(1234567.0), number_name(0.1 + 0.2)
-    ('25', '1234567', '0.3')
-    """
-    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"
