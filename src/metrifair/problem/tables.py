@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -28,7 +29,7 @@ _EXACT = 2**53  # up to here every integer is a float
 _LONGEST = 1023  # bits of integers below the largest float
 _LISTED = 5
 _NUMBER = r"-?[\d.]+(?:e[+-]\d+)?"
-_BAND = re.compile(rf"up to {_NUMBER}|above (?P<above>{_NUMBER})(?: up to {_NUMBER})?", re.ASCII)  # of a number
+_BAND = re.compile(rf"(above {_NUMBER})? ?(up to {_NUMBER})?", re.ASCII)  # of a number
 
 
 def columns(name: str, table: Table) -> dict[str, Column]:
@@ -170,17 +171,18 @@ def levels(name: str, column: Column) -> tuple[object, ...]:
     """
     if column.dtype.kind in "iu":  # of which none is missing, and all can be ordered
         return tuple(distinct(column)[0])
-    present = set(column[~is_missing(column)].tolist())
-    bands = [found for value in present if isinstance(value, str) and (found := _BAND.fullmatch(value))]
-    if bands and len(bands) == len(present):
-        return tuple(found[0] for found in sorted(bands, key=lambda found: float(found["above"] or "-inf")))
+    present = column[~is_missing(column)].tolist()
     try:
-        return tuple(sorted(present))
+        found = sorted(set(present))
     except TypeError:
-        kinds = sorted({type(value).__name__ for value in column[~is_missing(column)].tolist()})
+        kinds = sorted({type(value).__name__ for value in present})
         raise DataError(
             f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
         ) from None
+    bands = [_BAND.fullmatch(value) for value in found] if found and isinstance(found[0], str) else []
+    if bands and all(bands):
+        found.sort(key=lambda value: float(value.split()[1]) if value.startswith("above") else -inf)
+    return tuple(found)
 
 
 def codes(name: str, column: Column, known: Sequence[object]) -> Integers:

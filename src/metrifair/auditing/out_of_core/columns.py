@@ -229,10 +229,12 @@ class ColumnLevels:
 
 
 def _are_numbers(column: pl.Series) -> bool:
-    """Whether a column holds numbers, or text that all looks like them."""
+    """Whether a column holds numbers, or text that all looks like them; codes such as 02139 do not."""
     if column.dtype != polars().String:
         return column.dtype.is_numeric()
-    return not isinstance(meant(column.to_list())[0], str | bool)
+    text = column.str.strip_chars()
+    strange = text.cast(polars().Float64, strict=False).is_null() & ~text.str.to_lowercase().is_in(MISSING)
+    return not (strange | text.str.contains(r"^[+-]?0\d")).any()
 
 
 def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[ColumnLevels]:
