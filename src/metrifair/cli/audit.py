@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -26,6 +27,7 @@ from metrifair.cli.options import (
     check_paths,
     file_options,
     known,
+    number_options,
     together,
 )
 from metrifair.errors import DataError
@@ -88,7 +90,10 @@ result_options = together(
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
 @click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
-@click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
+@click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+@number_options
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
@@ -138,6 +143,8 @@ def command(
     file: str,
     score: str,
     group: tuple[str, ...],
+    continuous: tuple[str, ...],
+    cuts: tuple[tuple[str, list[float]], ...],
     label: str | None,
     positive: str | None,
     control: tuple[str, ...],
@@ -179,6 +186,8 @@ def command(
         found = source.audit(
             score=score,
             group=list(group),
+            continuous=continuous_asked(continuous, group),
+            cuts=cuts_asked(cuts, group),
             label=label,
             pos_label=positive,
             control=list(control) or None,
