@@ -28,7 +28,7 @@ from metrifair.report.audit.words import worst_of
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.report.numbers import MISSING, figure_text
-from metrifair.results import AuditRecord, Decisions, Finding, Note
+from metrifair.results import FEW, AuditRecord, Decisions, Finding, Note
 
 JSON_VERSION = 1
 _SHOWN = 20  # findings in a notebook
@@ -287,6 +287,7 @@ def audit(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    least_count: int = FEW,
     vc_dimension: int | None = None,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
@@ -346,6 +347,8 @@ def audit(
     most_groups : int, default=None
         Groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are more than
         30 with fewer than two samples each on average: such a column holds ids or measurements.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.

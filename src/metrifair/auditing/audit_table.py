@@ -17,6 +17,7 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
+from metrifair.results import FEW
 
 
 def audit_table(
@@ -43,6 +44,7 @@ def audit_table(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    least_count: int = FEW,
     vc_dimension: int | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
@@ -102,6 +104,8 @@ def audit_table(
         How many, for p-values; 0: none.
     most_groups : int, default=None
         Groups that a column may have, as in ``audit``.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
     in_memory_rows : int, default=2000000

@@ -60,6 +60,13 @@ measure_options = together(
             show_default=True,
             help="Of intervals and certificates.",
         ),
+        click.option(
+            "--least-count",
+            type=click.IntRange(1),
+            default=30,
+            show_default=True,
+            help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
+        ),
     ]
 )
 """How groups are compared."""
@@ -154,6 +161,7 @@ def command(
     loss: str | None,
     metrics: tuple[str, ...],
     confidence: float,
+    least_count: int,
     tolerance: float,
     limits: tuple[Limit, ...],
     html: Path | None,
@@ -200,6 +208,7 @@ def command(
             random_state=seed,
             tolerance=tolerance,
             most_groups=most_groups,
+            least_count=least_count,
             vc_dimension=vc_dimension,
         )
     hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
