@@ -187,10 +187,10 @@ def command(
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
     source = audited(file, table, [html, json_to, output], separator=separator, format=format)
-    from metrifair.cli.console import console, working
+    from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with working(f"Auditing {source.name}"):
+    with warnings_told(out), working(f"Auditing {source.name}"):
         found = source.audit(
             score=score,
             group=list(group),

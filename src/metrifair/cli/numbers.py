@@ -46,7 +46,7 @@ def cuts_asked(cuts: Sequence[tuple[str, list[float]]], group: Sequence[str]) ->
 
 
 def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
-    """Which groups are numbers, as functions take it: columns, none of them (False), or what they look like ("auto")."""
+    """Which groups are numbers, as functions take it: columns, False for none of them, or "auto"."""
     if not columns:
         return "auto"
     if columns == ("none",) and "none" not in group:
@@ -64,12 +64,11 @@ CONTINUOUS = click.option(
     help="Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of "
     "more than 20 different numbers]",
 )
-NUMBER_OPTIONS = (
-    CONTINUOUS,
-    click.option(
-        "--cuts",
-        type=Cuts(),
-        multiple=True,
-        help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
-    ),
+CUTS = click.option(
+    "--cuts",
+    type=Cuts(),
+    multiple=True,
+    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
 )
+NUMBER_OPTIONS = (CONTINUOUS, CUTS)
+"""Which groups are numbers, and which numbers are cut into groups."""
