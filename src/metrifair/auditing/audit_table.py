@@ -83,8 +83,9 @@ def audit_table(
         What resampling draws from.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several columns of groups into one.
     continuous : "auto", bool or list of str, default="auto"

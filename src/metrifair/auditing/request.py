@@ -13,7 +13,7 @@ from metrifair.checks import check_integer, check_known, check_switches, is_inte
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.attributes import Continuous, Cuts
-from metrifair.problem.cells import Attribute, Contrast
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
 from metrifair.results import FEW
@@ -60,7 +60,7 @@ class Request:
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""
         check_confidence(self.confidence)
-        check_known("contrast", self.contrast, ("pairs", "rest"))
+        check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
         for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)

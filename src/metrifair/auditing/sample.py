@@ -252,7 +252,7 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts:  # a number, whose worst cut is looked for
+        if attribute.cuts or contrast == "independence":  # whose worst cut is looked for
             continue
         present = members_of(sample.problem, part.units, place).present
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)

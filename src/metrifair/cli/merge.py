@@ -46,6 +46,7 @@ def command(
     criteria: tuple[str, ...],
     continuous: tuple[str, ...],
     metrics: tuple[str, ...],
+    contrast: str,
     confidence: float,
     least_count: int,
     limits: tuple[Limit, ...],
@@ -74,6 +75,7 @@ def command(
             criteria=list(criteria) or None,
             continuous=continuous_asked(continuous, () if state.shape is None else state.shape.groups),
             metrics=metrics_asked(metrics, limits),
+            contrast=contrast,  # type: ignore[arg-type]
             confidence=confidence,
             random_state=seed,
             pos_label=positive,

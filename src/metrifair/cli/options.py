@@ -51,7 +51,8 @@ GAPS = ("selection_difference", "true_positive_difference", "false_positive_diff
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
 
 _SPOKEN = {
-    "continuous=False": "--continuous none",
+    "continuous=False where every value is a group": "--continuous none where every value is a group; --cuts makes "
+    "groups of it",
     "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
     "pass separator=": "use --separator ",
     "pass format": "use --format",

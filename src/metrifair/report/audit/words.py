@@ -100,13 +100,18 @@ def cut_sentence(
     )
 
 
-def cut_meanings(name: str, values: Mapping[str, float], cuts: int, correlation: float | None) -> dict[str, str]:
-    """What the figures of an attribute that is a number say, by metric."""
+def cut_meanings(
+    name: str, values: Mapping[str, float], cuts: int, correlation: float | None, *, named: bool = False
+) -> dict[str, str]:
+    """What the figures of an attribute say that is a number, or of which each group is set against the rest."""
+    each = f"Whichever of the {cuts} groups of {name} is set against the rest"
+    cut = f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at)"
+    worst = f"With the worst of the {cuts} groups of {name}" if named else f"At the worst of {cuts} cuts of {name}"
     told = "" if correlation is None else f" The distance correlation is {score_text(correlation)}."
     return {
-        "kolmogorov": f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at), and "
+        "kolmogorov": f"{each if named else cut}, and "
         f"however a threshold is chosen, the shares above it differ by at most {points_text(values['kolmogorov'])}.",
-        "wasserstein": f"At the worst of {cuts} cuts of {name}, scores would have to move by "
+        "wasserstein": f"{worst}, scores would have to move by "
         f"{score_text(values['wasserstein'])} on average to be distributed alike on both sides.",
         "energy": f"How much scores depend on {name} over all its values, on the scale of the energy distance between "
         f"two groups: 0 means not at all.{told}",
