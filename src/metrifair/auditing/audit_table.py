@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.result import Audit
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of

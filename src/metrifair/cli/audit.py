@@ -36,7 +36,7 @@ from metrifair.report.numbers import number_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from metrifair.auditing.audit import Audit
+    from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
