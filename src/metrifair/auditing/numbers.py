@@ -196,6 +196,9 @@ def worst_cut(
     metrics: tuple[str, ...],
     confidence: float,
     functions: int,
+    comparisons: int,
+    least_count: int,
+    certified: bool,
     resamples: int,
     permutations: int,
     generator: np.random.Generator,
@@ -204,7 +207,8 @@ def worst_cut(
     """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them.
 
     ``functions`` are the distribution functions that joint bounds hold for at once, those of this one's cuts among
-    them.
+    them; joint intervals hold for so many ``comparisons``.
+    ``certified``: there are bounds at all, of rows without weights that trained nothing.
     """
     bands, name = Bands.of(sample, part, place), sample.problem.scheme.attributes[place].name
     units, values = bands.units, bands.values
@@ -216,36 +220,32 @@ def worst_cut(
     cut, table = _scanned(part, bands, levels)
     groups, scores, below = bands.sides[cut.number], cut.sides.values, bands.below(cut.number)
     sizes = sample.size(units[below]), sample.size(units[~below])
-    observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
-    correlation = None
-    if sample.prediction is None:  # there are not many levels of the attribute: they were counted
-        distinct, level = np.unique(values, return_inverse=True)
-        every = bands._replace(band=level, sides=[("", "")] * (len(distinct) - (not bands.named)))
-        observed["energy"] = float(_scanned(part, every, distinct)[1].gaps().energy)
-    elif len(units) <= _EXACT:
-        own = part.scores.values[part.scores.place[units]]
-        attribute = values.astype(str) if bands.named else values
-        observed["energy"] = energy_dependence(own, attribute, weights=amounts)
-        correlation = distance_correlation(own, attribute) if amounts is None else None
+    observed, correlation = _observed(sample, part, bands, cut, table)
     p_values: dict[str, float] = {}
     if permutations and not sample.weighted:
         p_values = _p_values(table, sample.size(units), permutations, generator)
-    interval = None
+    intervals: list[Interval | None] = [None, None]
+    level = 1 - (1 - confidence) / comparisons
     if resamples and sample.size(units) >= 2 * FEWEST:
         resampled = table.resampled(_effective(sample, units), resamples, generator)
-        by_chance = p_values.get("energy", 0.0) > 1 - confidence
-        interval = _interval(observed["energy"], *resampled, confidence=confidence, by_chance=by_chance)
-    alone, jointly = (
-        (None, None)
-        if sample.weighted
-        else _bounds(rows if bands.named else np.cumsum(rows)[:-1], rows.sum(), cut.every, functions, confidence)
-    )
-    span, shares = float(scores[-1] - scores[0]), cut.gap.shares
+        # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
+        intervals = [
+            _interval(
+                observed["energy"],
+                *resampled,
+                confidence=own,
+                by_chance=p_values.get("energy", 0.0) > max(1 - own, 1 / (1 + permutations)),
+            )
+            for own in (confidence, level)
+        ]
+    alone, jointly, enough = None, None, min(sizes) >= least_count
+    joint = {"energy": intervals[1]} if certified or sample.weighted else {}
+    if certified:
+        sides, cdfs = (rows if bands.named else np.cumsum(rows)[:-1], float(rows.sum())), 2 * len(bands.sides)
+        alone, jointly = (_bounds(*sides, cut.every, *of).high for of in ((cdfs, confidence), (functions, confidence)))
+        joint["kolmogorov"] = _bounds(*sides, cut.every, cdfs, level)
+    span = float(scores[-1] - scores[0])
     told = words.cut_meanings(name, observed, len(bands.sides), correlation, named=bands.named)
-    if bands.named:
-        sentence = words.gap_sentence(groups, cut.gap.score, shares, span)
-    else:
-        sentence = words.cut_sentence(name, groups, cut.gap.score, shares, span)
     findings = [
         Finding(
             name,
@@ -255,13 +255,15 @@ def worst_cut(
             sizes,
             metric,
             observed[metric],
-            interval=interval if metric == "energy" else None,
+            interval=intervals[0] if metric == "energy" else None,
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
             p_value=p_values.get(metric),
-            sentence=sentence,
+            sentence=words.cut_sentence(name, groups, cut.gap.score, cut.gap.shares, span),
             meaning=told[metric],
             cuts=len(bands.sides),
+            enough=enough,
+            joint_interval=joint.get(metric) if enough else None,
         )
         for metric in metrics
         if metric in METRICS
@@ -273,6 +275,25 @@ def worst_cut(
     return WorstCut(findings, Distribution(name, part.within, curves))
 
 
+def _observed(
+    sample: AuditSample, part: Part, bands: Bands, cut: _Cut, table: BandTable
+) -> tuple[dict[str, float], float | None]:
+    """The figures by metric, and the distance correlation where rows are held and have no weights."""
+    units, values, amounts = bands.units, bands.values, _amounts(sample, bands.units)
+    observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
+    correlation = None
+    if sample.prediction is None:  # there are not many levels of the attribute: they were counted
+        distinct, place_of = np.unique(values, return_inverse=True)
+        every = bands._replace(band=place_of, sides=[("", "")] * (len(distinct) - (not bands.named)))
+        observed["energy"] = float(_scanned(part, every, distinct)[1].gaps().energy)
+    elif len(units) <= _EXACT:
+        own = part.scores.values[part.scores.place[units]]
+        attribute = values.astype(str) if bands.named else values
+        observed["energy"] = energy_dependence(own, attribute, weights=amounts)
+        correlation = distance_correlation(own, attribute) if amounts is None else None
+    return observed, correlation
+
+
 def _effective(sample: AuditSample, units: Integers) -> float:
     """How many rows of equal weight say as much."""
     if sample.weight is None or sample.rows is not None:
@@ -281,18 +302,14 @@ def _effective(sample: AuditSample, units: Integers) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _bounds(
-    below: Floats, everyone: float, gaps: Sequence[float], functions: int, confidence: float
-) -> tuple[float, float]:
-    """Upper bounds of the largest true gap at any cut: for all cuts at once, and with all distribution functions."""
-    found = []
-    for cdfs in (2 * len(below), functions):
-        radii = [
-            sum(dkw_radius(int(size), confidence=confidence, cdfs=cdfs) for size in (own, everyone - own))
-            for own in below
-        ]
-        found.append(min(1.0, float(np.max(np.add(gaps, radii)))))
-    return found[0], found[1]
+def _bounds(below: Floats, everyone: float, gaps: Sequence[float], functions: int, confidence: float) -> Interval:
+    """Bounds of the largest true gap at any cut, while so many distribution functions are all near the true ones."""
+    radii = [
+        sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, everyone - own))
+        for own in below
+    ]
+    low, high = float(np.max(np.subtract(gaps, radii))), float(np.max(np.add(gaps, radii)))
+    return Interval(max(0.0, low), min(1.0, high))
 
 
 def _p_values(table: BandTable, rows: int, permutations: int, generator: np.random.Generator) -> dict[str, float]:
