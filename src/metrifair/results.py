@@ -255,3 +255,71 @@ class AuditRecord:
     notes: Sequence[Note] = ()
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
+
+
+Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a figure of one audit differs from the same figure of another, the baseline."""
+
+    model: str  # the audit that is compared with the baseline
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    before: float  # in the baseline
+    after: float
+    difference: float  # after less before
+    interval: Interval | None = None
+    p_value: float | None = None  # of "they are equal", by itself
+    p_jointly: float | None = None  # the same, all differences considered (Holm)
+    verdict: Verdict = "not tested"  # at the stated confidence, all differences considered
+
+
+Pairing = Literal["rows", "independent", "unknown"]
+"""Same rows, at hand; different rows; or the same rows, which are not at hand: bounds then hold for any correlation."""
+
+
+@dataclass(frozen=True)
+class DifferenceRecord:
+    """Everything that a comparison of audits found."""
+
+    names: Sequence[str]  # of the audits; the first one is the baseline
+    pairing: Pairing
+    confidence: float
+    differences: Sequence[Difference]
+    unmatched: int = 0  # figures that only one of two audits has
+    summary: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Look:
+    """A distance at one look of a series, and how it differs from the first look."""
+
+    look: str
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    sizes: tuple[int, int]
+    value: float
+    interval: Interval | None = None  # with the stated confidence those of all looks and distances hold, for ever
+    difference: float = 0.0  # from the first look
+    p_value: float | None = None  # of "it is as at the first look", by itself
+    level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
+    alarm: Verdict = "not tested"
+
+
+@dataclass(frozen=True)
+class SeriesRecord:
+    """Everything that a series of audits found, look by look."""
+
+    looks: Sequence[str]  # the first one is the baseline
+    rows: Sequence[int]
+    confidence: float
+    series: Sequence[Look]
+    summary: Sequence[str] = ()

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.auditing.compare import compared_audits
 from metrifair.auditing.decisions import are_decisions, threshold_for
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Request, Threshold
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, HeldRows
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, in_groups
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Table
+from metrifair.problem.predictions import models_of
+from metrifair.problem.tables import Table, library_of
 from metrifair.results import FEW
 
 
@@ -58,7 +61,8 @@ def audit(
     ----------
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions: probabilities, or scores of any scale; or class probabilities, whose rows sum to 1: of two classes
-        the positive one's counts, of more each class is audited by itself.
+        the positive one's counts, of more each class is audited by itself. Named columns whose rows do not sum to 1, of
+        a dict or a data frame, are several models: each is audited, and compared with the first.
     sensitive_features : array-like or table
         The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
     y_true : array-like of shape (n_samples,), default=None
@@ -114,7 +118,8 @@ def audit(
     Returns
     -------
     Audit
-        Findings, decisions, notes and a summary, and ways to hand them on.
+        Findings, decisions, notes and a summary, and ways to hand them on. Of several models an ``AuditDifference``,
+        which has the audit of each.
 
     Raises
     ------
@@ -134,15 +139,20 @@ def audit(
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
-    sample = sample_in_memory(
-        y_pred,
-        request,
-        sensitive_features=sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
-        y_true=y_true,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
-    return audit_of_rows(sample, request, np.random.default_rng(seed_of(random_state)))
+    generator = np.random.default_rng(seed_of(random_state))
+    rows = {
+        "sensitive_features": sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
+        "y_true": y_true,
+        "control_features": control_features,
+        "sample_weight": sample_weight,
+    }
+    models = models_of(y_pred)
+    library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
+    audits = {
+        name: replace(audit_of_rows(sample_in_memory(one, request, **rows), request, generator), library=library)
+        for name, one in ({"": y_pred} if models is None else models).items()
+    }
+    return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
 
 
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
@@ -155,4 +165,6 @@ def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Ge
         threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
     if score is not None and threshold is not None:
         selected = score >= threshold if sample.weight is None else (score >= threshold) * sample.weight
-    return Audit(record_of(sample, request, generator, threshold=threshold, selected=selected))
+    return Audit(
+        record_of(sample, request, generator, threshold=threshold, selected=selected), HeldRows(sample, request)
+    )

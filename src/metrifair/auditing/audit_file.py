@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.counted import (
+    IN_MEMORY_ROWS,
+    audit_of_columns,
+    audit_of_counts,
+    check_tolerance,
+    one_or_compared,
+    scores_named,
+)
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
 def audit_file(
     path: str | os.PathLike[str],
     *,
-    score: str,
+    score: str | Sequence[str],
     group: str | Sequence[str],
     label: str | None = None,
     control: str | Sequence[str] | None = None,
@@ -64,8 +71,8 @@ def audit_file(
     ----------
     path : str or path-like
         A file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
-    score : str
-        The column of the scores.
+    score : str or sequence of str
+        The column of the scores; several are the scores of several models, each audited and compared with the first.
     group : str or sequence of str
         The column of the groups; several are several attributes.
     label : str, default=None
@@ -124,7 +131,7 @@ def audit_file(
     Returns
     -------
     Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``.
+        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
 
     Raises
     ------
@@ -142,25 +149,34 @@ def audit_file(
     (4, 1, 0.5)
     """
     request = Request.among(locals())
-    roles = Roles.named(
-        score=score, group=group, label=label, control=control, weight=weight, cuts=cuts, continuous=request.numbers
-    )
+    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    names |= {"cuts": cuts, "continuous": request.numbers}
+    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))
     with opened(path, format=format, separator=separator) as source:
-        source.check(roles.by_role)
-        head = _head(source, roles, in_memory_rows)
-        if head is not None:
-            return audit_of_columns(source.name, roles, head, request, generator, is_text=source.is_text)
-        rows = FileRows(source, roles, groups_allowed(request.most_groups))
-        return audit_of_counts(rows, request, generator, tolerance=tolerance)
+        for roles in every.values():
+            source.check(roles.by_role)
+        head = _head(
+            source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
+        )
+        audits = {}
+        for name, roles in every.items():
+            if head is not None:
+                audits[name] = audit_of_columns(
+                    source.name, roles, head, request, generator, is_text=source.is_text, scores=list(every)
+                )
+            else:
+                rows = FileRows(source, roles, groups_allowed(request.most_groups))
+                audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
+    return one_or_compared(audits)
 
 
-def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:
+def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | None:
     """All rows, or None where there are more than ``most``."""
     if (source.rows() or 0) > most:
         return None
-    head = source.head(roles.columns, most + 1)
+    head = source.head(columns, most + 1)
     if len(head) == 0:
         raise DataError(f"{source.name} has no rows")
     return head if len(head) <= most else None

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.counted import (
+    IN_MEMORY_ROWS,
+    audit_of_columns,
+    audit_of_counts,
+    check_tolerance,
+    one_or_compared,
+    scores_named,
+)
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
@@ -17,13 +25,14 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
+from metrifair.problem.tables import library_of
 from metrifair.results import FEW
 
 
 def audit_table(
     table: Any,
     *,
-    score: str,
+    score: str | Sequence[str],
     group: str | Sequence[str],
     label: str | None = None,
     control: str | Sequence[str] | None = None,
@@ -61,8 +70,8 @@ def audit_table(
     ----------
     table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
         The rows; anything that narwhals knows. It must not change while it is counted.
-    score : str
-        The column of the scores.
+    score : str or sequence of str
+        The column of the scores; several are those of several models, each audited and compared with the first.
     group : str or sequence of str
         The column of the groups; several are several attributes.
     label : str, default=None
@@ -115,7 +124,7 @@ def audit_table(
     Returns
     -------
     Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``.
+        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
 
     Raises
     ------
@@ -131,17 +140,22 @@ def audit_table(
     (4, 1, 0.5)
     """
     request = Request.among(locals())
-    roles = Roles.named(
-        score=score, group=group, label=label, control=control, weight=weight, cuts=cuts, continuous=request.numbers
-    )
+    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    names |= {"cuts": cuts, "continuous": request.numbers}
+    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))
     place = table if isinstance(table, Connected) else Connected("the table", table)
-    rows = TableRows.of(
-        place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
-    )
-    if rows.rows == 0:
-        raise DataError(f"{place.name} has no rows")
-    if rows.rows <= in_memory_rows:
-        return audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
-    return audit_of_counts(rows, request, generator, tolerance=tolerance)
+    audits = {}
+    for name, roles in every.items():
+        rows = TableRows.of(
+            place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
+        )
+        if rows.rows == 0:
+            raise DataError(f"{place.name} has no rows")
+        if rows.rows <= in_memory_rows:
+            audits[name] = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+        else:
+            audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
+    library = library_of(place.table)
+    return one_or_compared({name: replace(one, library=library) for name, one in audits.items()})

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metrifair.auditing.audit import audit_of_rows
+from metrifair.auditing.compare import compared_audits
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
 from metrifair.auditing.distribution import Integers, counted_cells
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
 from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, levels_for, numbers, used_rows
 from metrifair.auditing.out_of_core.rows import CountedRows, check_some
-from metrifair.auditing.record import Proven, record_of
+from metrifair.auditing.record import record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
-from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory, with_bands
+from metrifair.auditing.sample import AuditSample, Compared, Proven, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 
@@ -33,10 +34,38 @@ def check_tolerance(tolerance: float) -> None:
         raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
 
 
+def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns of scores that a user named; several are those of several models."""
+    names = (score,) if isinstance(score, str) else tuple(score)
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"score must name one column, or several different ones, got {score!r}")
+    return names
+
+
+def one_or_compared(audits: Mapping[str, Audit]) -> Audit:
+    """The only audit, or all of them compared with the first."""
+    if len(audits) == 1:
+        return next(iter(audits.values()))
+    return compared_audits(audits, same_rows=True)  # type: ignore[return-value]
+
+
 def audit_of_columns(
-    name: str, roles: Roles, table: pl.DataFrame, request: Request, generator: np.random.Generator, *, is_text: bool
+    name: str,
+    roles: Roles,
+    table: pl.DataFrame,
+    request: Request,
+    generator: np.random.Generator,
+    *,
+    is_text: bool,
+    scores: Sequence[str] = (),
 ) -> Audit:
-    """The audit of the columns of all rows of a file or table, which are held in memory."""
+    """The audit of the columns of all rows of a file or table, which are held in memory.
+
+    Of several ``scores``, of as many models, rows that lack one are left out of every audit: all are of the same rows.
+    """
+    every = len(table)
+    if len(scores) > 1:
+        table = table.filter(~np.any([np.isnan(numbers("score", one, table[one])) for one in scores], axis=0))
     # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
     levels = levels_for(roles, most=len(table), most_groups=MOST_LEVELS)
     rows = None
@@ -51,7 +80,8 @@ def audit_of_columns(
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
     request = _as_read(request, columns["y_true"])
     sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
-    return audit_of_rows(replace(sample, left_out=rows.left_out), request, generator)
+    left_out = rows.left_out + every - len(table)
+    return audit_of_rows(replace(sample, left_out=left_out), request, generator)
 
 
 def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Generator, *, tolerance: float) -> Audit:

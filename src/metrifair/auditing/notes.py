@@ -129,14 +129,16 @@ def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Se
     notes = []
     for attribute, code in zip(attributes, codes.T, strict=True):
         found = {}
+        order = np.argsort(code, kind="stable")
+        starts = np.searchsorted(code[order], np.arange(len(attribute.groups) + 1))
         for place, name in enumerate(attribute.groups):
-            own = code == place
+            own = order[starts[place] : starts[place + 1]]
             if not _is_constant(outcome[own]):  # else there is nothing to tell
                 correlation = 0.0
                 if not _is_constant(score[own]):  # numbers may be of any size
                     both = (of[own] / np.abs(of[own]).max() for of in (score, outcome))
                     correlation = float(np.corrcoef(*both)[0, 1])
-                found[str(name)] = correlation, 2 / np.sqrt(own.sum())
+                found[str(name)] = correlation, 2 / np.sqrt(len(own))
         blind = {name: r for name, (r, error) in found.items() if abs(r) < error < _TELLING}
         told = {name: r for name, (r, error) in found.items() if r - error > 0 and r >= _TELLING}
         if blind and told:

@@ -1,18 +1,28 @@
-"""What an audit looks at, rows in memory or cells of a file, and who is compared with whom in it."""
+"""What an audit looks at, rows in memory or cells of a file; who is compared with whom in it, and how far apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.distribution import CountedScores, Floats, Integers, TwoSamples, counted_rows
+from metrifair.auditing.distribution import (
+    CountedScores,
+    Floats,
+    Integers,
+    LargestGap,
+    TwoSamples,
+    counted_rows,
+    distances_of,
+    largest_gap,
+)
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
+from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Attribute, Contrast
@@ -22,6 +32,7 @@ from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table
 from metrifair.report.audit.words import REST
+from metrifair.results import Interval
 
 BANDS = 5  # of an attribute that is a number
 _NOBODY = Attribute("nobody", ("one", "other"))
@@ -40,6 +51,7 @@ class AuditSample:
     weighted: bool = False
     left_out: int = 0  # rows that could not be used at all
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
+    order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
     @property
     def score(self) -> Floats | None:
@@ -118,7 +130,7 @@ def sample_in_memory(
     problem = with_bands(problem)
     check_groups(problem, most=request.most_groups)
     prediction = predictions_of(y_pred, problem, pos_label=request.pos_label)
-    weight = problem.weight
+    weight, order = problem.weight, None
     if weight is not None:
         # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
         # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
@@ -128,7 +140,7 @@ def sample_in_memory(
         weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
         problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
     ends = float(prediction.min()), float(prediction.max())
-    return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None)
+    return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None, order=order)
 
 
 def with_bands(problem: Problem, rows: Integers | None = None) -> Problem:
@@ -263,3 +275,64 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
             sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
             found.append(Compared(sample.problem, part, place, left, right, sizes))
     return found
+
+
+class Proven(NamedTuple):
+    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
+
+    gap: LargestGap
+    brackets: Mapping[str, Interval]
+
+
+class Measured(NamedTuple):
+    """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
+
+    found: TwoSamples
+    dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
+    gap: LargestGap
+    values: Mapping[str, float]
+    brackets: Mapping[str, Interval] = {}  # none where rows are held
+    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are held
+    own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
+
+
+def counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence[Proven]) -> Iterator[Measured]:
+    """Of rows that were counted in bins."""
+    for one, (gap, brackets) in zip(compared, proven, strict=True):
+        dealt, _ = one.two_samples(one.sides)
+        found = _split_at(dealt, gap, whole=not sample.weighted)
+        values = {name: bounds.low / 2 + bounds.high / 2 for name, bounds in brackets.items()}
+        yield Measured(found, dealt, gap, values, brackets)
+
+
+def held(compared: Sequence[Compared], sample: AuditSample, metrics: Sequence[str]) -> Iterator[Measured]:
+    """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
+    for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
+        several = list(some)
+        part, place = several[0].part, several[0].place
+        many = len(several) > MOST_PAIRED and several[0].right is None and not sample.weighted
+        if many and all(map(is_known, metrics)):
+            members = members_of(sample.problem, part.units, place)
+            everyone = Everyone(part.scores, members.units, members.codes)
+            for one in several:
+                dealt, own, gap, values = everyone.against_rest(one.left, metrics)
+                yield Measured(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
+            continue
+        for one in several:
+            found, rows = one.two_samples(one.sides)
+            values = {name: float(value) for name, value in distances_of(*found, metrics).items()}
+            yield Measured(found, found, largest_gap(found), values, rows=rows)
+
+
+def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
+    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
+    at = int(np.searchsorted(found.values, gap.score))
+    if at == len(found.values) or found.values[at] == gap.score:
+        return found
+    halves = []
+    for side, share in zip(found[1:], gap.shares, strict=True):
+        first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
+        first = np.rint(first) if whole else first
+        halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
+    used = (halves[0] > 0) | (halves[1] > 0)
+    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])
