@@ -193,9 +193,16 @@ class Finding:
         return self.enough and self.joint_interval is not None and self.joint_interval.low > 0
 
 
+SelectedBy = Literal["threshold", "median", "decisions"]
+Favourable = Literal["high", "low"]
+
+
 @dataclass(frozen=True)
 class GroupRates:
-    """Decisions about one group; None where no sample could show it."""
+    """Decisions about one group, a category of an attribute; None where no sample could show it.
+
+    What is divided by the rate of the reference, and tested against it, is the selection rate.
+    """
 
     group: str
     size: int
@@ -203,6 +210,17 @@ class GroupRates:
     accuracy: float | None = None
     true_positive_rate: float | None = None
     false_positive_rate: float | None = None
+    selected: int | None = None  # rows; None: they have weights
+    share: float | None = None  # of all rows of the table, those of no known group among them
+    interval: Interval | None = None  # of the selection rate, Wilson's
+    ratio: float | None = None  # of the selection rate to the reference's
+    ratio_interval: Interval | None = None
+    p_value: float | None = None  # Fisher's exact, against the reference
+    shortfall: int | None = None  # how many more selections would bring the group to the reference's rate
+    left_out: str = ""  # why the group is in no ratio
+    few: bool = False  # too few rows to tell
+    mean_difference: float | None = None  # of scores from the reference's, in standard deviations of all scores
+    decile_ratios: Sequence[float | None] = ()  # the ratio, were all those selected beyond each decile of the score
 
 
 @dataclass(frozen=True)
@@ -214,11 +232,16 @@ class Decisions:
     threshold: float
     rates: Sequence[GroupRates]
     selection_difference: float  # largest less smallest selection rate
-    selection_ratio: float | None  # smallest over largest (the four-fifths rule); None where nobody is selected
+    selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None where there is none
     selection_ratio_interval: Interval | None = None
     true_positive_difference: float | None = None
     false_positive_difference: float | None = None
     accuracy_difference: float | None = None
+    reference: str | None = None  # the group whose rate others are divided by; None: there is no ratio
+    unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
+    selected_by: SelectedBy = "threshold"
+    favourable: Favourable = "high"  # whether high scores are selected, or low ones
+    standard: str = ""  # that asks for this table
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.auditing.compare import compared_audits
-from metrifair.auditing.decisions import are_decisions, threshold_for
+from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
-from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold
 from metrifair.auditing.result import Audit, HeldRows
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
@@ -22,7 +21,9 @@ from metrifair.problem.attributes import Continuous, Cuts, in_groups
 from metrifair.problem.cells import Contrast
 from metrifair.problem.predictions import models_of
 from metrifair.problem.tables import Table, library_of
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 def audit(
@@ -49,6 +50,10 @@ def audit(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -76,9 +81,10 @@ def audit(
         opportunity and predictive equality (together they are equalized odds), with more labels equalized odds.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
-        scale; None: no decisions. Scores 0 and 1 are decisions themselves.
+        scale; None: no decisions. "median": scores above the median of all samples. Scores 0 and 1 are decisions
+        themselves.
     confidence : float, default=0.95
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None
@@ -114,6 +120,15 @@ def audit(
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
 
     Returns
     -------
@@ -158,13 +173,4 @@ def audit(
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    score, threshold = sample.score, None
-    selected: NDArray[Any] | None = None
-    if score is not None:
-        binary = are_decisions(score)
-        threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
-    if score is not None and threshold is not None:
-        selected = score >= threshold if sample.weight is None else (score >= threshold) * sample.weight
-    return Audit(
-        record_of(sample, request, generator, threshold=threshold, selected=selected), HeldRows(sample, request)
-    )
+    return Audit(record_of(sample, request, generator, selection_of(sample, request)), HeldRows(sample, request))

@@ -19,13 +19,15 @@ from metrifair.auditing.counted import (
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
-from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,6 +59,10 @@ def audit_file(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -85,7 +91,7 @@ def audit_file(
         What is compared; by default what the columns allow, as in ``audit``.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
     confidence : float, default=0.95
         Of intervals and certified bounds.
@@ -121,6 +127,15 @@ def audit_file(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
