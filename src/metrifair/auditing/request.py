@@ -63,7 +63,8 @@ class Request:
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Request:
         """The request that is among the arguments of a function, as ``locals()`` has them; checked."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls)}).checked()
+        named = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in arguments.items() if name in named}).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""
