@@ -180,7 +180,7 @@ def _binned(scores: LabelledScores) -> _Binned:
     middle = scores.low / 2 + scores.high / 2
     place = np.searchsorted(edges, middle)
     both = scores.positive + scores.negative
-    weight = np.bincount(place, both, BINS)
+    weight = np.bincount(place, both, BINS).astype(np.float64)
     used = weight > 0
     score = np.bincount(place, both * middle, BINS)[used] / weight[used]
     rate = np.bincount(place, scores.positive, BINS)[used] / weight[used]

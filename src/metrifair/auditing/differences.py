@@ -63,8 +63,9 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
             for metric, more_is_better in _BY_GROUP.items():
                 own = getattr(group, metric)
                 if own is not None:
-                    place = table.attribute, BY_GROUP, table.within, (group.group,), metric
-                    found[place] = Figure(*place, own.value, own.interval, more_is_better)
+                    where = table.attribute, BY_GROUP, table.within
+                    figure = Figure(*where, (group.group,), metric, own.value, own.interval, more_is_better)
+                    found[figure.key] = figure
     return found
 
 

@@ -24,8 +24,8 @@ MEANINGS = {
     "AUC": "How often a member with the outcome scores higher than one without it, both of the same group; ties count "
     "one half. The interval is by DeLong's errors.",
     "Log loss": "The mean of the logarithmic loss of probabilities: small where they are both sharp and right.",
-    "Calibration error": "How far, on average, the mean score of people of about one score is from the share of "
-    "them who have the outcome, in ten bins of equal width (expected calibration error). Noise alone makes it larger than 0.",
+    "Calibration error": "How far, on average, the mean score of people of about one score is from the share of them "
+    "with the outcome, in ten bins of equal width (expected calibration error). Noise alone makes it larger than 0.",
 }
 """What the words of the section mean."""
 
