@@ -389,10 +389,11 @@ def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
     FairClassifier(strength, model="linear", weight_decay=1e-3).fit(told, Y, sensitive_features=TWO)
     with pytest.warns(ConvergenceWarning) as caught:
         FairClassifier(strength, model="linear").fit(told, Y, sensitive_features=TWO)
-    assert [str(one.message) for one in caught] == [
+    (message,) = (str(one.message) for one in caught)
+    assert message == (
         "the labels of some rows follow from flag without exception, so their weights grow without end and stand where "
         "the search stopped; add some weight_decay, or leave them out"
-    ]
+    )
 
 
 def test_numbers_whose_squares_overflow_are_refused() -> None:
