@@ -117,7 +117,7 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, python: Path
 
 def write_splits(path: Path, known: Source, effort: Effort) -> None:
     """Features without the group, in units of the training rows, labels, groups, and what is each row's part."""
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name in SETS[:2] if effort.quick else SETS:
         splits = known(name, "standard")
         for seed in effort.seeds[: 3 if splits.prescribed else None]:
@@ -161,7 +161,9 @@ def write_ours(arrays: Path, found: Path, *, n_jobs: int = 1) -> None:
 
     def work(place: int) -> tuple[str, dict[str, Any], dict[str, float]]:
         case = cases[place]
-        said, took, start = {}, {}, time.perf_counter()
+        said: dict[str, Any] = {}
+        took: dict[str, float] = {}
+        start = time.perf_counter()
         for method, knob, score, decision in _ours(*(every[f"{case}/{name}"] for name in peers.Rows._fields)):
             said[f"{case}/{method}/{knob:g}"] = np.stack([score, decision])
             now = time.perf_counter()
@@ -244,21 +246,17 @@ def entries(folder: Path) -> tuple[list[Entry], dict[str, str]]:
         for place in dict.fromkeys(key.rsplit("/", 1)[0] for key in said):
             name, seed, method = place.split("/")
             own = {key: rows[f"{name}/{seed}/{key}"] for key in ("y", "a", "train", "test")}
-            most = float(own["y"][own["train"]].mean() >= 0.5)
             unseen = ~own["train"]
-            flat = np.full((2, int(unseen.sum())), most)
+            y, a, test = own["y"][unseen], own["a"][unseen], own["test"][unseen]
+            flat = np.full((2, len(y)), float(own["y"][own["train"]].mean() >= 0.5))
             models = [flat, *(value for key, value in said.items() if key.rsplit("/", 1)[0] == place)]
-            test = own["test"][unseen]
-            on = {
-                part: (own["y"][unseen][chosen], own["a"][unseen][chosen])
-                for part, chosen in (("v", ~test), ("t", test))
-            }
-            chosen_by = [judged(*model[:, ~test], *on["v"]) for model in models]
-            tested = [judged(*model[:, test], *on["t"]) for model in models]
+            aside, tested = (
+                [judged(model[0, part], model[1, part], y[part], a[part]) for model in models] for part in (~test, test)
+            )
             for contest in CONTESTS:
-                bound, most = (allowed(contest, on[part][1]) for part in ("v", "t"))
-                kept_to = [k for k, one in enumerate(chosen_by) if getattr(one, contest.gap) <= bound]
-                best = max(kept_to, key=lambda k, contest=contest: getattr(chosen_by[k], contest.utility))  # type: ignore[misc]
+                bound, most = allowed(contest, a[~test]), allowed(contest, a[test])
+                keep = [k for k, one in enumerate(aside) if getattr(one, contest.gap) <= bound]
+                best = keep[int(np.argmax([getattr(aside[k], contest.utility) for k in keep]))]
                 found.append(Entry(name, int(seed), method, contest, tested[best], most))
     return found, faults
 
@@ -313,7 +311,8 @@ def winners_table(found: Sequence[Entry]) -> TextTable:
                 theirs = {method: value for method, value in keep.items() if method not in ours and method != PLAIN}
                 if not ours or not theirs:
                     continue
-                first, second = (max(part, key=lambda k, part=part: fmean(part[k].values())) for part in (ours, theirs))  # type: ignore[misc]
+                means = [{method: fmean(one.values()) for method, one in part.items()} for part in (ours, theirs)]
+                first, second = (max(part, key=part.__getitem__) for part in means)
                 apart = [
                     100 * (ours[first][seed] - theirs[second][seed]) for seed in ours[first] if seed in theirs[second]
                 ]

@@ -163,10 +163,8 @@ def _penalised(
     steps = 1_000 if base == "linear" else int(np.clip(60 * per_epoch, 150, 1_000))
     for strength in (0.0, *STRENGTHS):
         torch.manual_seed(0)
-        layers = [torch.nn.Linear(x.shape[1], 1)]
-        if base != "linear":
-            layers = [torch.nn.Linear(x.shape[1], 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)]
-        model = torch.nn.Sequential(*layers)
+        hidden = [] if base == "linear" else [torch.nn.Linear(x.shape[1], 16), torch.nn.ReLU()]
+        model = torch.nn.Sequential(*hidden, torch.nn.Linear(16 if hidden else x.shape[1], 1))
         adam = torch.optim.Adam(model.parameters(), lr=0.005)
         fall = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / steps)))
         taken = 0
