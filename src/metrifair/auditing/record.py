@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import decisions_of
+from metrifair.auditing.decisions import Selection, decisions_of
 from metrifair.auditing.distribution import (
     TwoSamples,
     bin_means,
@@ -21,8 +20,8 @@ from metrifair.auditing.distribution import (
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.notes import notes_of, training_note
-from metrifair.auditing.numbers import cuts_in, worst_cut
+from metrifair.auditing.notes import median_note, notes_of, training_note
+from metrifair.auditing.numbers import Bands, worst_cut
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -84,12 +83,11 @@ def record_of(
     sample: AuditSample,
     request: Request,
     generator: np.random.Generator,
+    selection: Selection | None,
     *,
-    threshold: float | None,
-    selected: NDArray[Any] | None,
     prove: Prove | None = None,
 ) -> AuditRecord:
-    """The whole audit; ``selected`` is how much of each unit is selected at the threshold, None: nothing is decided."""
+    """The whole audit; ``selection`` says who is selected, None: nothing is decided."""
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
@@ -105,9 +103,9 @@ def record_of(
         (part, place)
         for part in parts
         for place, attribute in enumerate(sample.problem.scheme.attributes)
-        if attribute.cuts
+        if attribute.cuts or request.contrast == "independence"
     ]
-    cuts = sum(len(cuts_in(sample, *one)) for one in numbers)
+    cuts = sum(len(Bands.of(sample, *one).sides) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,
@@ -148,28 +146,21 @@ def record_of(
     findings = judged(
         [*findings, *(finding for one in worst for finding in one.findings)], plan.confidence, plan.permutations
     )
-    decisions = []
-    if threshold is not None and selected is not None:
-        decisions = decisions_of(
-            sample,
-            selected,
-            threshold=threshold,
-            confidence=plan.confidence,
-            resamples=plan.resamples,
-            generator=generator,
-        )
+    decisions = [] if selection is None else decisions_of(sample, selection, request)
     notes = notes_of(
         sample,
         parts,
         findings,
         decisions,
         confidence=plan.confidence,
+        decided=selection is not None or request.threshold != "auto" or "" not in sample.predicted,
         least_count=request.least_count,
-        decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
         resampled=plan.resamples > 0,
         complete=complete,
     )
+    if selection is not None and selection.between is not None:
+        notes.append(median_note(selection.between))
     if plan.vc_dimension is not None:
         notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
