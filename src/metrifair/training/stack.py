@@ -156,6 +156,9 @@ def stack_at_start(
 
 def recorded(stack: Stack, size: int) -> Step:
     """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
+    from metrifair.training.fused import fused_step  # noqa: PLC0415 (Triton takes a while to import)
+
+    step = fused_step(stack, size) or stack.step
     rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.x.device)
     weight = torch.ones_like(rows, dtype=stack.x.dtype)
     saved = stack.adam.snapshot()
@@ -163,17 +166,18 @@ def recorded(stack: Stack, size: int) -> Step:
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            stack.step(rows, weight)
+            step(rows, weight)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
-        stack.step(rows, weight)
+        step(rows, weight)
     stack.adam.restore(saved)
+    kept = graph, step  # what was recorded works in the step's own memory
 
     def replay(chosen: Tensor, counts: Tensor) -> None:
         rows.copy_(chosen)
         weight.copy_(counts)
-        graph.replay()
+        kept[0].replay()
 
     return replay
