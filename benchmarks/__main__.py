@@ -21,14 +21,19 @@ NAMES = (
     "numbers",
 )
 
-parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios against peers, measured in one run.")
-parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
-parser.add_argument("--record", type=Path, help=f"add the ratios to this file ({record.KEPT} is behind README's table)")
-given = parser.parse_args()
-unknown = [name for name in given.names if name not in NAMES]
-if unknown:
-    parser.error(f"there is no benchmark {', '.join(unknown)}; choose from {', '.join(NAMES)}")
-for name in given.names or NAMES:
-    importlib.import_module(f"benchmarks.{name}").main()
-    if given.record:
-        record.add(given.record)
+if __name__ == "__main__":  # processes that a benchmark starts import this file too
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Ratios against peers, measured in one run."
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
+    parser.add_argument(
+        "--record", type=Path, help=f"add the ratios to this file ({record.KEPT} is behind README's table)"
+    )
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in NAMES]
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(unknown)}; choose from {', '.join(NAMES)}")
+    for name in given.names or NAMES:
+        importlib.import_module(f"benchmarks.{name}").main()
+        if given.record:
+            record.add(given.record)

@@ -1,9 +1,10 @@
 __version__: str
 
 from . import batches, datasets, errors, nn
-from .auditing.audit import Audit, audit
+from .auditing.audit import audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
+from .auditing.result import Audit
 from .auditing.state import AuditState
 from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor

@@ -117,7 +117,7 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
     )
 
 
-FEW = 30  # samples: below, no figure says much about a group
+FEW = 30  # samples: below, unless told otherwise, no figure says much about a group
 FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
 _LISTED = 5
 
@@ -132,16 +132,16 @@ def listed(items: Sequence[str]) -> str:
     return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
-def few_text(groups: Iterable[tuple[str, str, str, int]]) -> str:
+def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> str:
     """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
 
     >>> few_text([("north", "region", "everyone", 4), ("south", "region", "everyone", 90)])
     'Fewer than 30 samples say little about a group: “north” of region (4 in everyone).'
     """
     few = dict.fromkeys(
-        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < FEW
+        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
     )
-    return f"Fewer than {FEW} samples say little about a group: {listed(list(few))}." if few else ""
+    return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
 
 
 @dataclass(frozen=True)
@@ -241,3 +241,4 @@ class AuditRecord:
     distributions: Sequence[Distribution] = ()
     notes: Sequence[Note] = ()
     summary: Sequence[str] = ()  # plain sentences, the most important first
+    least_count: int = FEW  # rows; groups of fewer are too small to tell

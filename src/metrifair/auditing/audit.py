@@ -2,267 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.decisions import are_decisions, threshold_for
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.files import write_file
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Backend, Table, frame
-from metrifair.report.audit.page import audit_html
-from metrifair.report.audit.words import worst_of
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.html import write_html
-from metrifair.report.numbers import MISSING, figure_text
-from metrifair.results import AuditRecord, Decisions, Finding, Note
-
-JSON_VERSION = 1
-_SHOWN = 20  # findings in a notebook
-
-_COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
-    "attribute": (nw.String, lambda one: one.attribute),
-    "criterion": (nw.String, lambda one: one.criterion),
-    "within": (nw.String, lambda one: one.within),
-    "group": (nw.String, lambda one: one.groups[0]),
-    "other_group": (nw.String, lambda one: one.groups[1]),
-    "size": (nw.Int64, lambda one: one.sizes[0]),
-    "other_size": (nw.Int64, lambda one: one.sizes[1]),
-    "metric": (nw.String, lambda one: one.metric),
-    "value": (nw.Float64, lambda one: one.value),
-    "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
-    "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
-    "unbiased": (nw.Float64, lambda one: one.unbiased),
-    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
-    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
-    "certified": (nw.Float64, lambda one: one.certified),
-    "certified_jointly": (nw.Float64, lambda one: one.certified_jointly),
-    "paper_bound": (nw.Float64, lambda one: one.paper_bound),
-    "p_value": (nw.Float64, lambda one: one.p_value),
-    "sentence": (nw.String, lambda one: one.sentence),
-    "meaning": (nw.String, lambda one: one.meaning),
-}
-
-
-class Viewable(Protocol):
-    """A Frontier, of which this room knows nothing but that a page can show it."""
-
-    def view(self) -> FrontierView:
-        """What the page shows."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Audit:
-    """What an audit found: findings, decisions, notes and a summary, and ways to hand them on.
-
-    Parameters
-    ----------
-    record : AuditRecord
-        Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
-
-    Examples
-    --------
-    >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
-    >>> found.worst().value, found.worst("wasserstein").groups
-    (0.5, ('a', 'b'))
-    >>> found
-    Audit of 4 samples: 3 findings, 1 table of decisions, 1 note
-    largest kolmogorov distance 0.500: sensitive_features 'a' against 'b', everyone (statistical_parity)
-    """
-
-    record: AuditRecord
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """Distances between groups, by attribute, criterion, set and metric."""
-        return self.record.findings
-
-    @property
-    def decisions(self) -> Sequence[Decisions]:
-        """Rates at the threshold, by attribute and stratum."""
-        return self.record.decisions
-
-    @property
-    def notes(self) -> Sequence[Note]:
-        """What to know before acting on the figures."""
-        return self.record.notes
-
-    @property
-    def summary(self) -> Sequence[str]:
-        """The audit in plain sentences, the most important first."""
-        return self.record.summary
-
-    def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
-        """The finding with the largest value.
-
-        Parameters
-        ----------
-        metric : str, default=None
-            Among the findings by this metric; by default by Kolmogorov, or else by the first one audited.
-        criterion : str, default=None
-            Among the findings of this criterion; by default of all.
-
-        Returns
-        -------
-        Finding
-            The worst one.
-
-        Raises
-        ------
-        DataError
-            Where the audit has no such finding.
-
-        Examples
-        --------
-        >>> audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).worst("wasserstein").value
-        0.5
-        """
-        found = worst_of(self.findings, metric, criterion)
-        if found is not None:
-            return found
-        asked = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
-        metrics = sorted({finding.metric for finding in self.findings})
-        criteria = sorted({finding.criterion for finding in self.findings})
-        raise DataError(
-            f"no finding{' with ' if asked else ''}{', '.join(asked)}; this audit has the metrics {metrics} and the "
-            f"criteria {criteria}"
-        )
-
-    def to_frame(self, backend: Backend | None = None) -> Any:
-        """The findings as a data frame, one row each.
-
-        Parameters
-        ----------
-        backend : {"polars", "pandas"}, default=None
-            Whose frame; by default polars where it is installed, else pandas.
-
-        Returns
-        -------
-        DataFrame
-            With the fields of ``Finding`` as columns; what is not known is missing.
-
-        Examples
-        --------
-        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
-        >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
-        ['kolmogorov', 'wasserstein', 'energy']
-        """
-        columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
-        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend)
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The whole audit as strict JSON text.
-
-        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
-        ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
-        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` and
-        ``summary``. What is not known is null; there is no NaN.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            Where the text is written as well.
-
-        Returns
-        -------
-        str
-            The text.
-
-        Raises
-        ------
-        DataError
-            Where nothing can be written there.
-
-        Examples
-        --------
-        >>> import json
-        >>> json.loads(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).to_json())["rows"]
-        4
-        """
-        content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(self.record)}
-        text = json.dumps(content, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        title: str = "Fairness audit",
-        frontier: Viewable | FrontierView | None = None,
-    ) -> None:
-        """Write the audit as one HTML page that needs nothing but a browser.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default="Fairness audit"
-            What stands on top.
-        frontier : Frontier or FrontierView, default=None
-            Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
-
-        Raises
-        ------
-        DataError
-            Where nothing can be written there.
-
-        Examples
-        --------
-        >>> import tempfile, pathlib
-        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     found.to_html(pathlib.Path(folder, "audit.html"))
-        """
-        view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
-        write_html(path, audit_html(self.record, title=title, frontier=view))
-
-    def __repr__(self) -> str:
-        counts = (
-            (len(self.findings), "finding", ""),
-            (len(self.decisions), "table", " of decisions"),
-            (len(self.notes), "note", ""),
-        )
-        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in counts)
-        first = f"Audit of {self.record.rows:,} samples: {listed}"
-        worst = worst_of(self.findings)
-        if worst is None:
-            return first
-        who = f"{worst.attribute} {worst.groups[0]!r} against {worst.groups[1]!r}, {worst.within} ({worst.criterion})"
-        return f"{first}\nlargest {worst.metric} distance {figure_text(worst.value)}: {who}"
-
-    def _repr_html_(self) -> str:
-        """The summary and the first findings; everything from the data escaped."""
-        names = ("Attribute", "Criterion", "Within", "Groups", "Metric", "Value", "Interval", "Certified", "p")
-        rows = []
-        for one in self.findings[:_SHOWN]:
-            ends = () if one.interval is None else (figure_text(one.interval.low), figure_text(one.interval.high))
-            figures = (
-                figure_text(one.value),
-                " to ".join(ends) or MISSING,
-                *map(figure_text, (one.certified, one.p_value)),
-            )
-            rows.append((one.attribute, one.criterion, one.within, " / ".join(one.groups), one.metric, *figures))
-        head = "".join(f"<th>{name}</th>" for name in names)
-        lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        left = len(self.findings) - len(rows)
-        more = f"<p>and {left} more: to_frame() has them all</p>" if left > 0 else ""
-        told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary)
-        return f"<div>{told}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}</div>"
+from metrifair.problem.tables import Table
+from metrifair.results import FEW
 
 
 def audit(
@@ -286,6 +43,7 @@ def audit(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    least_count: int = FEW,
     vc_dimension: int | None = None,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
@@ -342,6 +100,8 @@ def audit(
     most_groups : int, default=None
         Groups that an attribute may have, up to 10,000. Without it, more than 1,000 are refused, and so are more than
         30 with fewer than two samples each on average: such a column holds ids or measurements.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.

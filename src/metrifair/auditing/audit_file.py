@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
+from metrifair.results import FEW
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +47,7 @@ def audit_file(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    least_count: int = FEW,
     vc_dimension: int | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
@@ -103,6 +105,8 @@ def audit_file(
         How many at most, for p-values; 0: none. Fewer are drawn where a p-value is clearly above 0.05.
     most_groups : int, default=None
         Groups that a column may have, as in ``audit``.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None

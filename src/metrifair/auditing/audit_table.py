@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
+from metrifair.results import FEW
 
 
 def audit_table(
@@ -42,6 +43,7 @@ def audit_table(
     resamples: int = 500,
     permutations: int = 999,
     most_groups: int | None = None,
+    least_count: int = FEW,
     vc_dimension: int | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
@@ -98,6 +100,8 @@ def audit_table(
         How many, for p-values; 0: none.
     most_groups : int, default=None
         Groups that a column may have, as in ``audit``.
+    least_count : int, default=30
+        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
     in_memory_rows : int, default=2000000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit, audit_of_rows
+from metrifair.auditing.audit import audit_of_rows
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
 from metrifair.auditing.distribution import Integers, counted_cells
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
@@ -16,6 +16,7 @@ from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for, u
 from metrifair.auditing.out_of_core.rows import CountedRows, check_some
 from metrifair.auditing.record import Proven, record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
+from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of

@@ -16,7 +16,7 @@ from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEW, FEWEST, Decisions, Finding, Note, few_text, listed
+from metrifair.results import FEWEST, Decisions, Finding, Note, few_text, listed
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
@@ -33,6 +33,7 @@ def notes_of(
     decisions: Sequence[Decisions],
     *,
     confidence: float,
+    least_count: int,
     decided: bool,
     assumed: bool,
     resampled: bool = True,
@@ -57,7 +58,7 @@ def notes_of(
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         unknown = sample.size(np.flatnonzero(code < 0))
         notes += missing_notes(attribute.name, unknown, sample.size(units))
-    notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence)
+    notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence, least_count)
     if complete is not None:
         notes.append(exactness_note(sample.size(units), complete=complete))
     if sample.weighted:
@@ -203,17 +204,20 @@ def absent_notes(absent: Sequence[str]) -> list[Note]:
     return [Note("small", f"Not compared, having no sample there: {listed(absent)}.")] if absent else []
 
 
-def small_notes(findings: Sequence[Finding], confidence: float) -> list[Note]:
+def small_notes(findings: Sequence[Finding], confidence: float, least_count: int) -> list[Note]:
     """Groups with so few samples that no figure of theirs says much, or that a large gap would go unseen."""
     few = few_text(
-        (group, finding.attribute, finding.within, size)
-        for finding in findings
-        for group, size in zip(finding.groups, finding.sizes, strict=True)
+        (
+            (group, finding.attribute, finding.within, size)
+            for finding in findings
+            for group, size in zip(finding.groups, finding.sizes, strict=True)
+        ),
+        least_count,
     )
     blind: dict[str, None] = {}
     for finding in findings:
         radius = sum(dkw_radius(size, confidence=confidence) for size in finding.sizes)
-        if is_largest_gap(finding.metric) and min(finding.sizes) >= FEW and radius > max(finding.value, _BLIND):
+        if is_largest_gap(finding.metric) and min(finding.sizes) >= least_count and radius > max(finding.value, _BLIND):
             blind[f"{quoted(finding.groups[0])} against {quoted(finding.groups[1])} in {finding.within}"] = None
     if any(min(finding.sizes) < FEWEST for finding in findings):
         few += f" Below {FEWEST} there is no interval."

@@ -149,6 +149,7 @@ def record_of(
         findings,
         decisions,
         confidence=plan.confidence,
+        least_count=request.least_count,
         decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
         resampled=plan.resamples > 0,
@@ -169,6 +170,7 @@ def record_of(
         + [one.distribution for one in worst if one.distribution is not None],
         notes=notes,
         summary=words.summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
+        least_count=request.least_count,
     )
 
 

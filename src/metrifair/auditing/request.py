@@ -16,6 +16,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
+from metrifair.results import FEW
 
 MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart
@@ -47,6 +48,7 @@ class Request:
     resamples: int = 500  # 0: no intervals
     permutations: int = 999  # 0: no p-values
     most_groups: int | None = None
+    least_count: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
 
     @classmethod
@@ -66,6 +68,7 @@ class Request:
         if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
             raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
         groups_allowed(self.most_groups)
+        check_integer("least_count", self.least_count, least=1)
         if self.vc_dimension is not None:
             check_integer("vc_dimension", self.vc_dimension, least=1)
         return replace(self, metrics=self.named_metrics())

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.audit import Audit
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.result import Audit
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
@@ -24,6 +24,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
+from metrifair.results import FEW
 from metrifair.saving.modelfile import Content, PathLike, read, write
 
 
@@ -337,6 +338,7 @@ class AuditState:
         resamples: int = 500,
         permutations: int = 999,
         most_groups: int | None = None,
+        least_count: int = FEW,
         vc_dimension: int | None = None,
     ) -> Audit:
         """The audit of all rows that were counted; every distance comes with a proven bracket.
@@ -361,7 +363,7 @@ class AuditState:
             The positive label; by default the last one in ascending order.
         resamples, permutations : int, default=500, 999
             How many, for intervals and p-values; 0: none.
-        most_groups, vc_dimension : int, default=None
+        most_groups, least_count, vc_dimension : int, default=None, 30, None
             As in ``audit``.
 
         Returns
@@ -389,6 +391,7 @@ class AuditState:
             resamples=resamples,
             permutations=permutations,
             most_groups=most_groups,
+            least_count=least_count,
             vc_dimension=vc_dimension,
         ).checked()
         if self.shape is None or self.counts is None or not self.cells:

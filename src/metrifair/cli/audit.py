@@ -34,7 +34,7 @@ from metrifair.report.numbers import number_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from metrifair.auditing.audit import Audit
+    from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
@@ -57,6 +57,13 @@ measure_options = together(
             default=0.95,
             show_default=True,
             help="Of intervals and certificates.",
+        ),
+        click.option(
+            "--least-count",
+            type=click.IntRange(1),
+            default=30,
+            show_default=True,
+            help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
         ),
     ]
 )
@@ -147,6 +154,7 @@ def command(
     loss: str | None,
     metrics: tuple[str, ...],
     confidence: float,
+    least_count: int,
     tolerance: float,
     limits: tuple[Limit, ...],
     html: Path | None,
@@ -191,6 +199,7 @@ def command(
             random_state=seed,
             tolerance=tolerance,
             most_groups=most_groups,
+            least_count=least_count,
             vc_dimension=vc_dimension,
         )
     hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)

@@ -44,6 +44,7 @@ def command(
     criteria: tuple[str, ...],
     metrics: tuple[str, ...],
     confidence: float,
+    least_count: int,
     limits: tuple[Limit, ...],
     html: Path | None,
     json_to: Path | None,
@@ -73,6 +74,7 @@ def command(
             random_state=seed,
             pos_label=positive,
             most_groups=most_groups,
+            least_count=least_count,
         )
     if save_to is not None:
         state.save(save_to)

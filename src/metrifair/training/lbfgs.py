@@ -18,7 +18,7 @@ Preconditioner: TypeAlias = Callable[[Floats], Floats]
 
 MOST_ITERATIONS = 2_000
 _MEMORY = 30  # steps remembered
-_WINDOW = 10  # iterations that must have gained something together
+_WINDOW = 10  # iterations that must have gained something together, and after which curvature is looked at anew
 _DECREASE, _CURVATURE = 1e-4, 0.9  # of the line search: sufficient decrease, and slope left over
 _LONGEST, _NARROW = 1e12, 1e-3  # of the line search: when to give up doubling, and halving
 _MOST_SIDES = 20  # of a kink, that are looked at
@@ -34,11 +34,19 @@ class Minimum(NamedTuple):
     converged: bool
 
 
-def minimum(value: Value, start: Floats, preconditioner: Preconditioner, *, tolerance: float) -> Minimum:
+def minimum(
+    value: Value,
+    start: Floats,
+    preconditioner: Preconditioner,
+    *,
+    tolerance: float,
+    renewed: Callable[[Floats], Preconditioner] | None = None,
+) -> Minimum:
     """A local minimum near ``start``, no higher than there; found when ten iterations gain less than ``tolerance``.
 
     The line search asks for the weak Wolfe conditions by doubling and halving, which ends at the kinks of a piecewise
     smooth function too, and where L-BFGS keeps what a kink looks like in its memory (Lewis and Overton 2013).
+    ``renewed`` gives the preconditioner of where the search stands, and is asked for it every ten iterations.
 
     >>> found = minimum(lambda x: (float(abs(x).sum()), np.sign(x)), np.array([3.0, -1.0]), lambda g: g, tolerance=1e-9)
     >>> found.converged, bool(found.value < 1e-8)
@@ -49,6 +57,8 @@ def minimum(value: Value, start: Floats, preconditioner: Preconditioner, *, tole
     values = [now]
     for iteration in range(MOST_ITERATIONS):
         enough = tolerance / _WINDOW * max(1.0, abs(now))
+        if renewed is not None and iteration and iteration % _WINDOW == 0:
+            memory.preconditioner = renewed(at)
         direction = memory.direction(gradient)
         slope = float(gradient @ direction)
         if not -slope / 2 > enough:  # what a parabola still promises
@@ -56,7 +66,7 @@ def minimum(value: Value, start: Floats, preconditioner: Preconditioner, *, tole
         step = _line_search(value, at, direction, now=now, slope=slope, enough=enough)
         if not step.length:
             direction, step = _off_the_kink(
-                value, at, [gradient, step.gradient], preconditioner, now=now, enough=enough
+                value, at, [gradient, step.gradient], memory.preconditioner, now=now, enough=enough
             )
         if not step.length:  # no way down, but for rounding
             return Minimum(at, now, iteration, converged=True)

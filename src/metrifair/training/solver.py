@@ -2,34 +2,42 @@
 
 Risk + strength x the rows' own distance is piecewise smooth in the weights and cheap to evaluate exactly: one product
 with the features, one sort, one product back. L-BFGS from the unpenalised optimum ends lower than a thousand
-stochastic steps, sooner, and at the same place every time (docs/defaults.md).
+stochastic steps, sooner, and at the same place every time (docs/defaults.md). The energy distance is a sum of squares,
+of the gaps between two distribution functions: where little is left of them, its curvature is that of Gauss and Newton.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.problem.cells import Batch, Samples, sides_of
+from metrifair.problem.cells import Batch, Samples, Sides, sides_of
+from metrifair.problem.criteria import scores
 from metrifair.training.lbfgs import Floats, Minimum, Preconditioner, Value, minimum
 from metrifair.training.loop import Trained
 from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
 
 _TIGHT, _ENOUGH, _ROUGH = 1e-13, 1e-8, 1e-5  # gained by ten iterations: at the start, at a strength, on the way there
+_OF_NOISE, _MANY_ROWS = 1e-3, 10_000  # of what two samples of one distribution are apart: fitted no closer, if slow
 _SLICES = 16  # projections of vector scores, the same at every evaluation
 _MOST_FEATURES = 500  # of which all correlations are looked at
 _NO_SPREAD = 1e-12  # a share of the largest variance that is none
 _ROWS_AT_ONCE = 8_192
 _ROWS_HASHED = 256
+_SQUARES = {"energy": 4.0, "cramer": 2.0}  # second derivative of the metric by the gap of the distribution functions
+_BIN, _MOST_BINS = 10, 1_000  # rows in which that gap is looked at together
+_RIDGE = 1e-6
 
 
 class Solution(NamedTuple):
@@ -54,22 +62,22 @@ def solved(
     estimates on batches) + weight_decay / 2 x the squared parameters in units of the scaled features.
     """
     problem = _problem(data, model, objective, weight_decay=weight_decay, standardize=standardize)
-    along, risk = problem.preconditioner(), problem.of_strength(0.0)
     alone = replace(problem, x=problem.x[:, :0], model=replace(model, features=0))
     intercepts = minimum(alone.of_strength(0.0), np.zeros(model.outputs), lambda gradient: gradient, tolerance=_TIGHT)
     at = np.append(np.zeros(problem.sizes[0]), intercepts.at)
     constant = _Constant(at, intercepts.value, problem.of_strength(1.0)(at)[0] - intercepts.value)
-    start = minimum(risk, at, along, tolerance=_TIGHT)
-    stages = _stages(problem, start, along, max(strengths), constant)
+    search = _Search(problem, minimum(problem.of_strength(0.0), at, problem.along, tolerance=_TIGHT), constant)
+    stages = search.stages(max(strengths))
     ends = []
     for strength in strengths:
-        stage, nearest = [(stage, found) for stage, found in stages if stage < strength or not stage][-1]
+        below = [(stage, found) for stage, found in stages if stage < strength or not stage]
+        stage, nearest = below[-1]
         if not strength:
-            ends.append(start)
+            ends.append(search.start)
         elif constant.of_strength(stage) <= nearest.value and stage:  # so it is at all strengths above
             ends.append(Minimum(constant.at, constant.of_strength(strength), nearest.iterations, nearest.converged))
         else:
-            ends.append(_minimum_at(strength, problem, nearest, constant, along))
+            ends.append(search.minimum_at(strength, [found for _, found in below]))
     weight, bias = torch.from_numpy(np.stack([end.at for end in ends])).split(problem.sizes, -1)
     parameters = {
         "weight0": weight.reshape(1, len(ends), model.outputs, model.features),
@@ -92,38 +100,91 @@ class _Constant(NamedTuple):
         return self.risk + strength * self.unfairness
 
 
-def _stages(
-    problem: _Problem, start: Minimum, along: Preconditioner, largest: float, constant: _Constant
-) -> list[tuple[float, Minimum]]:
-    """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The way from the unpenalised optimum to the minimum at a strength."""
 
-    From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. They are the
-    same whatever strengths are asked for, so that models of a frontier equal single fits. The last one is where a
-    constant is as good: what is not constant only rises with the strength.
-    """
-    found, stage = [(0.0, start)], 1.0
-    while stage < largest and (len(found) == 1 or found[-1][1].value < constant.of_strength(found[-1][0])):
-        last = found[-1][1]
-        here = minimum(problem.of_strength(stage), last.at, along, tolerance=_ROUGH)
-        found.append((stage, here._replace(iterations=last.iterations + here.iterations, converged=last.converged)))
-        stage *= 10
-    return found
+    problem: _Problem
+    start: Minimum
+    constant: _Constant
 
+    def stages(self, largest: float) -> list[tuple[float, Minimum]]:
+        """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
 
-def _minimum_at(
-    strength: float, problem: _Problem, start: Minimum, constant: _Constant, along: Preconditioner
-) -> Minimum:
-    """The minimum at a strength, no higher than the constant model, at which no search can begin: all scores tie."""
-    # Far out, where hardly any unfairness is left, the last digits are those of single rows: not worth minutes.
-    tolerance = min(_ROUGH, _ENOUGH * max(1.0, strength / 10))
-    found = minimum(problem.of_strength(strength), start.at, along, tolerance=tolerance)
-    flat = constant.of_strength(strength)
-    return Minimum(
-        constant.at if flat <= found.value else found.at,
-        min(flat, found.value),
-        start.iterations + found.iterations,
-        start.converged and found.converged,
-    )
+        From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. They are
+        the same whatever strengths are asked for, so that models of a frontier equal single fits. The last one is where
+        a constant is as good: what is not constant only rises with the strength.
+        """
+        found, stage = [(0.0, self.start)], 1.0
+        while stage < largest and (len(found) == 1 or found[-1][1].value < self.constant.of_strength(found[-1][0])):
+            last = found[-1][1]
+            here = self.lowest(stage, last.at, tolerance=_ROUGH)
+            found.append((stage, here._replace(iterations=last.iterations + here.iterations, converged=last.converged)))
+            stage *= 10
+        return found
+
+    def minimum_at(self, strength: float, below: Sequence[Minimum]) -> Minimum:
+        """The minimum at a strength, no higher than the constant model, at which no search can begin: all scores tie.
+
+        Few rows have many local minima, and take little time: the search begins at two of the stages below then.
+        """
+        starts = below[-1:] if self.risk is None or len(self.problem.place) > _MANY_ROWS else below[-2:]
+        found = [self.lowest(strength, start.at, tolerance=_ENOUGH) for start in starts]
+        best = min(found, key=lambda end: end.value)
+        flat = self.constant.of_strength(strength)
+        return Minimum(
+            self.constant.at if flat <= best.value else best.at,
+            min(flat, best.value),
+            below[-1].iterations + sum(end.iterations for end in found),
+            below[-1].converged and best.converged,
+        )
+
+    def lowest(self, strength: float, start: Floats, *, tolerance: float) -> Minimum:
+        """Where the search ends that begins there; how single rows lie is not fitted, however large the strength."""
+        value = self.problem.of_strength(strength)
+        share = _OF_NOISE * min(1.0, len(self.problem.place) / _MANY_ROWS)
+        tolerance = max(tolerance, share * strength * self.noise)
+        if self.risk is None:
+            return minimum(value, start, self.problem.along, tolerance=tolerance)
+        risk, problem = self.risk, self.problem
+
+        def along(at: Floats) -> Preconditioner:
+            whole = risk + strength * problem.penalty_curvature(at)
+            inverse = problem.axes @ np.linalg.solve(whole, problem.axes.T)
+            return lambda gradient: inverse @ gradient
+
+        return minimum(value, start, along(start), tolerance=tolerance, renewed=along)
+
+    @cached_property
+    def noise(self) -> float:
+        """About what the penalty would be, were the scores of the start all drawn from one distribution."""
+        with torch.no_grad():
+            spread = self.problem.score(self.problem.output(self.start.at)).std(0, correction=0).mean().item()
+        weights = self.problem.objective.weights
+        return spread * sum(
+            weight * sum(float(part @ part) for part in _shares(side))
+            for side, weight in zip(self.problem.rows.sides, weights, strict=True)
+        )
+
+    @cached_property
+    def risk(self) -> Floats | None:
+        """The curvature of the risk at the start along the axes; None where curvature is not made use of."""
+        problem, objective = self.problem, self.problem.objective
+        squares = objective.metric in _SQUARES if isinstance(objective.metric, str) else False
+        dependent = any(side.dependence is not None for side in problem.rows.sides)
+        if not squares or dependent or objective.rho is not None or problem.model.outputs > 1 or problem.axes.ndim == 1:
+            return None
+        output = problem.output(self.start.at).requires_grad_()
+        samples = problem.rows.samples
+        with torch.enable_grad():
+            loss = (objective.loss_weight(samples) * objective.task.loss(output, samples.y)).sum()
+            (slope,) = torch.autograd.grad(loss, output, create_graph=True)
+            (bend,) = torch.autograd.grad(slope.sum(), output)
+        bends = torch.zeros(len(problem.x), dtype=torch.float64).index_add_(0, problem.place, bend / len(samples))
+        found = problem.axes.T @ problem.moments(bends.clamp_min(0)) @ problem.axes
+        decay = problem.weight_decay * problem.axes.T @ problem.axes
+        curvature: Floats = found + decay + _RIDGE * np.trace(found) / len(found) * np.eye(len(found))
+        return curvature
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,57 +205,106 @@ class _Problem:
         """How many weights there are, and how many intercepts."""
         return [self.model.outputs * self.model.features, self.model.outputs]
 
+    def output(self, vector: Floats) -> Tensor:
+        """What the model says of every row."""
+        weight, bias = torch.from_numpy(vector).split(self.sizes)
+        if self.model.outputs == 1:
+            found = torch.mv(self.x, weight).add_(bias)
+        else:
+            found = torch.addmm(bias, self.x, weight.view(self.model.outputs, -1).T)
+        return found if len(self.x) == len(self.place) else found[self.place]
+
+    def score(self, output: Tensor) -> Tensor:
+        """What is compared."""
+        asked = self.objective
+        return scores(asked.criterion, asked.task, output, self.rows.samples.y, compare=asked.compare)
+
     def of_strength(self, strength: float) -> Value:
         """Value and gradient of the objective."""
         rows = self.rows if strength else replace(self.rows, sides=())
-        every_row = len(self.x) == len(self.place)
 
         def value(vector: Floats) -> tuple[float, Floats]:
-            weight, bias = torch.from_numpy(vector).split(self.sizes)
-            if self.model.outputs == 1:
-                output = torch.mv(self.x, weight).add_(bias)
-            else:
-                output = torch.addmm(bias, self.x, weight.view(self.model.outputs, -1).T)
-            output.requires_grad_()
+            output = self.output(vector).requires_grad_()
             with torch.enable_grad():
                 self.objective.generator.manual_seed(0)  # one function: projections are not drawn anew
-                terms = self.objective(output if every_row else output[self.place], rows)
+                terms = self.objective(output, rows)
                 total = terms.risk + strength * terms.unfairness
                 (slope,) = torch.autograd.grad(total, output)
             slope = slope.view(-1, self.model.outputs)
+            if len(self.x) < len(self.place):
+                slope = slope.new_zeros(len(self.x), self.model.outputs).index_add_(0, self.place, slope)
             gradient = torch.cat([(slope.T @ self.x).reshape(-1), slope.sum(0)]).numpy()
             decay = self.weight_decay
             return total.item() + decay / 2 * float(vector @ vector), gradient + decay * vector
 
         return value
 
-    def preconditioner(self) -> Preconditioner:
-        """The inverse of the features' second moments, for every output; of many features, of each alone.
-
-        Directions in which features do not spread are left alone: of all optima the one with the smallest weights.
-        """
-        outputs, features = self.model.outputs, self.model.features
-        many, root = features > _MOST_FEATURES, (self.count / self.count.sum()).sqrt().unsqueeze(-1)
-        parts = []
-        for x, own in zip(self.x.split(_ROWS_AT_ONCE), root.split(_ROWS_AT_ONCE), strict=True):
+    def moments(self, weight: Tensor) -> Floats:
+        """Second moments of the features and a one; of many features, of each alone."""
+        many, parts = self.model.features > _MOST_FEATURES, []
+        for x, own in zip(self.x.split(_ROWS_AT_ONCE), weight.sqrt()[:, None].split(_ROWS_AT_ONCE), strict=True):
             part = torch.cat([x * own, own], 1).numpy()
             with np.errstate(over="ignore", invalid="ignore"):
                 parts.append((part * part).sum(0) if many else part.T @ part)
-        moments = sum(parts[1:], parts[0])
+        found: Floats = sum(parts[1:], parts[0])
+        return found
+
+    @cached_property
+    def axes(self) -> Floats:
+        """Directions along which features have a second moment of 1, as columns; of many features, of each alone.
+
+        Directions in which they do not spread are left out: of all optima the one with the smallest weights is found.
+        """
+        moments = self.moments(self.count / self.count.sum())
         if not np.isfinite(moments).all():
             raise DataError("X holds numbers so large that their squares are infinite; rescale it")
-        variance, axes = (moments, None) if many else np.linalg.eigh(moments)
+        if moments.ndim == 1:
+            spread = moments > _NO_SPREAD * moments.max()
+            return np.where(spread, 1 / np.sqrt(np.where(spread, moments, 1.0)), 0.0)
+        variance, axes = np.linalg.eigh(moments)
         spread = variance > _NO_SPREAD * variance.max()
-        inverse = np.where(spread, 1 / np.where(spread, variance, 1.0), 0.0)
-        matrix = None if axes is None else (axes * inverse) @ axes.T
+        found: Floats = axes[:, spread] / np.sqrt(variance[spread])
+        return found
 
-        def along(gradient: Floats) -> Floats:
-            weight, bias = gradient[: outputs * features].reshape(outputs, features), gradient[outputs * features :]
-            found = np.concatenate([weight, bias[:, None]], 1)
-            found = found * inverse if matrix is None else found @ matrix
-            return np.concatenate([found[:, :-1].ravel(), found[:, -1]])
+    def along(self, gradient: Floats) -> Floats:
+        """The inverse of the features' second moments times a vector, for every output."""
+        outputs, features = self.model.outputs, self.model.features
+        weight, bias = gradient[: outputs * features].reshape(outputs, features), gradient[outputs * features :]
+        found = np.concatenate([weight, bias[:, None]], 1)
+        found = found * self.axes**2 if self.axes.ndim == 1 else found @ self.axes @ self.axes.T
+        return np.concatenate([found[:, :-1].ravel(), found[:, -1]])
 
-        return along
+    def penalty_curvature(self, vector: Floats) -> Floats:
+        """The second derivative of the penalty along the axes, as if there were hardly any: that of a sum of squares.
+
+        Where scores move, what moves past a point is their density there, in each side. Both are told by bins.
+        """
+        output = self.output(vector).requires_grad_()
+        with torch.enable_grad():
+            score = self.score(output)
+            (slope,) = torch.autograd.grad(score.sum(), output)
+        found = np.zeros((self.axes.shape[1],) * 2)
+        for side, weight in zip(self.rows.sides, self.objective.weights, strict=True):
+            own, ahead = score.detach()[side.rows].numpy(), slope[side.rows].numpy()
+            bins = max(2, min(_MOST_BINS, len(own) // _BIN))
+            edges = np.unique(np.quantile(own, np.linspace(0, 1, bins + 1)))
+            if len(edges) == 1:
+                continue  # all scores tie
+            width = np.diff(edges)
+            place = np.clip(np.searchsorted(edges, own, side="right") - 1, 0, len(width) - 1)
+            left, right = _shares(side)
+            passing = np.concatenate([left, -right]) * ahead / np.sqrt(width)[place]
+            past = csr_array((passing, (place, self.place[side.rows].numpy())), shape=(len(width), len(self.x)))
+            gaps = np.column_stack([past @ self.x.numpy(), past.sum(1)]) @ self.axes
+            found += weight * _SQUARES[str(self.objective.metric)] * gaps.T @ gaps
+        return found
+
+
+def _shares(side: Sides) -> list[Floats]:
+    """What each row weighs of its side, those of the left and those of the right; of a dependence, of all."""
+    counts = side.counts
+    weight = np.ones(sum(counts)) if side.weights is None else side.weights.double().numpy()
+    return [part / part.sum() for part in np.split(weight, np.cumsum(counts)[:-1])]
 
 
 def _problem(

@@ -22,6 +22,7 @@ from metrifair.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
+_MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
 _MOST_RANGES = 256  # stretches of scores that one query looks into
 _FEW_RANGES = 4
 _MOST_CUT = 1024  # bins that are cut at a time
@@ -57,7 +58,7 @@ class TableBins:
     @property
     def most(self) -> int:
         """How many bins there may be."""
-        return bins_for(self.cells)
+        return min(_MOST_BINS, bins_for(self.cells))
 
     @cached_property
     def scale(self) -> Scale:
@@ -151,9 +152,10 @@ class TableBins:
         """The rows that lie in some bins. Neighbours are one stretch: an engine looks at each stretch for each row."""
         next_one = _is_next(parents, self.scale)
         between = parents.before[1:].sum(1) - (parents.before[:-1] + parents.counts[:-1]).sum(1)
-        # First a few stretches, with the most rows between them: most rows need no closer look.
+        # First one stretch, then a few, with the most rows between them: most rows need no closer look.
+        whole = _within(self.frame, parents, np.zeros_like(next_one))
         apart = np.isin(np.arange(len(between)), np.argsort(-between, kind="stable")[: _FEW_RANGES - 1]) & ~next_one
-        return _within(_within(self.frame, parents, apart), parents, ~next_one)
+        return _within(_within(whole, parents, apart), parents, ~next_one)
 
 
 def _within(frame: nw.LazyFrame[Any], parents: Bins, apart: Booleans) -> nw.LazyFrame[Any]:
