@@ -45,8 +45,8 @@ except ImportError:  # as on machines that have no use for it
 _MOST_ROWS = 2**14  # that one program sorts
 _MOST_UNITS = 64
 _LARGEST = 2**31 - 1  # place in an array
-_TILE, _ROWS, _STEP = 128, 32, 16  # hidden units, of one model or several; rows; features of one product
-_PROGRAMS = 264  # that keep two on each multiprocessor busy
+_TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; features of one product
+_PROGRAMS = 528  # that keep all multiprocessors busy
 
 
 def _kernel(function: Any) -> Any:
@@ -265,7 +265,7 @@ def fused_step(stack: Stack, size: int) -> Step | None:
         (side, share, torch.arange(size, device=w0.device)[side.rows], _within(stack, side))
         for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
     ]
-    padded, columns = triton.next_power_of_2(units), min(_TILE, triton.next_power_of_2(width))
+    padded, columns = triton.next_power_of_2(units), min(2 * _TILE, triton.next_power_of_2(width))
     together = max(1, _TILE // padded)
     tiles, across = triton.cdiv(models, together), triton.cdiv(features, columns)
     of_part = _ROWS * triton.cdiv(size, _ROWS * triton.cdiv(_PROGRAMS, tiles * across * seeds))
@@ -282,20 +282,20 @@ def fused_step(stack: Stack, size: int) -> Step | None:
             stack.x, chosen, mean, scale, values, size, seeds, of_seeds, FEATURES=features, WIDTH=width, ROWS=_ROWS,
             COLUMNS=_ROWS,
         )  # fmt: skip
-        _forward[tiles, triton.cdiv(size, _TILE // 2), seeds](
+        _forward[tiles, triton.cdiv(size, _TILE), seeds](
             values, y, weight, stack.strength, w0, b0, w1, b1, hidden, outputs, slopes, size, models, seeds, **tile,
-            ROWS=_TILE // 2, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
+            ROWS=_TILE, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
         )  # fmt: skip
         for side, share, rows, within in compared:
             block = max(16, triton.next_power_of_2(len(rows)))
             _compare[(seeds * models,)](
                 outputs, slopes, rows, stack.strength, share, within, 2 / (side.counts[0] * side.counts[1]),
                 len(rows), side.counts[0], size, models, BLOCK=block, OF_PREDICTIONS=of_predictions,
-                SCALED=stack.scaled, num_warps=min(16, max(2, block // 64)),
+                SCALED=stack.scaled, num_warps=min(32, max(2, block // 64)),
             )  # fmt: skip
         _backward[tiles * across, parts, seeds](
             values, hidden, slopes, w1, gradient, len(adam.vector), size, models, seeds, of_part, **tile, ROWS=_ROWS,
-            COLUMNS=columns, num_warps=8,
+            COLUMNS=columns, num_stages=2,
         )  # fmt: skip
         adam.powers.mul_(adam.betas)
         _adam[(triton.cdiv(len(adam.vector), 256),)](

@@ -89,14 +89,13 @@ class Stack:
     @torch.no_grad()
     def give_up(self) -> None:
         """Set models with a parameter that is not finite to zero."""
-        values = list(self.adam.parameters.values())
-        moments = self.adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop it unnoticed
-        fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
-        lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
-        if bool(lost.any()):
-            for value in values:
-                value[lost] = 0.0
-            self.adam.forget_non_finite()
+        values = self.adam.parameters.values()
+        fine = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)  # infinite moments stop it unnoticed
+        parts = zip(fine.split([value.numel() for value in values]), values, strict=True)
+        lost = ~torch.stack([part.view(*value.shape[:2], -1).all(-1) for part, value in parts]).all(0)
+        for value in values:  # nothing is asked of the device, which is still at work
+            value.masked_fill_(lost.view(*lost.shape, *[1] * (value.ndim - 2)), 0.0)
+        self.adam.forget_non_finite()
         self.failed |= lost
 
     def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
