@@ -355,7 +355,7 @@ def stratified_epochs(
     loss_weight = plan.weights(shares)
     dealt = sizes // torch.tensor(plan.counts).clamp_min(1)  # batches before a cell is shuffled anew
     alike = even and bool(((dealt == dealt[0]).all(0) | (dealt >= steps).all(0)).all())
-    tables = [torch.nn.utils.rnn.pad_sequence(cell, batch_first=True) for cell in zip(*own, strict=True)]
+    tables = [torch.nn.utils.rnn.pad_sequence(list(cell), batch_first=True) for cell in zip(*own, strict=True)]
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
         if alike:

@@ -19,7 +19,6 @@ What is not asked for most stays with ``Stack.step``: other metrics and losses, 
 double precision; ``fused_step`` returns None there, and where Triton is missing, which comes with torch's CUDA builds.
 """
 
-# mypy: allow-untyped-defs, allow-untyped-decorators, allow-untyped-calls
 # ruff: noqa: PLR0917 (kernels are called by position)
 
 from __future__ import annotations
