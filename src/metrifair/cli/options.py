@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import wraps
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import click
 
 from metrifair.auditing.out_of_core.files import matching
+from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.checks import check_known
 from metrifair.errors import DataError
 
@@ -49,6 +51,14 @@ RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "
 _SPOKEN = {
     "pass separator=": "use --separator ",
     "pass format": "use --format",
+    "pass decimal=": "use --decimal ",
+    "pass encoding=": "use --encoding ",
+    "leave encoding out": "leave --encoding out",
+    "encoding must be": "--encoding must be",
+    "leave header=False out": "leave --no-header out",
+    "pass sheet, ": "use --sheet, ",
+    "sheet must be": "--sheet must be",
+    "leave sheet out": "leave --sheet out",
     "pass table, ": "use --table, ",
     "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
@@ -255,9 +265,22 @@ _FILE_OPTIONS = (
     click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
     click.option(
         "--format",
-        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson"]),
+        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson", "excel"]),
         help="What FILE is, where its name does not say it.",
     ),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        default=".",
+        show_default=True,
+        help="The decimal sign of numbers; with a comma the separator of csv is ';' unless told.",
+    ),
+    click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
+    click.option(
+        "--no-header", "header", is_flag=True, flag_value=False, default=True, help="FILE names no columns: 1, 2, ..."
+    ),
+    click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
+    click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
 )
 
 _TRAINING_OPTIONS = (
@@ -326,8 +349,9 @@ _TRAINING_OPTIONS = (
         help="Whether the label is a class or a number.  [default: a number, if it takes more than 10 values]",
     ),
     click.option("--positive", metavar="CLASS", help="The class that counts as a yes.  [default: the last]"),
-    *_FILE_OPTIONS,
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of split, weights and batches."),
+)
+_SEED = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of split, weights and batches."
 )
 
 
@@ -342,10 +366,20 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Fu
     return add
 
 
-training_options = together(_TRAINING_OPTIONS)
-"""The file and the options of TrainingOptions."""
-file_options = together(_FILE_OPTIONS)
-"""How FILE is read."""
+def file_options(function: Function) -> Function:
+    """Add the options that say how FILE is read; the command gets them as one, ``reading``."""
+
+    @wraps(function)
+    def command(*given: Any, **named: Any) -> Any:
+        reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
+        return function(*given, reading=reading, **named)
+
+    return together(_FILE_OPTIONS)(command)  # type: ignore[return-value]
+
+
+def training_options(function: Function) -> Function:
+    """Add the file and the options of TrainingOptions."""
+    return together(_TRAINING_OPTIONS)(file_options(_SEED(function)))
 
 
 @dataclass(frozen=True)
@@ -369,8 +403,7 @@ class TrainingOptions:
     use_group: bool
     classification: bool | None
     positive: str | None
-    separator: str | None
-    format: str | None
+    reading: FileOptions
     seed: int
 
     def table(self) -> pl.DataFrame:
@@ -386,8 +419,7 @@ class TrainingOptions:
         weight = () if self.weight is None else (self.weight,)
         return read(
             self.file,
-            separator=self.separator,
-            format=self.format,
+            self.reading,
             # Ids are copied as they are written: a float holds no more than 15 digits of them.
             texts=[*self.group, *self.control, *(name for name in self.ids if name != self.label)],
             roles={
