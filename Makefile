@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OMP_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: help demo test test-slow test-install test-lowest lint format bench reproduce clean
+.PHONY: help demo test test-slow test-install test-lowest docs lint format bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make test-slow   the long tests"
 	@echo "make test-install  the built wheel, without extras, in an empty environment"
 	@echo "make test-lowest   the core with the lowest versions that pyproject.toml allows"
+	@echo "make docs        the site, in docs/_build/html/index.html, and its tests"
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
 	@echo "make bench       ratios against peers, measured in one run"
@@ -65,6 +66,13 @@ test-lowest: .venv/installed
 	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt pytest hypothesis
 	build/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(CORE_TESTS)
 
+# Everything anew, so that no page shows what an older version said; warnings are errors; then the built pages are tested.
+docs: .venv/installed
+	rm -rf docs/_build docs/gallery docs/reference/generated
+	$(BIN)/sphinx-build -q -j 2 -W --keep-going docs docs/_build/html
+	METRIFAIR_SITE=docs/_build/html $(BIN)/python -m pytest -n 2 tests/site $(wildcard docs/tutorials/*.md docs/concepts/*.md) docs/start.md
+	@echo "open docs/_build/html/index.html"
+
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
@@ -72,4 +80,4 @@ reproduce: .venv/installed
 	$(BIN)/python -m experiments $(NAME) $(OPTIONS)
 
 clean:
-	rm -rf .venv dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist build docs/_build docs/gallery docs/reference/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

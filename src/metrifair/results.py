@@ -153,6 +153,10 @@ class WitnessCurve:
     expected: tuple[float, float]
 
 
+JudgedBy = Literal["Bonferroni", "joint bounds", ""]
+"""How chance was judged: by p-values times the number of comparisons, or by whether joint bounds leave out 0."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """How far apart the scores of two groups are: by one metric, within one set of samples.
@@ -178,6 +182,15 @@ class Finding:
     sentence: str = ""  # where and for whom the gap is largest
     meaning: str = ""  # what the number says
     cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
+    enough: bool = True  # False: a group has fewer rows than least_count, too few to tell
+    joint_interval: Interval | None = None  # with the stated confidence those of all findings by the metric hold
+    by_chance: bool | None = None  # whether chance alone could explain it, all comparisons considered; None: not known
+    judged_by: JudgedBy = ""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the gap is above 0 by bounds that hold for all comparisons at once."""
+        return self.enough and self.joint_interval is not None and self.joint_interval.low > 0
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def audit_file(
     Parameters
     ----------
     path : str or path-like
-        A file, a pattern such as "scores/*.parquet", or "-" for standard input.
+        A file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
     score : str
         The column of the scores.
     group : str or sequence of str

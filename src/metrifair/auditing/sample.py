@@ -216,6 +216,7 @@ class Compared:
     place: int  # of the attribute
     left: int
     right: int | None  # None: the rest
+    sizes: tuple[int, int]  # rows of both sides
 
     @property
     def attribute(self) -> Attribute:
@@ -253,8 +254,11 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     for place, attribute in enumerate(sample.problem.scheme.attributes):
         if attribute.cuts:  # a number, whose worst cut is looked for
             continue
-        present = members_of(sample.problem, part.units, place).present
+        units, codes, present = members_of(sample.problem, part.units, place)
+        size = np.bincount(codes, None if sample.rows is None else sample.rows[units]).astype(np.int64)
         paired = len(present) <= 2 or (contrast == "pairs" and len(attribute.groups) <= MOST_PAIRED)
         pairs = combinations(present, 2) if paired else product(present, [None])
-        found += [Compared(sample.problem, part, place, left, right) for left, right in pairs]
+        for left, right in pairs:
+            sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
+            found.append(Compared(sample.problem, part, place, left, right, sizes))
     return found

@@ -30,9 +30,9 @@ _BLOCK = 1 << 21  # similarities held in memory at a time
 class BerkRegressor(RegressorMixin, BaseEstimator):
     """Linear regression that treats alike those of different groups who have like targets.
 
-    Minimises squared error + strength x penalty + ridge x (intercept^2 + |coef|^2), in closed form. The penalty
-    weighs each pair across groups by the similarity exp(-(y_i - y_j)^2) of its targets. The similarity depends on the
-    scale of y.
+    Minimises squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
+    penalty weighs each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
+    depends on the scale of y.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from metrifair.metrics.vectors import vector_variation_between, vector_wasserste
 def kolmogorov_distance(
     u: Values, v: Values, *, u_weights: Values | None = None, v_weights: Values | None = None
 ) -> Any:
-    """Largest gap between the two distribution functions, max |F0 - F1|; between 0 and 1.
+    """Largest gap between the two distribution functions, ``max |F0 - F1|``; between 0 and 1.
 
     As a function of the scores it is piecewise constant: its gradient is that of a smoothed version, and a poor guide.
     Train on the energy distance instead.
@@ -101,7 +101,7 @@ def wasserstein_distance(
 def lp_distance(
     u: Values, v: Values, *, p: float = 2.0, u_weights: Values | None = None, v_weights: Values | None = None
 ) -> Any:
-    """L^p norm of the difference of the two distribution functions, (integral of |F0 - F1|^p)^(1/p).
+    """L^p norm of the difference of the two distribution functions, ``(integral of |F0 - F1|^p)^(1/p)``.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def total_variation(
     v_weights: Values | None = None,
     vector: bool = False,
 ) -> Any:
-    """Half the sum of |p0 - p1| over the values that occur; between 0 and 1.
+    """Half the sum of ``|p0 - p1|`` over the values that occur; between 0 and 1.
 
     It means something for decisions and other scores with few distinct values. Between samples of continuous scores it
     is 1 whatever they are: pass ``bins``. The gradient is that of a smoothed version, and exists with ``bins`` only.
@@ -228,7 +228,7 @@ def energy_distance(
     v_weights: Values | None = None,
     vector: bool = False,
 ) -> Any:
-    """Energy distance, 2 E|U - V| - E|U - U'| - E|V - V'|: twice the squared L^2 distance of the CDFs.
+    """Energy distance, ``2 E|U - V| - E|U - U'| - E|V - V'|``: twice the squared L^2 distance of the CDFs.
 
     One sort, also for the gradient. Its scale: scipy returns the square root of this, dcor this, geomloss half of it.
 
@@ -287,7 +287,7 @@ def mmd_squared(
     u, v : array-like of shape (n,) and (m,), or tensors of shape (..., n) and (..., m)
         The two samples. Leading axes of tensors are many models at once.
     kernel : str or callable, default="gaussian"
-        ``"gaussian"``, exp(-(z - z')^2 / (2 l^2)); ``"laplace"``, exp(-|z - z'| / l), by one sort;
+        ``"gaussian"``, ``exp(-(z - z')^2 / (2 l^2))``; ``"laplace"``, ``exp(-|z - z'| / l)``, by one sort;
         ``"inverse_multiquadric"``, (1 + (z - z')^2 / l^2)^(-1/2); ``"distance"``, half the energy distance; or any
         symmetric function of two broadcasting tensors.
     bandwidth : float, sequence of floats or "median", default=1.0

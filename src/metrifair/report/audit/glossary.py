@@ -8,10 +8,10 @@ from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.report.audit.words import (
     FOUR_FIFTHS,
     confidence_text,
-    functions_in,
+    headline_of,
     is_below,
     is_open,
-    joint_bounds,
+    most_certain_first,
     quoted,
     worst_of,
 )
@@ -62,36 +62,34 @@ def highlights(record: AuditRecord) -> tuple[AuditHighlight, ...]:
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "kolmogorov", 0.3)
     >>> [(found.heading, found.figures[0][1]) for found in highlights(AuditRecord(180, 0, (0, 1), 0.95, [finding]))]
-    [('Largest gap', '0.300')]
+    [('No gap is certain', '0.300')]
     """
     found = [_largest(record), _certified(record), _four_fifths(record)]
     return tuple(highlight for highlight in found if highlight is not None)
 
 
 def _largest(record: AuditRecord) -> AuditHighlight | None:
-    largest = worst_of(record.findings)
-    if largest is None:
+    """The gap that is largest for certain; where none is, the one of the most rows, and that it is not certain."""
+    worst = worst_of(record.findings)
+    if worst is None:
         return None
-    name = f"{metric_words(largest.metric).name}{_bounds_text(largest, record)}"
-    sentence = largest.sentence or f"Between {quoted(largest.groups[0])} and {quoted(largest.groups[1])}."
-    return AuditHighlight(
-        "Largest gap",
-        ((name, number_text(largest.value)),),
-        sentence,
-        f"{largest.attribute}, {largest.within}",
-        largest,
+    compared = [one for one in record.findings if one.metric == worst.metric]
+    found = headline_of(compared)
+    shown = found or most_certain_first(compared)[0]
+    bounds, several = shown.joint_interval, sum(one.enough for one in compared) > 1
+    kind = "bounds for all at once" if several else "interval"
+    told = (
+        ""
+        if bounds is None
+        else f", {confidence_text(record.confidence)} {kind} {number_text(bounds.low)} to {number_text(bounds.high)}"
     )
-
-
-def _bounds_text(largest: Finding, record: AuditRecord) -> str:
-    """Between which bounds the largest of the findings lies; an interval of one finding is too narrow for that."""
-    several = sum(finding.metric == largest.metric for finding in record.findings)
-    jointly = joint_bounds(largest, functions_in(record.findings), record.confidence) if several > 1 else None
-    bounds = jointly or largest.interval
-    if bounds is None:
-        return ""
-    kind = "bounds for all at once" if jointly else "interval by itself" if several > 1 else "interval"
-    return f", {confidence_text(record.confidence)} {kind} {number_text(bounds.low)} to {number_text(bounds.high)}"
+    return AuditHighlight(
+        "Largest gap that is certain" if found else "No gap is certain",
+        ((f"{metric_words(shown.metric).name}{told}", number_text(shown.value)),),
+        shown.sentence or f"Between {quoted(shown.groups[0])} and {quoted(shown.groups[1])}.",
+        f"{shown.attribute}, {shown.within}",
+        shown,
+    )
 
 
 def _certified(record: AuditRecord) -> AuditHighlight | None:
@@ -99,7 +97,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     bounded = [
         (finding.certified_jointly, finding)
         for finding in record.findings
-        if is_largest_gap(finding.metric) and finding.certified_jointly is not None
+        if is_largest_gap(finding.metric) and finding.certified_jointly is not None and finding.enough
     ]
     if not bounded:
         return None
@@ -107,7 +105,7 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
     return AuditHighlight(
-        "What is certain",
+        "At most",
         (("Certified upper bound", number_text(bound)),),
         sentence,
         f"{finding.attribute}, {finding.within}",

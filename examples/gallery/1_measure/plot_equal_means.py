@@ -1,0 +1,33 @@
+"""
+Equal means, unequal scores
+===========================
+
+Two groups can have the same mean score, and even the same share above 0.5, and still be treated differently: here one
+of them is seldom sure of a yes or a no. A comparison of means sees nothing. A distance between distributions does.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import distances
+
+generator = np.random.default_rng(0)
+wide, narrow = generator.beta(1.5, 1.5, 4000), generator.beta(12, 12, 4000)
+found = distances(wide, narrow)
+
+gaps = {
+    "difference of means": abs(wide.mean() - narrow.mean()),
+    "difference of rates at 0.5": abs((wide >= 0.5).mean() - (narrow >= 0.5).mean()),
+    "difference of rates at 0.7": abs((wide >= 0.7).mean() - (narrow >= 0.7).mean()),
+    "Wasserstein distance": found["wasserstein"],
+    "Kolmogorov distance": found["kolmogorov"],
+}
+figure, (left, right) = plt.subplots(1, 2, width_ratios=(1, 1), figsize=(8.4, 3.6))
+left.hist([wide, narrow], bins=40, histtype="stepfilled", alpha=0.55, label=["group A", "group B"])
+left.set(title="Scores", xlabel="score", yticks=[])
+left.legend()
+right.barh(list(gaps), list(gaps.values()), color="#4b3fbf")
+right.bar_label(right.containers[0], fmt="%.2f", padding=3)
+right.set(title="What each figure sees", xlim=(0, 0.36))
+right.invert_yaxis()
+right.grid(visible=False)

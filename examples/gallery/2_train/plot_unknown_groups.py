@@ -1,0 +1,40 @@
+"""
+When few people told their group
+================================
+
+Rows whose group is unknown still count for the risk. A few hundred answers are often enough: the distance is measured
+here on everybody, the model knows the group of a part of them only.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import FairClassifier, unfairness
+
+generator = np.random.default_rng(0)
+a = generator.integers(2, size=5000)
+X = generator.normal(size=(5000, 4)) + a[:, None] * [1.0, 0.5, 0, 0]
+y = (X.sum(1) + generator.normal(0, 1, 5000) > 0.8).astype(int)
+
+known = [20, 50, 100, 300, 1000, 5000]
+gaps = []
+for number in known:
+    told = np.where(np.arange(5000) < number, a, np.nan)  # missing: unknown
+    model = FairClassifier(30, model="linear").fit(X, y, sensitive_features=told)
+    gaps.append(unfairness(y, model.predict_proba(X)[:, 1], sensitive_features=a))
+plain = FairClassifier(0, model="linear").fit(X, y)
+
+figure, axes = plt.subplots()
+axes.axhline(
+    unfairness(y, plain.predict_proba(X)[:, 1], sensitive_features=a),
+    color="#5a5a63",
+    linestyle=":",
+    label="no penalty",
+)
+axes.plot(known, gaps, marker="o", label="trained with what is known")
+axes.set_xscale("log")
+axes.set_xticks(known, known)
+axes.set(
+    xlabel="rows with a known group, of 5,000", ylabel="Kolmogorov distance", title="Unknown groups", ylim=(0, None)
+)
+axes.legend()

@@ -1,0 +1,38 @@
+"""
+Several kinds of models on one frontier
+=======================================
+
+A linear model, boosted trees and a post-processor, each swept by its own parameter, judged on the same rows. The
+post-processor needs the group of every person it predicts for, which may be forbidden or unknown;
+``select(needs_group=False)`` leaves it out.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import BarycentrePostprocessor, FairClassifier, FairLGBMClassifier, frontier
+
+generator = np.random.default_rng(0)
+a = generator.integers(2, size=3000)
+X = generator.normal(size=(3000, 3)) + np.outer(a, [1.2, 0.4, 0.0])
+y = (X[:, 0] + X[:, 1] ** 2 + X[:, 2] + generator.normal(size=3000) > 1.5).astype(int)
+
+front = frontier(
+    {
+        "linear": FairClassifier(model="linear"),
+        "LightGBM": FairLGBMClassifier(n_estimators=40, n_jobs=1, verbose=-1, random_state=0),
+        "barycentre, needs the group": BarycentrePostprocessor(FairClassifier(0, random_state=0)),
+    },
+    X,
+    y,
+    sensitive_features=a,
+    strengths=[0, 0.3, 1, 3, 10, 30],
+    tolerances=[0, 0.2, 0.4, 0.6, 0.8, 1],
+    utility="auc",
+)
+figure, axes = plt.subplots()
+for family in dict.fromkeys(point.family for point in front.points):
+    own = sorted((p for p in front.points if p.family == family), key=lambda p: p.unfairness)
+    axes.plot([p.unfairness for p in own], [p.more["auc"] for p in own], marker="o", label=family)
+axes.set(xlabel="Kolmogorov distance", ylabel="AUC", title="Three families, the same rows")
+axes.legend()

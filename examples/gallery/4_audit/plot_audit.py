@@ -1,0 +1,39 @@
+"""
+An audit in one picture
+=======================
+
+``audit`` takes the scores of any model. For every criterion and pair of groups it says how far apart they are, with
+an interval, what is certified, and whether chance explains it. ``to_html`` writes the whole report; here the findings
+are drawn as points.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from metrifair import audit, datasets
+
+data = datasets.load("mortgage")
+train, test = data.split(0)
+model = make_pipeline(StandardScaler(), LogisticRegression()).fit(data.X.iloc[train], data.y.iloc[train])
+found = audit(
+    model.predict_proba(data.X.iloc[test]),
+    sensitive_features=data.sensitive_features.iloc[test],
+    y_true=data.y.iloc[test],
+    metrics=["kolmogorov"],
+    random_state=0,
+)
+print("\n".join(found.summary))
+
+# %%
+# Points are the measured distances, thick lines 95 % intervals, thin ones reach up to what is certified.
+figure, axes = plt.subplots(figsize=(7.2, 2.8))
+for row, finding in enumerate(found.findings):
+    axes.hlines(row, finding.value, finding.certified, color="#0072b2", linewidth=1.5)
+    axes.hlines(row, finding.interval.low, finding.interval.high, color="#0072b2", linewidth=5, alpha=0.5)
+    axes.scatter(finding.value, row, color="#0072b2", s=60, zorder=3)
+    axes.annotate(f"p = {finding.p_value:.3f}", (1.0, row), va="center", ha="right", color="#5a5a63")
+axes.set_yticks(range(len(found.findings)), [one.criterion.replace("_", " ") for one in found.findings])
+axes.set(xlim=(0, 1), xlabel="Kolmogorov distance", title="White and not white applicants, rows not trained on")
+axes.set_ylim(len(found.findings) - 0.5, -0.5)

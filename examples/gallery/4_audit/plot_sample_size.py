@@ -1,0 +1,30 @@
+"""
+How many rows an audit needs
+============================
+
+The measured gap is near the truth soon; what can be *certified* takes longer. The upper bound holds with 95 %
+confidence for the population, however the scores are distributed, and closes in on the true gap with the square root
+of the number of rows.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import audit
+
+generator = np.random.default_rng(0)
+sizes = [100, 300, 1000, 3000, 10_000, 30_000, 100_000]
+group = generator.integers(2, size=max(sizes))
+score = generator.beta(4 + 0.6 * group, 4)
+
+found = [
+    audit(score[:n], sensitive_features=group[:n], metrics="kolmogorov", resamples=0, permutations=0).worst()
+    for n in sizes
+]
+figure, axes = plt.subplots()
+axes.plot(sizes, [one.certified for one in found], marker="o", label="certified: at most")
+axes.plot(sizes, [one.value for one in found], marker="o", label="measured")
+axes.axhline(found[-1].value, color="#1b1b1f", linestyle=":", label="true gap, nearly")
+axes.set_xscale("log")
+axes.set(xlabel="rows", ylabel="Kolmogorov distance", title="What is measured and what is proven", ylim=(0, None))
+axes.legend()

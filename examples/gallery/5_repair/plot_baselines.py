@@ -1,0 +1,44 @@
+"""
+Methods of others, the same data
+================================
+
+Ten methods from the literature are estimators here. Each point is one method at one setting, judged by the distance
+between the whole score distributions, which few of them aim at.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from metrifair import (
+    FairClassifier,
+    FairKDEClassifier,
+    LabelBiasClassifier,
+    MassagingClassifier,
+    ReweighingClassifier,
+    unfairness,
+)
+
+generator = np.random.default_rng(0)
+a = generator.integers(2, size=1500)
+X = generator.normal(size=(1500, 4)) + np.outer(a, [1.0, 0.5, 0, 0])
+y = (X.sum(1) + generator.normal(size=1500) > 0.8).astype(int)
+train, test = np.arange(1500) < 900, np.arange(1500) >= 900
+
+methods = {
+    "no penalty": FairClassifier(0, model="linear"),
+    "metrifair, 3": FairClassifier(3, model="linear"),
+    "metrifair, 30": FairClassifier(30, model="linear"),
+    "reweighing": ReweighingClassifier(random_state=0),
+    "massaging": MassagingClassifier(random_state=0),
+    "label bias": LabelBiasClassifier(random_state=0),
+    "Fair KDE": FairKDEClassifier(random_state=0),
+}
+figure, axes = plt.subplots()
+for marker, (name, model) in zip("XosD^vP", methods.items(), strict=True):
+    score = model.fit(X[train], y[train], sensitive_features=a[train]).predict_proba(X[test])[:, 1]
+    place = unfairness(y[test], score, sensitive_features=a[test]), roc_auc_score(y[test], score)
+    ours = name.startswith("metrifair")
+    axes.scatter(*place, s=80, marker=marker, alpha=0.8, color="#4b3fbf" if ours else "#d55e00", label=name)
+axes.set(xlabel="Kolmogorov distance, rows not seen", ylabel="AUC, rows not seen", title="Methods compared")
+axes.legend(fontsize=10)

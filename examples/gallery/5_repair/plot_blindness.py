@@ -1,0 +1,36 @@
+"""
+Leaving the attribute out is not enough
+=======================================
+
+A model that never sees the group finds it in what goes with it. Without the column of groups the gap stays; with a
+penalty it goes, and the model still does not see the group.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import FairClassifier, unfairness
+
+generator = np.random.default_rng(0)
+a = generator.integers(2, size=4000)
+skill = generator.normal(size=4000)
+district = a + generator.normal(0, 0.25, 4000)  # says nearly as much as the group itself
+X = np.column_stack([skill + generator.normal(0, 0.5, 4000), district])
+y = (skill + 0.8 * a + generator.normal(0, 0.7, 4000) > 0.4).astype(int)
+
+models = {
+    "group as a feature": (FairClassifier(0, model="linear"), np.column_stack([X, a])),
+    "group left out": (FairClassifier(0, model="linear"), X),
+    "group left out, penalty": (FairClassifier(30, model="linear"), X),
+}
+figure, axes = plt.subplots(figsize=(7.2, 2.8))
+gaps, labels = [], []
+for name, (model, features) in models.items():
+    model.fit(features, y, sensitive_features=a)
+    gaps.append(unfairness(y, model.predict_proba(features)[:, 1], sensitive_features=a))
+    labels.append(f"{name}\naccuracy {model.score(features, y):.2f}")
+axes.barh(labels, gaps, color=["#0072b2", "#0072b2", "#4b3fbf"])
+axes.bar_label(axes.containers[0], fmt="%.2f", padding=3)
+axes.invert_yaxis()
+axes.set(title="Kolmogorov distance of the scores", xlim=(0, 1.15 * max(gaps)))
+axes.grid(visible=False)
