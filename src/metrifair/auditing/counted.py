@@ -74,6 +74,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         weight=tally.weight if rows.weighted else None,
         weighted=rows.weighted,
         left_out=cells.left_out,
+        withheld=cells.withheld,
     )
     request = request.completed(problem, *sample.ends, probabilities=sample.probabilities)
     binary = bool(base.single.all()) and are_decisions(base.high)

@@ -39,6 +39,7 @@ class AuditSample:
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     left_out: int = 0  # rows that could not be used at all
+    withheld: int = 0  # of those, rows of cells that whoever counted them found too small to show
 
     @property
     def score(self) -> Floats | None:

@@ -31,6 +31,7 @@ class Cells(NamedTuple):
     tally: Tally
     ends: tuple[float, float]
     left_out: int = 0
+    withheld: int = 0  # of those, rows that whoever counted them keeps to themselves
 
 
 class Counted(NamedTuple):
