@@ -9,7 +9,7 @@ import numpy as np
 
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Integers
-from metrifair.auditing.out_of_core.columns import Roles, levels_for, used_rows
+from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, levels_for, used_rows
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, FileOptions
@@ -17,8 +17,10 @@ from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.state import AuditState
 from metrifair.auditing.state_counts import FINE, MOST_ATOMS, StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape
+from metrifair.auditing.state_file import Shape, Value
 from metrifair.auditing.state_rows import check_within, plain
+from metrifair.errors import DataError
+from metrifair.problem.attributes import band_names
 
 
 def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: FileOptions = AS_USUAL) -> None:
@@ -33,8 +35,7 @@ def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, op
             left_out = used.left_out
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
-            values = [[plain(value) for value in level.values] for level in levels]
-            coded = [(own, code.astype("int64") - 1) for own, code in zip(values, used.codes, strict=True)]
+            coded = [(_values(level), code.astype("int64") - 1) for level, code in zip(levels, used.codes, strict=True)]
             state._add_coded(shape, coded, used.scores, used.weight, left_out=left_out)
         check_some(source.name, roles, state.rows - before)
 
@@ -46,11 +47,21 @@ def count_table(state: AuditState, place: Connected, roles: Roles) -> None:
     cells = rows.surveyed(threshold)
     check_within(np.array(cells.ends), state.range)
     grid = StateGrid.between(*state.range)
-    values = [[None, *map(plain, level.values)] for level in rows.levels]
+    for level in rows.levels:
+        if level.cuts is not None and level.name not in roles.cuts:
+            raise DataError(
+                f"the column {level.name!r} has more values than a state holds; pass cuts, the ends of the bands that "
+                "it is to be counted in"
+            )
+    values = [[None, *_values(level)] for level in rows.levels]
     named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
     shape = Shape(roles.groups, roles.controls, roles.label, rows.weighted)
     state._take(shape, named, cells.tally.selected, _counts(rows, grid))
     state.left_out += cells.left_out
+
+
+def _values(level: ColumnLevels) -> list[Value]:
+    return [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
 
 
 def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
+from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -27,14 +28,16 @@ from metrifair.cli.options import (
     check_paths,
     file_options,
     known,
+    number_options,
     together,
 )
 from metrifair.errors import DataError
-from metrifair.report.numbers import number_text
+from metrifair.report.numbers import number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.auditing.compare import AuditDifference
     from metrifair.auditing.out_of_core.formats import FileOptions
     from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
@@ -54,6 +57,13 @@ measure_options = together(
             help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
         ),
         click.option(
+            "--contrast",
+            type=click.Choice(["pairs", "rest", "independence"]),
+            default="pairs",
+            show_default=True,
+            help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
+        ),
+        click.option(
             "--confidence",
             type=Number(0, 1, between=True),
             default=0.95,
@@ -71,6 +81,21 @@ measure_options = together(
 )
 """How groups are compared."""
 
+output_options = together(
+    [
+        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
+        click.option(
+            "--json", "json_to", type=Output(stdout=True), help="File for everything found; - is standard output."
+        ),
+        click.option(
+            "--output",
+            type=Output(*TABLES),
+            help="File for the table of what was found (csv, tsv, parquet, arrow or ndjson).",
+        ),
+    ]
+)
+"""Files to write."""
+
 result_options = together(
     [
         click.option(
@@ -80,15 +105,7 @@ result_options = together(
             type=Limited(),
             help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
         ),
-        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
-        click.option(
-            "--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output."
-        ),
-        click.option(
-            "--output",
-            type=Output(*TABLES),
-            help="File for the table of findings (csv, tsv, parquet, arrow or ndjson).",
-        ),
+        output_options,
     ]
 )
 """What is made of the findings: what ``hand_over`` takes."""
@@ -96,8 +113,17 @@ result_options = together(
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
-@click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
-@click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
+@click.option(
+    "--score",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+)
+@click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+@number_options
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
@@ -145,8 +171,10 @@ def command(
     /,
     *,
     file: str,
-    score: str,
+    score: tuple[str, ...],
     group: tuple[str, ...],
+    continuous: tuple[str, ...],
+    cuts: tuple[tuple[str, list[float]], ...],
     label: str | None,
     positive: str | None,
     control: tuple[str, ...],
@@ -155,6 +183,7 @@ def command(
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
+    contrast: str,
     confidence: float,
     least_count: int,
     tolerance: float,
@@ -183,14 +212,16 @@ def command(
     place = table_at(file, table, [html, json_to, output])
     from metrifair.auditing.audit_file import audit_file
     from metrifair.auditing.audit_table import audit_table
-    from metrifair.cli.console import console, working
+    from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     audit = partial(audit_file, file, **asdict(reading)) if place is None else partial(audit_table, place)
-    with working(f"Auditing {file if place is None else place.name}"):
+    with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
         found = audit(
-            score=score,
+            score=score[0] if len(score) == 1 else list(score),
             group=list(group),
+            continuous=continuous_asked(continuous, group),
+            cuts=cuts_asked(cuts, group),
             label=label,
             pos_label=positive,
             control=list(control) or None,
@@ -198,6 +229,7 @@ def command(
             criteria=list(criteria) or None,
             loss=loss,
             metrics=metrics_asked(metrics, limits),
+            contrast=contrast,
             threshold="auto" if threshold is None else threshold,
             confidence=confidence,
             random_state=seed,
@@ -212,7 +244,7 @@ def command(
 def hand_over(
     ctx: click.Context,
     out: Console,
-    found: Audit,
+    found: Audit | AuditDifference,
     limits: Iterable[Limit],
     *,
     html: Path | None,
@@ -220,17 +252,23 @@ def hand_over(
     output: Path | None,
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken."""
+    from metrifair.auditing.compare import AuditDifference
+    from metrifair.cli.compare import show_differences
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table, write_text
 
-    verdict = broken(found.record, limits)
-    show_audit(out, found.record)
+    if isinstance(found, AuditDifference):
+        verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
+        show_differences(out, found)
+    else:
+        verdict = broken(found.record, limits)
+        show_audit(out, found.record)
     if html is not None:
         found.to_html(html)
         out.print(f"Report: {printable(html)}")
     if output is not None:
         write_table(found.to_frame("polars"), output)
-        out.print(f"Findings: {printable(output)}")
+        out.print(f"Table: {printable(output)}")
     if json_to is not None:
         write_text(found.to_json(), json_to)
     for line in verdict:
@@ -291,6 +329,7 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
 def show_audit(out: Console, record: AuditRecord) -> None:
     """Sentences first, then the comparisons with the largest distance on top, rates of decisions, and notes."""
     from metrifair.cli.console import printable, show_table
+    from metrifair.report.audit.by_group import measure_text
 
     for sentence in record.summary:
         out.print(printable(sentence), soft_wrap=True)
@@ -322,6 +361,16 @@ def show_audit(out: Console, record: AuditRecord) -> None:
         ]
         headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
         show_table(out, headings, rates, left=2)
+    if record.by_group:
+        figures = [
+            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
+            for found in record.by_group[:_SHOWN]
+            for one in found.groups
+            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+        ]
+        show_table(
+            out, ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"], figures, left=2
+        )
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 
@@ -338,5 +387,5 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
         *values,
         "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
         number_text(bound),
-        "-" if p is None else f"{p:.4f}" if p >= 1e-4 else "< 0.0001",
+        "-" if p is None else p_text(p),
     ]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
+_MANY_ROWS = 2**24  # beyond, rows in so few bins would be too many to hold
 _MOST_RANGES = 512  # stretches of scores that one query looks into
 _MOST_CUT = 1024  # bins that are cut at a time
 _HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
@@ -56,7 +57,8 @@ class TableBins:
     @property
     def most(self) -> int:
         """How many bins there may be."""
-        return min(_MOST_BINS, bins_for(self.cells))
+        most = bins_for(self.cells)
+        return most if self.rows > _MANY_ROWS else min(_MOST_BINS, most)
 
     @cached_property
     def scale(self) -> Scale:
