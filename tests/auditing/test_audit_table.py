@@ -187,8 +187,8 @@ def test_counted_rows_are_held_rows(table_of, weighted):
 
 def test_no_row_leaves_the_engine(monkeypatch):
     """Of 5,000 rows with as many scores, each answer has fewer entries than there are cells and bins."""
-    answers, answer = [], TableRows._answer
-    monkeypatch.setattr(TableRows, "_answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
+    answers, answer = [], TableRows.answer
+    monkeypatch.setattr(TableRows, "answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
     monkeypatch.setattr("metrifair.auditing.out_of_core.brackets._EXACT_ROWS", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})

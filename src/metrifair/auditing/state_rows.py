@@ -89,7 +89,7 @@ class StateRows:
         arguments = decoded(self.shape.roles, found, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
         return Cells(
-            arguments, Tally(rows, weight, self.parts.selected), ends, self.parts.left_out, self.parts.withheld
+            arguments, Tally(rows, weight, self.parts.selected), ends, self.parts.left_out, withheld=self.parts.withheld
         )
 
     def counted(self) -> Counted:
