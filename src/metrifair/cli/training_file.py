@@ -21,9 +21,10 @@ from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage, label_as_group
 from metrifair.cli.numbers import continuous_asked, cuts_asked
-from metrifair.cli.options import FAMILIES, TrainingOptions, as_options
+from metrifair.cli.options import FAMILIES, as_options
 from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import typed_text, without_missing_words
+from metrifair.cli.training_options import TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
