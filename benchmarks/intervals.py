@@ -168,7 +168,7 @@ def piece_of_work(scenario: Scenario, piece: int) -> dict[str, Tally]:
             few, scenario.shown, confidence=CONFIDENCE, resamples=RESAMPLES, generator=generator, rows=few_rows
         )
         for metric, kept in found.items():
-            kept.append(drawn.get(metric))
+            kept.append(drawn.alone.get(metric))
     truth = truth_of(POPULATIONS[scenario.population], scenario.shown)
     return {metric: tally(kept, truth[metric]) for metric, kept in found.items()}
 

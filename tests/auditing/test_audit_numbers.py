@@ -42,7 +42,7 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     assert 0 < dependence.interval.low < dependence.value < dependence.interval.high
     assert f"distance correlation is {distance_correlation(score, age):.3f}"[:32] in dependence.meaning
     assert cut.sentence.startswith(f"People of age above {worst:.0f} score lower: ")
-    assert found.summary[0].startswith("The largest gap is between “up to")
+    assert found.summary[0].startswith("The largest gap that is certain is between “up to")
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5
     assert sum(rate.size for rate in bands.rates) == 400

@@ -58,7 +58,7 @@ def coverage(population: Population, sizes: tuple[int, int], repeats: int, *, sp
         weights = generator.lognormal(0.0, spread, len(scores)) if spread else None
         found = two_samples(scores, on_left, weights)
         rows = () if weights is None else rows_of(found.values, scores, on_left, weights)
-        intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator, rows=rows)
+        intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator, rows=rows).alone
         for metric, interval in intervals.items():
             covered[metric] += interval.low <= truth[metric] <= interval.high
     return {metric: times / repeats for metric, times in covered.items()}
@@ -94,7 +94,7 @@ def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution()
     unsure = 0
     for _ in range(150):
         found = two_samples(generator.random(120), np.arange(120) < 60)
-        intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator)
+        intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator).alone
         chances = permutation_p_values(found, LINE, permutations=199, generator=generator)
         for metric in LINE:
             if (chances[metric] or 0.0) > 0.1:
@@ -111,7 +111,7 @@ def test_intervals_are_centred_below_the_value_which_is_too_large() -> None:
         scores = np.concatenate([side.rvs(150, random_state=generator) for side in (population.left, population.right)])
         found = two_samples(scores, np.arange(sum(sizes)) < sizes[0])
         values = distances_of(*found, LINE)
-        for metric, one in bootstrap(found, LINE, confidence=0.5, resamples=100, generator=generator).items():
+        for metric, one in bootstrap(found, LINE, confidence=0.5, resamples=100, generator=generator).alone.items():
             too_large[metric].append([float(values[metric]) - truth[metric], (one.low + one.high) / 2 - truth[metric]])
     for metric, errors in too_large.items():
         value, centre = np.mean(errors, 0)
@@ -127,7 +127,7 @@ def test_intervals_hold_the_value_and_shrink_with_the_samples() -> None:
         scores = np.concatenate([generator.beta(2, 3, size), generator.beta(3, 2, size)])
         found = two_samples(scores, np.arange(2 * size) < size)
         values = distances_of(*found, LINE)
-        intervals = bootstrap(found, LINE, confidence=0.95, resamples=100, generator=generator)
+        intervals = bootstrap(found, LINE, confidence=0.95, resamples=100, generator=generator).alone
         assert all(one.low <= values[name] <= one.high for name, one in intervals.items())
         widths.append([one.high - one.low for one in intervals.values()])
     ratios = np.array(widths[:-1]) / np.array(widths[1:])
@@ -139,25 +139,25 @@ def test_what_does_not_vary_in_the_sample_is_not_taken_for_certain() -> None:
     apart = two_samples(np.repeat([0.0, 1.0], 20), np.arange(40) < 20)
     selected = TwoSamples(apart.values, np.array([6.0, 1.0]), apart.right)  # nobody of 20 may still be one in seven
     allowed = distances_of(*selected, LINE)
-    for metric, one in bootstrap(apart, LINE, **options).items():
+    for metric, one in bootstrap(apart, LINE, **options).alone.items():
         assert one.low < allowed[metric] < distances_of(*apart, LINE)[metric] <= one.high, metric
-    same = bootstrap(two_samples(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options)
+    same = bootstrap(two_samples(np.tile(np.arange(30.0), 2), np.arange(60) < 30), LINE, **options).alone
     assert all(one.low == 0 < one.high for one in same.values())
-    equal = bootstrap(two_samples(np.zeros(40), np.arange(40) < 20), LINE, **options)
+    equal = bootstrap(two_samples(np.zeros(40), np.arange(40) < 20), LINE, **options).alone
     assert equal == {"kolmogorov": Interval(0.0, pytest.approx(2 * np.sqrt(np.log(80) / 40)))}
 
 
 def test_there_is_no_interval_of_fewer_than_five_samples_or_of_weights_worth_fewer() -> None:
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 50, "generator": np.random.default_rng(0)}
     scores = np.arange(24.0)
-    assert bootstrap(two_samples(scores, np.arange(24) < 4), LINE, **options) == {}
-    assert set(bootstrap(two_samples(scores, np.arange(24) < 5), LINE, **options)) == set(LINE)
+    assert bootstrap(two_samples(scores, np.arange(24) < 4), LINE, **options).alone == {}
+    assert set(bootstrap(two_samples(scores, np.arange(24) < 5), LINE, **options).alone) == set(LINE)
     on_left = np.arange(24) < 12
     for heavy, known in ((4.0, LINE), (9.0, ())):  # (11 + w)^2 / (11 + w^2): 8.3 and 4.3
         weights = np.where(np.arange(24) == 0, heavy, 1.0)
         found = two_samples(scores, on_left, weights)
         rows = rows_of(found.values, scores, on_left, weights)
-        assert set(bootstrap(found, LINE, rows=rows, **options)) == set(known)
+        assert set(bootstrap(found, LINE, rows=rows, **options).alone) == set(known)
 
 
 @pytest.mark.parametrize(("sizes", "least"), [((10, 10), 0.95), ((20, 8), 0.93), ((8, 20), 0.93)])
@@ -168,7 +168,7 @@ def test_intervals_of_decisions_cover_whatever_the_two_rates_are(sizes: tuple[in
     for i, j in np.ndindex(ends.shape[:2]):
         scores = np.repeat([1.0, 0.0, 1.0, 0.0], [i, sizes[0] - i, j, sizes[1] - j])
         found = two_samples(scores, np.arange(sum(sizes)) < sizes[0])
-        one = bootstrap(found, ["kolmogorov"], generator=np.random.default_rng(0), **options)["kolmogorov"]
+        one = bootstrap(found, ["kolmogorov"], generator=np.random.default_rng(0), **options).alone["kolmogorov"]
         ends[i, j] = one.low, one.high
     rates = np.arange(0.02, 1.0, 0.06)
     chances = [stats.binom.pmf(np.arange(size + 1), size, rates[:, None]) for size in sizes]
@@ -212,9 +212,9 @@ def test_intervals_of_one_sample_repeated_by_weights_are_those_of_equal_weights(
     plain = two_samples(scores, on_left)
     heavy = two_samples(scores, on_left, np.full(60, 7.0))
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 100}
-    first = bootstrap(plain, LINE, generator=np.random.default_rng(0), **options)
+    first = bootstrap(plain, LINE, generator=np.random.default_rng(0), **options).alone
     rows = rows_of(heavy.values, scores, on_left, np.full(60, 7.0))
-    second = bootstrap(heavy, LINE, generator=np.random.default_rng(0), rows=rows, **options)
+    second = bootstrap(heavy, LINE, generator=np.random.default_rng(0), rows=rows, **options).alone
     for metric, one in first.items():
         assert second[metric].low == pytest.approx(one.low, abs=1e-9)
         assert second[metric].high == pytest.approx(one.high, rel=1e-9)
@@ -248,8 +248,8 @@ def test_bins_for_resampling_change_intervals_little() -> None:
     found = two_samples(scores, np.arange(12_000) < 6000)
     few, _ = thinned(found, (), 500)
     options: dict[str, Any] = {"confidence": 0.95, "resamples": 400}
-    exact = bootstrap(found, LINE, **options, generator=np.random.default_rng(3))
-    binned = bootstrap(few, LINE, **options, generator=np.random.default_rng(3))
+    exact = bootstrap(found, LINE, **options, generator=np.random.default_rng(3)).alone
+    binned = bootstrap(few, LINE, **options, generator=np.random.default_rng(3)).alone
     for metric in LINE:
         width = exact[metric].high - exact[metric].low
         assert binned[metric].low == pytest.approx(exact[metric].low, abs=0.15 * width)

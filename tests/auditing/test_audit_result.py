@@ -48,7 +48,7 @@ def test_frames_of_columns_without_any_value_keep_their_type() -> None:
     weighted = audited(sample_weight=np.ones(240), resamples=0)
     for backend in ("pandas", "polars"):
         assert str(weighted.to_frame(backend)["p_value"].dtype) in ("float64", "Float64")
-    with pytest.raises(DataError, match="backend must be one of 'pandas', 'polars', got 'arrow'"):
+    with pytest.raises(DataError, match="backend must be one of 'polars', 'pandas', 'pyarrow', 'modin', 'cudf'"):
         weighted.to_frame("arrow")  # type: ignore[arg-type]
 
 
@@ -118,13 +118,19 @@ def test_scores_far_from_zero_are_drawn_on_distinct_scores(offset: float, spread
         assert (np.diff(one.curves.grid) > 0).all()
 
 
-def test_repr_is_short_and_names_the_worst() -> None:
+def test_repr_is_short_and_names_what_is_certain() -> None:
     found = audited()
     first, second = repr(found).split("\n")
     assert (
         first == f"Audit of 240 samples: {len(found.findings)} findings, 1 table of decisions, {len(found.notes)} note"
     )
-    assert f"{found.worst().value:.3f}" in second
+    assert second == "no gap is certain"
+    assert found.headline is None
+    group = np.arange(400) % 2
+    sure = audit(group + np.random.default_rng(0).random(400), sensitive_features=group, resamples=50, random_state=0)
+    assert sure.headline is not None
+    least = f"{sure.headline.joint_interval.low:.3f}"
+    assert f"largest for certain: kolmogorov distance 1.000, at least {least}: sensitive_features '0'" in repr(sure)
     empty = Audit(AuditRecord(0, 0, (0.0, 1.0), 0.95, ()))
     assert repr(empty) == "Audit of 0 samples: 0 findings, 0 tables of decisions, 0 notes"
 

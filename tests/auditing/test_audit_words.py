@@ -94,15 +94,18 @@ def test_small_groups_are_named() -> None:
     assert not audit(large, sensitive_features=np.arange(4000) % 2, **QUICK).notes
 
 
-def test_the_summary_begins_with_the_worst_and_tells_chance_from_more() -> None:
+def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() -> None:
     unfair = audit(SCORE, sensitive_features=SEX, y_true=np.arange(800) % 2, **QUICK)
-    worst = unfair.worst()
-    assert f"{100 * worst.value:.1f} percentage points" in unfair.summary[0]
-    assert worst.sentence in unfair.summary[0]
+    certain = [one for one in unfair.findings if one.metric == "kolmogorov" and one.certain]
+    head = max(certain, key=lambda one: one.joint_interval.low)
+    assert unfair.summary[0].startswith("The largest gap that is certain is between")
+    assert f"{100 * head.value:.1f} percentage points" in unfair.summary[0]
+    assert head.sentence in unfair.summary[0]
     assert "with 95.0% confidence" in unfair.summary[1].lower()
     assert 2 <= len(unfair.summary) <= 5
     fair = audit(np.random.default_rng(0).random(800), sensitive_features=SEX, **QUICK)
-    assert "Chance alone could explain it." in fair.summary
+    assert fair.summary[0] == "Nothing is certain: the bounds of the gap hold 0."
+    assert "Chance alone could explain it (Bonferroni)." in fair.summary
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -112,28 +115,33 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
     score = np.random.default_rng(4).random(len(group)) + 2.0 * group * apart
     found = audit(score, sensitive_features=group, metrics="kolmogorov", resamples=0, random_state=0)
     expected = "does not explain 55 of the 55" if apart else "could explain each of the 55"
-    assert f"Chance alone {expected} gaps compared." in found.summary
+    assert f"Chance alone {expected} gaps compared (joint bounds)." in found.summary
+    assert {(one.by_chance, one.judged_by) for one in found.findings} == {(not apart, "joint bounds")}
     other = audit(score, sensitive_features=group, metrics="wasserstein", resamples=0, random_state=0)
     assert any("999 permutations are too few to tell which of 55" in text and "1,100" in text for text in other.summary)
 
 
 def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
-    """Without any difference the bounds of the largest gap hold 0."""
-    for seed in range(10):
-        group, score = np.repeat(np.arange(8), 60), np.random.default_rng(seed).random(480)
-        options = {"sensitive_features": group, "resamples": 20, "permutations": 0, "random_state": 0}
-        found = audit(score, metrics="kolmogorov", **options)
-        assert "for all 28 comparisons at once, the true gap is between 0.0 points and" in found.summary[1]
-        assert found.summary[1].endswith(f"{100 * found.worst().certified_jointly:.1f} points.")
-    other = audit(score, metrics="wasserstein", **options)
-    assert other.summary[1].startswith("Taken by itself, ")
-    assert "the largest of 28 and picked because it is large" in other.summary[1]
+    """Without any difference nothing is certain, and the groups of the most rows are told of."""
+    sizes, alone = [60, 60, 60, 61, 60, 62, 60, 60], []
+    for seed, metric in enumerate(("kolmogorov", "wasserstein", "energy", "kolmogorov")):
+        group, score = np.repeat(np.arange(8), sizes), np.random.default_rng(seed).random(sum(sizes))
+        found = audit(score, sensitive_features=group, metrics=metric, resamples=60, permutations=0, random_state=0)
+        said = "the bounds that hold for all 28 comparisons at once hold 0 for each"
+        assert found.summary[0] == f"Nothing is certain: {said}."
+        assert found.summary[1].startswith("The most rows are behind the gap between “3” and “5” of")
+        assert "the true gap is between 0" in found.summary[1]
+        alone.append(any(one.interval.low > 0 for one in found.findings))
+    assert any(alone)
 
 
-def test_the_summary_names_the_sizes_of_small_groups() -> None:
+def test_groups_of_too_few_rows_are_no_headline() -> None:
     group = ["few"] * 3 + ["many"] * 400
     found = audit(np.random.default_rng(0).random(403), sensitive_features=group, **QUICK)
-    assert found.summary[0].endswith("Few samples are behind it: “few” has 3.")
+    said = "every comparison has a group of fewer than 30 rows, too few to tell"
+    assert found.summary[0] == f"Nothing is certain: {said}."
+    asked = audit(np.random.default_rng(0).random(403), sensitive_features=group, least_count=3, **QUICK)
+    assert "too few" not in " ".join(asked.summary).lower()
 
 
 def test_scores_are_told_in_as_many_digits_as_tell_them_apart() -> None:
@@ -194,7 +202,7 @@ def test_decisions_that_are_the_same_for_everyone_are_named(threshold: float, wh
 def test_scores_that_tell_people_apart_are_not_called_constant(threshold: Any) -> None:
     found = audit(SCORE, sensitive_features=SEX, threshold=threshold, **QUICK)
     assert "constant" not in kinds(found)
-    assert found.summary[0].startswith("The largest gap is")
+    assert found.summary[0].startswith("The gap is certain: between")
 
 
 def test_rates_of_one_that_not_all_groups_have_are_not_constant() -> None:

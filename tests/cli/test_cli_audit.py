@@ -291,7 +291,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "not UTF-8": (not_utf8, "is not UTF-8 text"),
     "scores that are text": (lambda folder: (folder / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n"), "'high'"),
     "one group": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1\n0.2,f,0\n"), "sex"),
-    "no groups": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,,1\n0.2,,0\n"), "no row"),
+    "no groups": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,,1\n0.2,,0\n"), "two groups"),
     "rows of several lengths": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1,2,3\n"), "more fields"),
     "infinite scores": (lambda folder: (folder / "s.csv").write_text("p,sex,y\ninf,f,1\n0.1,m,0\n"), "p"),
 }

@@ -4,6 +4,8 @@ import math
 from itertools import combinations
 from statistics import NormalDist
 
+import numpy as np
+
 from metrifair.results import (
     AuditRecord,
     Curves,
@@ -15,6 +17,7 @@ from metrifair.results import (
     Note,
     WitnessCurve,
 )
+from metrifair.selection_rates import RatioRule, rated
 
 GRID = [step / 120 for step in range(121)]
 SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y = 1", 0.12))
@@ -68,6 +71,9 @@ def findings_of(attribute, criterion, within, bells, size, scale):
             certified_jointly=min(1.0, gap + 0.15),
             paper_bound=gap + 0.6,
             p_value=0.002,
+            joint_interval=Interval(max(0.0, gap - 0.06), gap + 0.07),
+            by_chance=False,
+            judged_by="Bonferroni",
             witness=step,
             sentence=f"At score {at:.3g} the gap is largest: {shares[0]} but {shares[1]} fall below it.",
             meaning=f"A threshold there would treat {100 * gap:.0f} in 100 people of the two groups differently.",
@@ -98,12 +104,22 @@ def decisions_of(attribute, within, bells, size, scale):
         )
         for number, (name, bell) in enumerate(bells.items())
     ]
+    counts = np.array([[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates])
+    told = rated(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(least_share=0))
     selected = [rate.selection_rate for rate in rates]
-    ratio = min(selected) / max(selected)
     spread = max(selected) - min(selected)
-    interval = Interval(max(0, ratio - 0.07), min(1, ratio + 0.07))
     return Decisions(
-        attribute, within, threshold * scale, rates, spread, ratio, interval, 0.9 * spread, 0.8 * spread, 0.03
+        attribute,
+        within,
+        threshold * scale,
+        told.rates,
+        spread,
+        told.ratio,
+        told.interval,
+        0.9 * spread,
+        0.8 * spread,
+        0.03,
+        told.reference,
     )
 
 
@@ -164,6 +180,9 @@ def many_findings(count, *, attribute="region"):
             certified_jointly=value + 0.201234,
             paper_bound=value + 0.954321,
             p_value=0.0123,
+            joint_interval=Interval(value - 0.02, value + 0.02),
+            by_chance=False,
+            judged_by="joint bounds",
             witness=WitnessCurve(GRID, [math.sin(9 * score + number) for score in GRID], (0.25, 0.75)),
             sentence=f"At score 0.{number} the gap is largest: 62 % of these people but 41 % of those fall below it.",
             meaning="A randomly chosen member of the one group scores higher than one of the other that often.",

@@ -23,7 +23,7 @@ from metrifair.report.audit.charts import (
     witness_json,
 )
 from metrifair.report.audit.page import audit_content, byte_size, columns
-from metrifair.report.audit.words import worst_first
+from metrifair.report.audit.words import most_certain_first
 from metrifair.report.charts import axis, grid_json, short
 from metrifair.report.numbers import MISSING, number_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, Interval, WitnessCurve
@@ -225,7 +225,7 @@ def test_where_not_all_fit_the_worst_are_kept_and_told():
     assert byte_size(content) < 75_000
     assert len(content["texts"]) < len(content["rows"]) < content["total"] == 400
     assert 0 < len(content["witnesses"]) < len(content["rows"])
-    kept = worst_first(findings)[: len(content["rows"])]
+    kept = most_certain_first(findings)[: len(content["rows"])]
     assert [row[6] for row in content["rows"]] == [shown_number(finding.value) for finding in kept]
     assert content["texts"][5] == [kept[5].sentence, kept[5].meaning]
     assert list(content["witnesses"]) == [str(number) for number in range(len(content["witnesses"]))]
@@ -254,7 +254,7 @@ def test_decisions_are_shown_as_shares():
         (0.85, Interval(0.7, 0.9), "not below four fifths, but the sample leaves both possible."),
         (0.85, Interval(0.8, 0.9), "not below four fifths."),
         (0.75, None, "below four fifths."),
-        (None, None, "Nobody is selected, so there is no ratio."),
+        (None, None, "Nobody of the reference is selected, so there is no ratio."),
     ],
 )
 def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):

@@ -1,6 +1,5 @@
 """An audit in words: order, facts, remarks, highlights, glossary."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,20 +9,58 @@ from hypothesis import strategies as st
 
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.glossary import audit_glossary, highlights, metric_words, notes_by_kind, overview
-from metrifair.report.audit.words import worst_first
+from metrifair.report.audit.words import headline_of, most_certain_first, selected_text
 from metrifair.results import Decisions, GroupRates, Interval, Note
 
 
-@given(st.lists(st.tuples(st.sampled_from(["kolmogorov", "energy", "own"]), st.floats(0, 9)), max_size=30))
-def test_the_worst_of_each_metric_come_first_and_none_is_lost(drawn):
-    findings = [replace(bare_finding(0, metric=metric), value=value) for metric, value in drawn]
-    ordered = worst_first(findings)
+def kind_of(finding):
+    """0: certain, 1: not certain, 2: too few rows."""
+    return 2 if not finding.enough else 0 if finding.joint_interval and finding.joint_interval.low > 0 else 1
+
+
+FOUND = st.builds(
+    lambda metric, value, rows, share, bounded: replace(
+        bare_finding(0, metric=metric),
+        value=value,
+        sizes=(rows, 900),
+        enough=rows >= 30,
+        joint_interval=Interval(max(0.0, value * share), 1.0) if bounded else None,
+    ),
+    st.sampled_from(["kolmogorov", "energy", "own"]),
+    st.floats(0, 9),
+    st.integers(1, 90),
+    st.floats(-1, 1),
+    st.booleans(),
+)
+
+
+@given(st.lists(FOUND, max_size=30))
+def test_findings_are_ranked_by_what_is_certain_and_none_is_lost(findings):
+    ordered = most_certain_first(findings)
     assert sorted(map(id, ordered)) == sorted(map(id, findings))
-    metrics = {metric for metric, _ in drawn}
-    assert {finding.metric for finding in ordered[: len(metrics)]} == metrics
-    for metric in metrics:
-        values = [finding.value for finding in ordered if finding.metric == metric]
-        assert values == sorted(values, reverse=True)
+    kinds = [kind_of(finding) for finding in ordered]
+    assert kinds == sorted(kinds)
+    for kind in range(3):
+        own = [finding for finding in ordered if kind_of(finding) == kind]
+        metrics = {finding.metric for finding in own}
+        assert {finding.metric for finding in own[: len(metrics)]} == metrics
+        for metric in metrics:
+            alike = [finding for finding in own if finding.metric == metric]
+            ranks = [one.joint_interval.low if kind == 0 else min(one.sizes) for one in alike]
+            assert ranks == sorted(ranks, reverse=True)
+
+
+@given(st.lists(FOUND, min_size=1, max_size=30), st.floats(0.01, 0.2), st.floats(0.3, 1))
+def test_ten_rows_with_a_large_gap_never_head_a_report_with_a_certain_smaller_one(others, low, gap):
+    planted = replace(bare_finding(1), value=gap, sizes=(10, 900), enough=False, joint_interval=Interval(gap / 2, 1.0))
+    certain = replace(bare_finding(2), value=low + 0.05, sizes=(800, 900), joint_interval=Interval(low, low + 0.1))
+    for findings in ([planted, certain, *others], [*others, certain, planted]):
+        head = headline_of(findings)
+        assert head is not None
+        assert head.metric == "kolmogorov"
+        assert min(head.sizes) >= 30
+        assert head.joint_interval.low >= low
+    assert headline_of([planted]) is None
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -47,7 +84,8 @@ def test_highlights_are_the_extremes_of_the_record():
     record = demo_record()
     largest, certain, decided = highlights(record)
     gaps = [finding for finding in record.findings if finding.metric == "kolmogorov"]
-    assert largest.about.value == max(finding.value for finding in gaps)
+    assert largest.about.joint_interval.low == max(finding.joint_interval.low for finding in gaps)
+    assert largest.heading == "Largest gap that is certain"
     assert largest.sentence == largest.about.sentence
     assert certain.about.certified_jointly == max(finding.certified_jointly for finding in gaps)
     assert certain.sentence.startswith(f"All {len(gaps)} Kolmogorov distances are at most this")
@@ -65,32 +103,59 @@ def test_the_largest_gap_is_kolmogorovs_even_where_another_metric_has_larger_num
 
 @pytest.mark.parametrize(
     ("ratio", "headings"),
-    [(0.8, ["Decisions within four fifths"]), (0.79, ["Decisions below four fifths"]), (None, [])],
+    [
+        (0.8, ["Decisions within four fifths"]),
+        (0.6 / 0.75, ["Decisions within four fifths"]),  # 0.7999999999999999
+        (0.79, ["Decisions below four fifths"]),
+        (None, []),
+    ],
 )
 def test_decisions_are_highlighted_by_their_ratio(ratio, headings):
-    rates = [GroupRates("a", 10, 0.4), GroupRates("b", 10, 0.5)]
-    decisions = [Decisions("sex", "everyone", 0.5, rates, 0.1, ratio)]
+    rates = [GroupRates("a", 10, 0.4, ratio=ratio), GroupRates("b", 10, 0.5, ratio=1.0)]
+    decisions = [Decisions("sex", "everyone", 0.5, rates, 0.1, ratio, reference="b")]
     found = highlights(demo_record(findings=[], decisions=decisions))
     assert [highlight.heading for highlight in found] == headings
 
 
-def test_a_ratio_of_four_fifths_is_not_below_for_its_last_digits():
-    rates = [GroupRates("a", 10, 0.6), GroupRates("b", 20, 0.75)]
-    (found,) = highlights(demo_record(findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.15, 0.6 / 0.75)]))
-    assert found.heading == "Decisions within four fifths"
+def test_a_ratio_of_few_rows_is_no_highlight():
+    rates = [
+        GroupRates("a", 9, 0.1, ratio=0.2, few=True),
+        GroupRates("b", 900, 0.5, ratio=1.0),
+        GroupRates("c", 900, 0.35, ratio=0.7),
+    ]
+    (found,) = highlights(
+        demo_record(findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.4, 0.2, reference="b")])
+    )
+    assert found.figures[0] == ("Four-fifths ratio", "0.700")
+    few = replace(rates[1], few=True)
+    none = Decisions("sex", "all", 0.5, [rates[0], few], 0.4, 0.2, reference="b")
+    assert highlights(demo_record(findings=[], decisions=[none])) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "At threshold 0.5"),
+        ({"favourable": "low"}, "Below threshold 0.5"),
+        ({"selected_by": "median"}, "Above the median score 0.5"),
+        ({"selected_by": "median", "favourable": "low"}, "Below the median score 0.5"),
+    ],
+)
+def test_it_is_said_who_is_selected(changes, said):
+    assert selected_text(Decisions("sex", "all", 0.5, [], 0.4, 0.2, **changes)) == said
 
 
 def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():
-    one = replace(bare_finding(0), sizes=(400, 400), certified_jointly=0.9, interval=Interval(0.2, 0.3))
+    one = replace(bare_finding(0), sizes=(400, 400), interval=Interval(0.4, 0.6), joint_interval=Interval(0.2, 0.9))
     several = [replace(one, value=0.5, groups=("a", name)) for name in "bcd"]
-    radius = 2 * math.sqrt(math.log(2 * 4 / 0.05) / 800)  # four groups
-    (largest, _) = highlights(demo_record(findings=several, decisions=[]))
-    assert largest.figures[0][0].endswith(f"95% bounds for all at once {0.5 - radius:.3f} to 0.900")
-    (alone, _) = highlights(demo_record(findings=several[:1], decisions=[]))
-    assert alone.figures[0][0].endswith("95% interval 0.200 to 0.300")
-    uncertain = [replace(finding, certified_jointly=None) for finding in several]
+    (largest,) = highlights(demo_record(findings=several, decisions=[]))
+    assert largest.figures[0][0].endswith("95% bounds for all at once 0.200 to 0.900")
+    (alone,) = highlights(demo_record(findings=several[:1], decisions=[]))
+    assert alone.figures[0][0].endswith("95% interval 0.200 to 0.900")
+    uncertain = [replace(one, sizes=(rows, 400), joint_interval=Interval(0.0, 0.9)) for rows in (50, 90, 60)]
     (picked,) = highlights(demo_record(findings=uncertain, decisions=[]))
-    assert picked.figures[0][0].endswith("95% interval by itself 0.200 to 0.300")
+    assert picked.heading == "No gap is certain"
+    assert picked.about.sizes == (90, 400)
 
 
 def test_remarks_are_grouped_and_the_ones_to_heed_come_first():

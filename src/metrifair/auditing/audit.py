@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import are_decisions, threshold_for
+from metrifair.auditing.compare import compared_audits
+from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
-from metrifair.auditing.request import Criteria, Request, Threshold
-from metrifair.auditing.result import Audit
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold
+from metrifair.auditing.result import Audit, HeldRows
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Table
-from metrifair.results import FEW
+from metrifair.problem.predictions import models_of
+from metrifair.problem.tables import Table, library_of
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 def audit(
@@ -45,6 +49,10 @@ def audit(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -57,7 +65,8 @@ def audit(
     ----------
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions: probabilities, or scores of any scale; or class probabilities, whose rows sum to 1: of two classes
-        the positive one's counts, of more each class is audited by itself.
+        the positive one's counts, of more each class is audited by itself. Named columns whose rows do not sum to 1, of
+        a dict or a data frame, are several models: each is audited, and compared with the first.
     sensitive_features : array-like or table
         The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
     y_true : array-like of shape (n_samples,), default=None
@@ -71,9 +80,10 @@ def audit(
         opportunity and predictive equality (together they are equalized odds), with more labels equalized odds.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
-        scale; None: no decisions. Scores 0 and 1 are decisions themselves.
+        scale; None: no decisions. "median": scores above the median of all samples. Scores 0 and 1 are decisions
+        themselves.
     confidence : float, default=0.95
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None
@@ -105,11 +115,21 @@ def audit(
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
 
     Returns
     -------
     Audit
-        Findings, decisions, notes and a summary, and ways to hand them on.
+        Findings, decisions, notes and a summary, and ways to hand them on. Of several models an ``AuditDifference``,
+        which has the audit of each.
 
     Raises
     ------
@@ -129,25 +149,25 @@ def audit(
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
-    sample = sample_in_memory(
-        y_pred,
-        request,
-        sensitive_features=sensitive_features,
-        y_true=y_true,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
-    return audit_of_rows(sample, request, np.random.default_rng(seed_of(random_state)))
+    generator = np.random.default_rng(seed_of(random_state))
+    rows = {
+        "sensitive_features": sensitive_features,
+        "y_true": y_true,
+        "control_features": control_features,
+        "sample_weight": sample_weight,
+    }
+    models = models_of(y_pred)
+    audits = {
+        name: replace(
+            audit_of_rows(sample_in_memory(one, request, **rows), request, generator),
+            library=library_of(y_pred, *rows.values()),
+        )
+        for name, one in ({"": y_pred} if models is None else models).items()
+    }
+    return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
 
 
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    score, threshold = sample.score, None
-    selected: NDArray[Any] | None = None
-    if score is not None:
-        binary = are_decisions(score)
-        threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
-    if score is not None and threshold is not None:
-        selected = score >= threshold if sample.weight is None else (score >= threshold) * sample.weight
-    return Audit(record_of(sample, request, generator, threshold=threshold, selected=selected))
+    return Audit(record_of(sample, request, generator, selection_of(sample, request)), HeldRows(sample, request))

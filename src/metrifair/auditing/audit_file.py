@@ -8,17 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.counted import (
+    IN_MEMORY_ROWS,
+    audit_of_columns,
+    audit_of_counts,
+    check_tolerance,
+    one_or_compared,
+    scores_named,
+)
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
-from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
 def audit_file(
     path: str | os.PathLike[str],
     *,
-    score: str,
+    score: str | Sequence[str],
     group: str | Sequence[str],
     label: str | None = None,
     control: str | Sequence[str] | None = None,
@@ -49,6 +58,10 @@ def audit_file(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -63,8 +76,8 @@ def audit_file(
     ----------
     path : str or path-like
         A file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
-    score : str
-        The column of the scores.
+    score : str or sequence of str
+        The column of the scores; several are the scores of several models, each audited and compared with the first.
     group : str or sequence of str
         The column of the groups; several are several attributes.
     label : str, default=None
@@ -77,7 +90,7 @@ def audit_file(
         What is compared; by default what the columns allow, as in ``audit``.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
     confidence : float, default=0.95
         Of intervals and certified bounds.
@@ -109,6 +122,15 @@ def audit_file(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
@@ -119,7 +141,7 @@ def audit_file(
     Returns
     -------
     Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``.
+        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
 
     Raises
     ------
@@ -137,23 +159,33 @@ def audit_file(
     (4, 1, 0.5)
     """
     request = Request.among(locals())
-    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))
     with opened(path, format=format, separator=separator) as source:
-        source.check(roles.by_role)
-        head = _head(source, roles, in_memory_rows)
-        if head is not None:
-            return audit_of_columns(source.name, roles, head, request, generator, is_text=source.is_text)
-        rows = FileRows(source, roles, groups_allowed(request.most_groups))
-        return audit_of_counts(rows, request, generator, tolerance=tolerance)
+        for roles in every.values():
+            source.check(roles.by_role)
+        head = _head(
+            source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
+        )
+        audits = {}
+        for name, roles in every.items():
+            if head is not None:
+                audits[name] = audit_of_columns(
+                    source.name, roles, head, request, generator, is_text=source.is_text, scores=list(every)
+                )
+            else:
+                rows = FileRows(source, roles, groups_allowed(request.most_groups))
+                audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
+    return one_or_compared(audits)
 
 
-def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:
+def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | None:
     """All rows, or None where there are more than ``most``."""
     if (source.rows() or 0) > most:
         return None
-    head = source.head(roles.columns, most + 1)
+    head = source.head(columns, most + 1)
     if len(head) == 0:
         raise DataError(f"{source.name} has no rows")
     return head if len(head) <= most else None

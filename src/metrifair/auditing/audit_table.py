@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.counted import (
+    IN_MEMORY_ROWS,
+    audit_of_columns,
+    audit_of_counts,
+    check_tolerance,
+    one_or_compared,
+    scores_named,
+)
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
-from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
-from metrifair.results import FEW
+from metrifair.problem.tables import library_of
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 def audit_table(
     table: Any,
     *,
-    score: str,
+    score: str | Sequence[str],
     group: str | Sequence[str],
     label: str | None = None,
     control: str | Sequence[str] | None = None,
@@ -45,6 +56,10 @@ def audit_table(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
     """The audit of the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
@@ -60,8 +75,8 @@ def audit_table(
     ----------
     table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
         The rows; anything that narwhals knows. It must not change while it is counted.
-    score : str
-        The column of the scores.
+    score : str or sequence of str
+        The column of the scores; several are those of several models, each audited and compared with the first.
     group : str or sequence of str
         The column of the groups; several are several attributes.
     label : str, default=None
@@ -74,7 +89,7 @@ def audit_table(
         What is compared; by default what the columns allow, as in ``audit``.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
     confidence : float, default=0.95
         Of intervals and certified bounds.
@@ -104,13 +119,22 @@ def audit_table(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
     in_memory_rows : int, default=2000000
         Up to so many rows are audited as they are; 0: none.
 
     Returns
     -------
     Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``.
+        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
 
     Raises
     ------
@@ -126,15 +150,21 @@ def audit_table(
     (4, 1, 0.5)
     """
     request = Request.among(locals())
-    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))
     place = table if isinstance(table, Connected) else Connected("the table", table)
-    rows = TableRows.of(
-        place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
-    )
-    if rows.rows == 0:
-        raise DataError(f"{place.name} has no rows")
-    if rows.rows <= in_memory_rows:
-        return audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
-    return audit_of_counts(rows, request, generator, tolerance=tolerance)
+    audits = {}
+    for name, roles in every.items():
+        rows = TableRows.of(
+            place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
+        )
+        if rows.rows == 0:
+            raise DataError(f"{place.name} has no rows")
+        if rows.rows <= in_memory_rows:
+            audits[name] = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+        else:
+            audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
+    library = library_of(place.table)
+    return one_or_compared({name: replace(one, library=library) for name, one in audits.items()})

@@ -156,6 +156,9 @@ def worst_cut(
     metrics: tuple[str, ...],
     confidence: float,
     functions: int,
+    comparisons: int,
+    least_count: int,
+    certified: bool,
     resamples: int,
     permutations: int,
     generator: np.random.Generator,
@@ -164,7 +167,8 @@ def worst_cut(
     """The findings of a number: the worst cut by each metric, the dependence, and how sure one can be of them.
 
     ``functions`` are the distribution functions that joint bounds hold for at once, those of this number's cuts among
-    them.
+    them; joint intervals hold for so many ``comparisons``.
+    ``certified``: there are bounds at all, of rows without weights that trained nothing.
     """
     units, values = _known(sample, part, place)
     cuts, name = cuts_in(sample, part, place), sample.problem.scheme.attributes[place].name
@@ -190,12 +194,27 @@ def worst_cut(
     p_values: dict[str, float] = {}
     if permutations and not sample.weighted:
         p_values = _p_values(table, sample.size(units), permutations, generator)
-    interval = None
+    intervals: list[Interval | None] = [None, None]
+    level = 1 - (1 - confidence) / comparisons
     if resamples and sample.size(units) >= 2 * FEWEST:
         resampled = table.resampled(_effective(sample, units), resamples, generator)
-        by_chance = p_values.get("energy", 0.0) > 1 - confidence
-        interval = _interval(observed["energy"], *resampled, confidence=confidence, by_chance=by_chance)
-    alone, jointly = (None, None) if sample.weighted else _bounds(rows, cut.every, functions, confidence)
+        # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
+        intervals = [
+            _interval(
+                observed["energy"],
+                *resampled,
+                confidence=own,
+                by_chance=p_values.get("energy", 0.0) > max(1 - own, 1 / (1 + permutations)),
+            )
+            for own in (confidence, level)
+        ]
+    alone, jointly, enough = None, None, min(sizes) >= least_count
+    joint = {"energy": intervals[1]} if certified or sample.weighted else {}
+    if certified:
+        alone, jointly = (
+            _bounds(rows, cut.every, *of).high for of in ((2 * len(cuts), confidence), (functions, confidence))
+        )
+        joint["kolmogorov"] = _bounds(rows, cut.every, 2 * len(cuts), level)
     span = float(scores[-1] - scores[0])
     told = words.cut_meanings(name, observed, len(cuts), correlation)
     findings = [
@@ -207,13 +226,15 @@ def worst_cut(
             sizes,
             metric,
             observed[metric],
-            interval=interval if metric == "energy" else None,
+            interval=intervals[0] if metric == "energy" else None,
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
             p_value=p_values.get(metric),
             sentence=words.cut_sentence(name, groups, cut.gap.score, cut.gap.shares, span),
             meaning=told[metric],
             cuts=len(cuts),
+            enough=enough,
+            joint_interval=joint.get(metric) if enough else None,
         )
         for metric in metrics
         if metric in METRICS
@@ -233,16 +254,14 @@ def _effective(sample: AuditSample, units: Integers) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _bounds(rows: Floats, gaps: Sequence[float], functions: int, confidence: float) -> tuple[float, float]:
-    """Upper bounds of the largest true gap at any cut: for all cuts at once, and with all distribution functions."""
-    below, found = np.cumsum(rows)[:-1], []
-    for cdfs in (2 * len(below), functions):
-        radii = [
-            sum(dkw_radius(int(size), confidence=confidence, cdfs=cdfs) for size in (own, rows.sum() - own))
-            for own in below
-        ]
-        found.append(min(1.0, float(np.max(np.add(gaps, radii)))))
-    return found[0], found[1]
+def _bounds(rows: Floats, gaps: Sequence[float], functions: int, confidence: float) -> Interval:
+    """Bounds of the largest true gap at any cut, while so many distribution functions are all near the true ones."""
+    radii = [
+        sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, rows.sum() - own))
+        for own in np.cumsum(rows)[:-1]
+    ]
+    low, high = float(np.max(np.subtract(gaps, radii))), float(np.max(np.add(gaps, radii)))
+    return Interval(max(0.0, low), min(1.0, high))
 
 
 def _p_values(table: BandTable, rows: int, permutations: int, generator: np.random.Generator) -> dict[str, float]:

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import decisions_of
+from metrifair.auditing.decisions import Selection, decisions_of
 from metrifair.auditing.distribution import (
-    LargestGap,
     TwoSamples,
     bin_means,
     bins,
     coarsened,
-    distances_of,
     largest_gap,
     shares,
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.notes import notes_of, training_note
+from metrifair.auditing.notes import median_note, notes_of, training_note
 from metrifair.auditing.numbers import cuts_in, worst_cut
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
+    Intervals,
     Rows,
     bootstrap,
     permutation_p_values,
     thinned,
 )
-from metrifair.auditing.sample import AuditSample, Compared, Part, compared_in, members_of, parts_of
+from metrifair.auditing.sample import (
+    AuditSample,
+    Compared,
+    Measured,
+    Part,
+    Proven,
+    compared_in,
+    counted,
+    held,
+    members_of,
+    parts_of,
+)
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
@@ -45,6 +55,7 @@ _COARSER = 8  # times fewer scores for p-values than for intervals, where they a
 _FINER = 8  # times as many scores for a witness curve as for resampling; its 101 points show no more
 _MOST_CURVES = 1_000  # comparisons whose witnesses are drawn: of more, nobody looks at all, and files grow
 _GRID = 100
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -58,15 +69,10 @@ class Plan:
     resolution: int  # how many scores resampling tells apart
     witnesses: bool  # whether the utilities that show the gaps are drawn
     cdfs: int  # distribution functions of the whole audit
+    comparisons: int  # that have enough rows: joint intervals hold for all of them at once
+    least_count: int  # rows that are enough
     width: float | None  # of the interval that holds all predictions, seen or not; None: not known
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
-
-
-class Proven(NamedTuple):
-    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
-
-    gap: LargestGap
-    brackets: Mapping[str, Interval]
 
 
 Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
@@ -77,12 +83,11 @@ def record_of(
     sample: AuditSample,
     request: Request,
     generator: np.random.Generator,
+    selection: Selection | None,
     *,
-    threshold: float | None,
-    selected: NDArray[Any] | None,
     prove: Prove | None = None,
 ) -> AuditRecord:
-    """The whole audit; ``selected`` is how much of each unit is selected at the threshold, None: nothing is decided."""
+    """The whole audit; ``selection`` says who is selected, None: nothing is decided."""
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
@@ -110,13 +115,16 @@ def record_of(
         int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         len(compared) <= _MOST_CURVES,
         len(functions) + 2 * cuts,
+        max(1, sum(min(one.sizes) >= request.least_count for one in compared) + len(numbers)),
+        request.least_count,
         None if ends is None else ends[1] - ends[0],
         request.vc_dimension,
     )
+    measured = held(compared, sample, plan.metrics) if proven is None else counted(compared, sample, proven)
     findings = [
         finding
-        for place, one in enumerate(compared)
-        for finding in findings_of(one, sample, plan, generator, None if proven is None else proven[place])
+        for one, known in zip(compared, measured, strict=True)
+        for finding in findings_of(one, known, sample, plan, generator)
     ]
     worst = [
         worst_cut(
@@ -125,6 +133,9 @@ def record_of(
             metrics=plan.metrics,
             confidence=plan.confidence,
             functions=plan.cdfs,
+            comparisons=plan.comparisons,
+            least_count=plan.least_count,
+            certified=not sample.weighted and plan.vc_dimension is None,
             resamples=plan.resamples,
             permutations=plan.permutations,
             generator=generator,
@@ -132,29 +143,24 @@ def record_of(
         )
         for one in numbers
     ]
-    findings += [finding for one in worst for finding in one.findings]
-    decisions = []
-    if threshold is not None and selected is not None:
-        decisions = decisions_of(
-            sample,
-            selected,
-            threshold=threshold,
-            confidence=plan.confidence,
-            resamples=plan.resamples,
-            generator=generator,
-        )
+    findings = judged(
+        [*findings, *(finding for one in worst for finding in one.findings)], plan.confidence, plan.permutations
+    )
+    decisions = [] if selection is None else decisions_of(sample, selection, request)
     notes = notes_of(
         sample,
         parts,
         findings,
         decisions,
         confidence=plan.confidence,
+        decided=selection is not None or request.threshold != "auto" or "" not in sample.predicted,
         least_count=request.least_count,
-        decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
         resampled=plan.resamples > 0,
         complete=complete,
     )
+    if selection is not None and selection.between is not None:
+        notes.append(median_note(selection.between))
     if plan.vc_dimension is not None:
         notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
@@ -169,9 +175,31 @@ def record_of(
         distributions=_distributions(sample, parts, ends)
         + [one.distribution for one in worst if one.distribution is not None],
         notes=notes,
-        summary=words.summary_of(findings, decisions, notes, plan.confidence, permutations=plan.permutations),
-        least_count=request.least_count,
+        summary=words.summary_of(
+            findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count
+        ),
+        least_count=plan.least_count,
     )
+
+
+def judged(findings: Sequence[Finding], confidence: float, permutations: int) -> list[Finding]:
+    """With what chance alone could explain, of the findings that have enough rows.
+
+    All comparisons by a metric are considered: a p-value counts as small where it is at most (1 - confidence) over
+    their number (Bonferroni). Of too many comparisons no p-value of so many permutations can be that small; bounds that
+    hold for all at once then decide, and where there are no p-values.
+    """
+    tested = Counter(one.metric for one in findings if one.enough and one.p_value is not None)
+    found = []
+    for one in findings:
+        level = (1 - confidence) / max(1, tested[one.metric])
+        if one.enough and one.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
+            found.append(replace(one, by_chance=one.p_value > level, judged_by="Bonferroni"))
+        elif one.enough and one.joint_interval is not None:
+            found.append(replace(one, by_chance=one.joint_interval.low <= 0, judged_by="joint bounds"))
+        else:
+            found.append(one)
+    return found
 
 
 def _distributions(
@@ -199,32 +227,28 @@ def _distributions(
 
 
 def findings_of(
-    compared: Compared, sample: AuditSample, plan: Plan, generator: np.random.Generator, proven: Proven | None = None
+    compared: Compared, measured: Measured, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
-    sides = compared.sides
-    found, rows = compared.two_samples(sides)
-    dealt = found  # groups are dealt anew to scores in bins that no group had a say in
-    brackets: Mapping[str, Interval] = {}
-    if proven is None:
-        gap = largest_gap(found)
-        values = {name: float(value) for name, value in distances_of(*found, plan.metrics).items()}
-    else:
-        gap, brackets = proven
-        found = _split_at(found, gap, whole=not sample.weighted)
-        values = {name: one.low / 2 + one.high / 2 for name, one in brackets.items()}
-    sizes = sample.size(sides[0]), sample.size(sides[1])
+    found, dealt, gap, values, brackets, rows, own = measured
+    sizes, enough = compared.sizes, min(compared.sizes) >= plan.least_count
     # Scores are many, and are gone through once: what takes fewer of them takes them from these.
     bin_of = bins(found, _FINER * plan.resolution)
     drawn = coarsened(found, bin_of)
     fine = drawn._replace(values=bin_means(found, bin_of)), tuple(Rows(bin_of[one.place], one.weights) for one in rows)
     exact = len(found.values) <= plan.resolution
-    intervals, p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
+    (intervals, joint), p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
     where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
+    if plan.vc_dimension is not None:  # of others than these rows, resamples of them tell nothing
+        joint = {}
+    if "kolmogorov" in values and "kolmogorov" not in joint and not sample.weighted:
+        joint |= _proven_interval(brackets.get("kolmogorov"), values["kolmogorov"], sizes, plan)
     left, right = (float(shares(side) @ found.values) for side in found[1:])
     means = f"{words.mean_sentence(compared.groups, (left, right), span)} {where}"
+
+    both = (found.values, found.left) if own is None else own, (found.values, found.right)
 
     def bound(metric: str, radius: float | None) -> float | None:
         largest = brackets[metric].high if metric in brackets else values[metric]
@@ -240,7 +264,7 @@ def findings_of(
             metric,
             value,
             bracket=brackets.get(metric),
-            unbiased=None if sample.weighted else unbiased_distance(metric, found, value),
+            unbiased=None if sample.weighted else unbiased_distance(metric, both, value),
             interval=intervals.get(metric),
             certified=bound(metric, alone),
             certified_jointly=bound(metric, jointly),
@@ -249,23 +273,11 @@ def findings_of(
             witness=_witness_curve(metric, drawn) if plan.witnesses else None,
             sentence=means if facts(metric).compares_means else where,
             meaning=words.meaning_of(metric, value, compared.groups, gap.score, span),
+            enough=enough,
+            joint_interval=joint.get(metric) if enough else None,
         )
         for metric, value in values.items()
     ]
-
-
-def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
-    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
-    at = int(np.searchsorted(found.values, gap.score))
-    if at == len(found.values) or found.values[at] == gap.score:
-        return found
-    halves = []
-    for side, share in zip(found[1:], gap.shares, strict=True):
-        first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
-        first = np.rint(first) if whole else first
-        halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
-    used = (halves[0] > 0) | (halves[1] > 0)
-    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])
 
 
 def _sampled(
@@ -277,13 +289,13 @@ def _sampled(
     *,
     dealt: TwoSamples,
     exact: bool,
-) -> tuple[dict[str, Interval], dict[str, float | None]]:
+) -> tuple[Intervals, dict[str, float | None]]:
     """Intervals, which hold the values, and p-values by metric; no p-values for weighted samples.
 
     Scores that are not ``exact`` have been taken together, and are again: some metrics do not survive that. ``dealt``
     are those that no bins have taken together but such as know no groups.
     """
-    intervals: dict[str, Interval] = {}
+    intervals = Intervals({}, {})
     p_values: dict[str, float | None] = {}
     if not plan.resamples and not plan.permutations:
         return intervals, p_values
@@ -291,12 +303,23 @@ def _sampled(
     metrics = [metric for metric in plan.metrics if exact or facts(metric).survives_bins]
     if plan.resamples and metrics:
         drawn = bootstrap(
-            few, metrics, confidence=plan.confidence, resamples=plan.resamples, generator=generator, rows=few_rows
+            few,
+            metrics,
+            confidence=plan.confidence,
+            resamples=plan.resamples,
+            generator=generator,
+            rows=few_rows,
+            comparisons=plan.comparisons,
         )
-        intervals = {
-            metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
-            for metric, one in drawn.items()
-        }
+        intervals = Intervals(
+            *(
+                {
+                    metric: Interval(min(one.low, values[metric]), max(one.high, values[metric]))
+                    for metric, one in kind.items()
+                }
+                for kind in drawn
+            )
+        )
     if plan.permutations and metrics and not rows:
         # Where scores are taken together anyway, a test loses nothing by fewer of them, of which each costs draws.
         most = None if exact else max(_COARSEST, plan.resolution // _COARSER)
@@ -319,6 +342,15 @@ def _radii(sizes: tuple[int, int], plan: Plan) -> tuple[float | None, float | No
     alone = sum(dkw_radius(size, confidence=plan.confidence) for size in sizes)
     jointly = sum(dkw_radius(size, confidence=plan.confidence, cdfs=max(2, plan.cdfs)) for size in sizes)
     return alone, jointly, bound
+
+
+def _proven_interval(bracket: Interval | None, value: float, sizes: tuple[int, int], plan: Plan) -> dict[str, Interval]:
+    """What holds for all comparisons at once whatever the distributions are, where nothing was resampled."""
+    at_once = replace(plan, confidence=1 - (1 - plan.confidence) / plan.comparisons)
+    alone, _, paper = _radii(sizes, at_once)
+    radius = paper if plan.vc_dimension is not None else alone
+    least, most = (value, value) if bracket is None else (bracket.low, bracket.high)
+    return {} if radius is None else {"kolmogorov": Interval(max(0.0, least - radius), min(1.0, most + radius))}
 
 
 def _witness_curve(metric: str, found: TwoSamples) -> WitnessCurve | None:

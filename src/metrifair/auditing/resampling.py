@@ -62,6 +62,13 @@ class _Side(NamedTuple):
     third: Floats  # (k,): its third moment, as far as the samples' weights make it
 
 
+class Intervals(NamedTuple):
+    """Intervals by metric: of one comparison by itself, and such as hold for all comparisons of an audit at once."""
+
+    alone: dict[str, Interval]
+    jointly: dict[str, Interval]
+
+
 def bootstrap(
     found: TwoSamples,
     metrics: Sequence[str],
@@ -70,8 +77,11 @@ def bootstrap(
     resamples: int,
     generator: np.random.Generator,
     rows: Sequence[Rows] = (),
-) -> dict[str, Interval]:
-    """An interval of each distance; none of a metric without a witness, nor where a side has fewer than 5 samples.
+    comparisons: int = 1,
+) -> Intervals:
+    """Intervals of each distance; none of a metric without a witness, nor where a side has fewer than 5 samples.
+
+    Those that hold for all of so many ``comparisons`` at once are intervals of a higher confidence (Bonferroni).
 
     Every sample's share is multiplied by normal noise of mean 1, either side on its own. The distance is, to first
     order, the gap in the mean of its witness utility: the standard error of that gap, times Student's quantile
@@ -89,10 +99,11 @@ def bootstrap(
     all scores of both sides are equal, only the Kolmogorov distance has an interval, by the inequality of Dvoretzky,
     Kiefer and Wolfowitz.
     """
+    levels = confidence, 1 - (1 - confidence) / comparisons
     if min(effective_sizes(found, rows)) < FEWEST:
-        return {}
+        return Intervals({}, {})
     if len(found.values) == 1:
-        return {} if rows else _of_equal_scores(found, metrics, confidence)
+        return Intervals(*({} if rows else _of_equal_scores(found, metrics, level) for level in levels))
     pooled = (shares(found.left) + shares(found.right)) / 2
     sides = [_side(found[1 + at], pooled, rows[at] if rows else None) for at in range(2)]
     utilities: dict[str, Floats] = {}
@@ -101,22 +112,30 @@ def bootstrap(
             utility = utility_of(metric, found)
             utilities |= {} if utility is None else {metric: utility(found.values)}
     if not utilities:
-        return {}
+        return Intervals({}, {})
     blocks = [
         _replicates(found.values, sides, list(utilities), count, generator)
         for count in _blocks(resamples, len(found.values))
     ]
     values = distances_between(found.values, sides[0].share - sides[1].share, list(utilities))
-    return {
-        metric: _interval(
-            metric,
-            float(values[metric]),
-            np.concatenate([block[metric] for block in blocks]),
-            _linear_error(utility, sides, confidence),
-            confidence,
+    replicates = {metric: np.concatenate([block[metric] for block in blocks]) for metric in utilities}
+    # Resamples show no quantile that lies beyond all of them, and hardly one with fewer than five beyond it.
+    seen = max(confidence, 1 - 5 / (resamples + 1))
+    return Intervals(
+        *(
+            {
+                metric: _interval(
+                    metric,
+                    float(values[metric]),
+                    replicates[metric],
+                    _linear_error(utility, sides, level),
+                    (level, min(level, seen)),
+                )
+                for metric, utility in utilities.items()
+            }
+            for level in levels
         )
-        for metric, utility in utilities.items()
-    }
+    )
 
 
 def effective_sizes(found: TwoSamples, rows: Sequence[Rows]) -> tuple[float, float]:
@@ -204,7 +223,11 @@ def _linear_error(utility: Floats, sides: Sequence[_Side], confidence: float) ->
     return _LinearError(error * (student + max(0.0, -shift)), error * (student + max(0.0, shift)), student / normal)
 
 
-def _interval(metric: str, value: float, replicates: Floats, error: _LinearError, confidence: float) -> Interval:
+def _interval(
+    metric: str, value: float, replicates: Floats, error: _LinearError, levels: tuple[float, float]
+) -> Interval:
+    """The interval of a confidence; quantiles of noise are those at a level that is seen, stretched as a normal's."""
+    confidence, seen = levels
     if not np.isfinite(replicates).all():
         raise DataError(f"resampling the {metric} distance leaves the range of numbers; scale scores and weights down")
     row = facts(metric)
@@ -216,8 +239,11 @@ def _interval(metric: str, value: float, replicates: Floats, error: _LinearError
     low, high = value - most_bias - error.below, value - min(plain, most_bias) + error.above
     # One side of the noise's distribution for the upper end, which has no other end to share the error with.
     # Of n draws the k-th stands for the share k / (n + 1): noise no different from the sample is beyond it that often.
-    levels = [confidence, max(0.0, 2 * confidence - 1)]
-    by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], levels, method="weibull")
+    shown = [seen, max(0.0, 2 * seen - 1)]
+    by_chance, one_sided = error.widened * np.quantile(replicates[:, 0], shown, method="weibull")
+    if confidence > seen:
+        by_chance *= ndtri((1 + confidence) / 2) / ndtri((1 + seen) / 2)
+        one_sided *= ndtri(confidence) / ndtri(seen)
     if value <= by_chance:
         low, high = 0.0, max(value + error.above, value + one_sided, by_chance)
     low, high = max(0.0, min(value, low)), max(value, high)

@@ -7,15 +7,17 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
 
+from metrifair.auditing.request import Request
+from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.page import audit_html
-from metrifair.report.audit.words import worst_of
+from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.report.numbers import MISSING, figure_text
@@ -43,6 +45,10 @@ _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
     "certified_jointly": (nw.Float64, lambda one: one.certified_jointly),
     "paper_bound": (nw.Float64, lambda one: one.paper_bound),
     "p_value": (nw.Float64, lambda one: one.p_value),
+    "joint_low": (nw.Float64, lambda one: one.joint_interval.low if one.joint_interval else None),
+    "joint_high": (nw.Float64, lambda one: one.joint_interval.high if one.joint_interval else None),
+    "chance": (nw.String, lambda one: chance_text(one) or None),
+    "judged_by": (nw.String, lambda one: one.judged_by or None),
     "sentence": (nw.String, lambda one: one.sentence),
     "meaning": (nw.String, lambda one: one.meaning),
 }
@@ -55,6 +61,13 @@ class Viewable(Protocol):
         """What the page shows."""
 
 
+class HeldRows(NamedTuple):
+    """The rows of an audit, and what was asked of them."""
+
+    sample: AuditSample
+    request: Request
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What an audit found: findings, decisions, notes and a summary, and ways to hand them on.
@@ -63,6 +76,11 @@ class Audit:
     ----------
     record : AuditRecord
         Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
+    rows : HeldRows, default=None
+        The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
+        do not travel with a pickle.
+    library : str, default=None
+        Of the data frames that were audited, which ``to_frame`` uses too.
 
     Examples
     --------
@@ -72,10 +90,15 @@ class Audit:
     (0.5, ('a', 'b'))
     >>> found
     Audit of 4 samples: 3 findings, 1 table of decisions, 1 note
-    largest kolmogorov distance 0.500: sensitive_features 'a' against 'b', everyone (statistical_parity)
+    no gap is certain
     """
 
     record: AuditRecord
+    rows: HeldRows | None = None
+    library: Backend | None = None
+
+    def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
+        return Audit, (self.record, None, self.library)
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -97,8 +120,13 @@ class Audit:
         """The audit in plain sentences, the most important first."""
         return self.record.summary
 
+    @property
+    def headline(self) -> Finding | None:
+        """The gap that is largest for certain: by its lower bound, which holds for all comparisons at once; or None."""
+        return headline_of(self.findings)
+
     def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
-        """The finding with the largest value.
+        """The finding with the largest value, certain or not; ``headline`` is the one to act on.
 
         Parameters
         ----------
@@ -139,8 +167,8 @@ class Audit:
 
         Parameters
         ----------
-        backend : {"polars", "pandas"}, default=None
-            Whose frame; by default polars where it is installed, else pandas.
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Whose frame; by default that of the data that were audited, else polars where it is installed, else pandas.
 
         Returns
         -------
@@ -155,7 +183,7 @@ class Audit:
         ['kolmogorov', 'wasserstein', 'energy']
         """
         columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
-        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend)
+        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend or self.library)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole audit as strict JSON text.
@@ -235,11 +263,12 @@ class Audit:
         )
         listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in counts)
         first = f"Audit of {self.record.rows:,} samples: {listed}"
-        worst = worst_of(self.findings)
-        if worst is None:
-            return first
-        who = f"{worst.attribute} {worst.groups[0]!r} against {worst.groups[1]!r}, {worst.within} ({worst.criterion})"
-        return f"{first}\nlargest {worst.metric} distance {figure_text(worst.value)}: {who}"
+        one = self.headline
+        if one is None or one.joint_interval is None:
+            return f"{first}\nno gap is certain" if self.findings else first
+        who = f"{one.attribute} {one.groups[0]!r} against {one.groups[1]!r}, {one.within} ({one.criterion})"
+        least, value = figure_text(one.joint_interval.low), figure_text(one.value)
+        return f"{first}\nlargest for certain: {one.metric} distance {value}, at least {least}: {who}"
 
     def _repr_html_(self) -> str:
         """The summary and the first findings; everything from the data escaped."""

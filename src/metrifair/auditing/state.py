@@ -11,10 +11,10 @@ import numpy as np
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
-from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, parts_of
+from metrifair.auditing.state_file import Shape, StateParts, Threshold, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
@@ -24,8 +24,10 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 class AuditState:
@@ -340,6 +342,10 @@ class AuditState:
         most_groups: int | None = None,
         least_count: int = FEW,
         vc_dimension: int | None = None,
+        standard: StandardName | None = None,
+        reference: Reference = "highest",
+        favourable: Favourable = "high",
+        least_share: float = LEAST_SHARE,
     ) -> Audit:
         """The audit of all rows that were counted; every distance comes with a proven bracket.
 
@@ -365,6 +371,8 @@ class AuditState:
             How many, for intervals and p-values; 0: none.
         most_groups, least_count, vc_dimension : int, default=None, 30, None
             As in ``audit``.
+        standard, reference, favourable, least_share : str, str or dict, str, float
+            As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
 
         Returns
         -------
@@ -378,22 +386,8 @@ class AuditState:
         Interval(low=0.15, high=0.15)
         """
         asked = criteria if criteria is not None else self.criteria
-        request = Request(
-            criteria=asked,
-            metrics=metrics,
-            threshold=self.threshold,
-            confidence=confidence,
-            contrast=contrast,
-            intersectional=intersectional,
-            continuous=continuous,
-            pos_label=pos_label,
-            score_range=self.range,
-            resamples=resamples,
-            permutations=permutations,
-            most_groups=most_groups,
-            least_count=least_count,
-            vc_dimension=vc_dimension,
-        ).checked()
+        own = {"criteria": asked, "threshold": self.threshold, "score_range": self.range, "loss": None}
+        request = Request.among(locals() | own)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         rows = StateRows(self._parts, self.shape, self.counts)

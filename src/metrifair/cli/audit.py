@@ -29,11 +29,12 @@ from metrifair.cli.options import (
     together,
 )
 from metrifair.errors import DataError
-from metrifair.report.numbers import number_text
+from metrifair.report.numbers import number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.auditing.compare import AuditDifference
     from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
 
@@ -69,6 +70,21 @@ measure_options = together(
 )
 """How groups are compared."""
 
+output_options = together(
+    [
+        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
+        click.option(
+            "--json", "json_to", type=Output(stdout=True), help="File for everything found; - is standard output."
+        ),
+        click.option(
+            "--output",
+            type=Output(*TABLES),
+            help="File for the table of what was found (csv, tsv, parquet, arrow or ndjson).",
+        ),
+    ]
+)
+"""Files to write."""
+
 result_options = together(
     [
         click.option(
@@ -78,15 +94,7 @@ result_options = together(
             type=Limited(),
             help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
         ),
-        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
-        click.option(
-            "--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output."
-        ),
-        click.option(
-            "--output",
-            type=Output(*TABLES),
-            help="File for the table of findings (csv, tsv, parquet, arrow or ndjson).",
-        ),
+        output_options,
     ]
 )
 """What is made of the findings: what ``hand_over`` takes."""
@@ -94,7 +102,13 @@ result_options = together(
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
-@click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
+@click.option(
+    "--score",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+)
 @click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
@@ -143,7 +157,7 @@ def command(
     /,
     *,
     file: str,
-    score: str,
+    score: tuple[str, ...],
     group: tuple[str, ...],
     label: str | None,
     positive: str | None,
@@ -185,7 +199,7 @@ def command(
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Auditing {source.name}"):
         found = source.audit(
-            score=score,
+            score=score[0] if len(score) == 1 else list(score),
             group=list(group),
             label=label,
             pos_label=positive,
@@ -208,7 +222,7 @@ def command(
 def hand_over(
     ctx: click.Context,
     out: Console,
-    found: Audit,
+    found: Audit | AuditDifference,
     limits: Iterable[Limit],
     *,
     html: Path | None,
@@ -216,17 +230,23 @@ def hand_over(
     output: Path | None,
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken."""
+    from metrifair.auditing.compare import AuditDifference
+    from metrifair.cli.compare import show_differences
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table, write_text
 
-    verdict = broken(found.record, limits)
-    show_audit(out, found.record)
+    if isinstance(found, AuditDifference):
+        verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
+        show_differences(out, found)
+    else:
+        verdict = broken(found.record, limits)
+        show_audit(out, found.record)
     if html is not None:
         found.to_html(html)
         out.print(f"Report: {printable(html)}")
     if output is not None:
         write_table(found.to_frame("polars"), output)
-        out.print(f"Findings: {printable(output)}")
+        out.print(f"Table: {printable(output)}")
     if json_to is not None:
         write_text(found.to_json(), json_to)
     for line in verdict:
@@ -357,5 +377,5 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
         *values,
         "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
         number_text(bound),
-        "-" if p is None else f"{p:.4f}" if p >= 1e-4 else "< 0.0001",
+        "-" if p is None else p_text(p),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -19,7 +19,7 @@ from metrifair.problem.strata import Booleans, Integers
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""
 Column: TypeAlias = NDArray[Any]
-Backend: TypeAlias = Literal["pandas", "polars"]
+Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
 
 UNKNOWN = -1
 MOST_CLASSES = 20  # integers with more values than this are measurements, not classes or groups
@@ -304,6 +304,24 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any] | None, b
     [1.0, nan]
     """
     chosen: Backend = backend or ("polars" if find_spec("polars") else "pandas")
-    check_known("backend", chosen, ("pandas", "polars"))
-    require(chosen, extra="cli" if chosen == "polars" else "datasets", purpose="to_frame")
+    check_known("backend", chosen, get_args(Backend))
+    if chosen in (extras := {"polars": "cli", "pandas": "datasets"}):
+        require(chosen, extra=extras[chosen], purpose="to_frame")
     return nw.from_dict(dict(data), schema=None if schema is None else dict(schema), backend=chosen).to_native()
+
+
+def library_of(*tables: Table | None) -> Backend | None:
+    """Whose data frames or series these are: of the first that is one, and that tables can be made in.
+
+    >>> import pandas as pd
+    >>> library_of([1, 2], pd.Series([1, 2])), library_of([1, 2])
+    ('pandas', None)
+    """
+    for table in tables:
+        parts = table.values() if isinstance(table, Mapping) else [table]
+        for part in parts:
+            native = nw.from_native(part, allow_series=True, pass_through=True)
+            if isinstance(native, nw.DataFrame | nw.Series):
+                name = native.implementation.value
+                return next((known for known in get_args(Backend) if known == name), None)
+    return None

@@ -28,12 +28,12 @@ class Markup(str):
 
 
 def element(name: str, *inside: str, **attributes: str) -> Markup:
-    """An HTML element; an attribute that is a word of Python ends in an underscore.
+    """An HTML element; an attribute that is a word of Python ends in an underscore, others stand for hyphens.
 
     >>> print(element("p", "a < b, ", element("b", "c"), class_="hint"))
     <p class="hint">a &lt; b, <b>c</b></p>
     """
-    given = "".join(f' {key.rstrip("_")}="{html.escape(value)}"' for key, value in attributes.items())
+    given = "".join(f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"' for key, value in attributes.items())
     return Markup(f"<{name}{given}>{joined(*inside)}</{name}>")
 
 

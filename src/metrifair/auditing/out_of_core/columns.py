@@ -224,7 +224,7 @@ class UsedRows(NamedTuple):
 
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
-    """The rows of a table with a score, a label and a weight, where asked for, and a known group."""
+    """The rows of a table with a score, and with a label and a weight where asked for; groups may be unknown."""
     scores = numbers("score", roles.score, table[roles.score])
     weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
     codes = [level.codes(table[level.name]) for level in levels]
@@ -257,6 +257,5 @@ def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float
 
 
 def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
-    """Which rows have a label, where one is asked for, and a known group."""
-    used: Booleans = np.any([code > 0 for code in codes[: len(roles.groups)]], axis=0)
-    return used if roles.label is None else used & (codes[-1] > 0)
+    """Which rows have a label, where one is asked for."""
+    return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0

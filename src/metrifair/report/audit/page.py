@@ -16,7 +16,8 @@ from metrifair.report.audit.glossary import (
     notes_by_kind,
     overview,
 )
-from metrifair.report.audit.words import confidence_text, worst_first
+from metrifair.report.audit.rates import rates_section
+from metrifair.report.audit.words import confidence_text, most_certain_first
 from metrifair.report.charts import Json, axis, axis_json
 from metrifair.report.frontier.glossary import glossary
 from metrifair.report.frontier.page import frontier_head, frontier_section
@@ -62,7 +63,12 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     >>> "The scores differ." in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
-    body = Markup(Template(resource("audit.html")).substitute(table=_table(worst_first(record.findings))))
+    body = Markup(
+        Template(resource("audit.html")).substitute(
+            ratios=rates_section(record.decisions, record.confidence, frontier=frontier),
+            table=_table(most_certain_first(record.findings)),
+        )
+    )
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
         part = frontier_section(frontier, most_numbers=25_000)
@@ -224,7 +230,7 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000) -> dict[str, Js
     for distribution in record.distributions[:20]:  # their order of the groups is the order of the colours
         for name in list(distribution.curves.cumulative)[:12]:
             names.group(distribution.attribute, name)
-    ordered = worst_first(record.findings)
+    ordered = most_certain_first(record.findings)
     rows = _rows(ordered, names, rooms["rows"])
     kept = ordered[: len(rows)]
     drawn = fitting(_distributions(record, kept, names), rooms["distributions"])

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
+from typing import NamedTuple
 
-from metrifair.certificates import dkw_radius
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEW, Decisions, Finding, Interval, Note
+from metrifair.results import FEW, Decisions, Finding, GroupRates, Interval, Note
+from metrifair.selection_rates import is_below
+from metrifair.standards import STANDARDS
 
 REST = "the rest"
 """What all groups but one are called."""
 
-FOUR_FIFTHS = 0.8
 _ROUNDING = 1e-9
-_LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
 
 
 # --- numbers and names ------------------------------------------------------------------------------------------
@@ -147,69 +147,51 @@ at 0.43 they do.'
 # --- the whole audit --------------------------------------------------------------------------------------------
 
 
+def _main_metric(findings: Sequence[Finding]) -> str:
+    names = [finding.metric for finding in findings]
+    return next(filter(is_largest_gap, names), names[0] if names else "")
+
+
 def worst_of(findings: Iterable[Finding], metric: str | None = None, criterion: str | None = None) -> Finding | None:
     """The finding with the largest value; without a metric by Kolmogorov, or else by the first metric there is."""
     chosen = [finding for finding in findings if criterion in (None, finding.criterion)]
-    if metric is None and chosen:
-        names = [finding.metric for finding in chosen]
-        metric = next(filter(is_largest_gap, names), names[0])
+    metric = _main_metric(chosen) if metric is None else metric
     return max((one for one in chosen if one.metric == metric), key=lambda one: one.value, default=None)
 
 
-def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The largest finding of each metric, then the second of each, and so on: metrics have scales of their own.
+def most_certain_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings that are certain by their lower joint bound, then the others by their rows, those of too few rows last.
 
-    >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (9, 9), metric, value)
-    ...         for metric, value in (("kolmogorov", 0.1), ("kolmogorov", 0.4), ("energy", 0.02))]
-    >>> [finding.value for finding in worst_first(some)]
-    [0.4, 0.02, 0.1]
+    The first of each metric, then the second of each, and so on: metrics have scales of their own.
+
+    >>> some = [Finding("sex", "statistical_parity", "everyone", ("a", "b"), (rows, 90), metric, value,
+    ...                 enough=rows >= 30, joint_interval=Interval(low, 1.0))
+    ...         for metric, value, rows, low in (("kolmogorov", 0.9, 10, 0.3), ("kolmogorov", 0.2, 80, 0.0),
+    ...                                          ("kolmogorov", 0.4, 70, 0.1), ("energy", 0.02, 70, 0.01))]
+    >>> [finding.value for finding in most_certain_first(some)]
+    [0.4, 0.02, 0.2, 0.9]
     """
-    seen: Counter[str] = Counter()
+
+    def rank(one: Finding) -> tuple[int, float]:
+        if one.certain and one.joint_interval is not None:
+            return 0, -one.joint_interval.low
+        return 1 if one.enough else 2, -min(one.sizes)
+
+    seen: Counter[tuple[str, int]] = Counter()
+    order = {metric: place for place, metric in enumerate(dict.fromkeys(one.metric for one in findings))}
     places = []
-    for finding in sorted(findings, key=lambda finding: -finding.value):
-        places.append((seen[finding.metric], finding))
-        seen[finding.metric] += 1
-    order = list(dict.fromkeys(finding.metric for finding in findings))
-    return tuple(finding for _, finding in sorted(places, key=lambda at: (at[0], order.index(at[1].metric))))
+    for finding in sorted(findings, key=lambda one: (*rank(one), -one.value)):
+        kind = finding.metric, rank(finding)[0]
+        places.append(((kind[1], seen[kind]), finding))
+        seen[kind] += 1
+    return tuple(finding for _, finding in sorted(places, key=lambda at: (*at[0], order[at[1].metric])))
 
 
-def functions_in(findings: Iterable[Finding]) -> int:
-    """How many different distribution functions the findings compare; of the rest there is one for each group."""
-    found: set[tuple[object, ...]] = set()
-    for one in findings:
-        first, second = one.groups
-        where = one.attribute, one.criterion, one.within
-        if one.cuts:  # of which this is the worst
-            found |= {(*where, number) for number in range(2 * one.cuts)}
-            continue
-        found |= {(*where, first), (*where, second, first) if second == REST else (*where, second)}
-    return len(found)
-
-
-def joint_bounds(finding: Finding, functions: int, confidence: float) -> Interval | None:
-    """Bounds that hold for the Kolmogorov distances of all findings at once, and so for the largest; None without.
-
-    ``functions`` is how many distribution functions they compare.
-
-    >>> one = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (900, 900), "kolmogorov", 0.3, certified=0.4,
-    ...               certified_jointly=0.4)
-    >>> joint_bounds(one, functions_in([one]), 0.95)  # doctest: +ELLIPSIS
-    Interval(low=0.20131..., high=0.4)
-    """
-    if not is_largest_gap(finding.metric) or finding.certified_jointly is None:
-        return None
-    radius = sum(dkw_radius(size, confidence=confidence, cdfs=max(2, functions)) for size in finding.sizes)
-    least = finding.value if finding.bracket is None else finding.bracket.low
-    return Interval(max(0.0, least - radius), finding.certified_jointly)
-
-
-def is_below(ratio: float) -> bool:
-    """Whether a ratio is below four fifths.
-
-    >>> is_below(0.79), is_below(0.8), is_below(0.7999999999999999)
-    (True, False, False)
-    """
-    return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
+def headline_of(findings: Sequence[Finding]) -> Finding | None:
+    """The gap that is largest for certain, by Kolmogorov or else by the first metric there is; None: none is."""
+    certain = [one for one in findings if one.certain]
+    metric = _main_metric(findings)
+    return next((one for one in most_certain_first(certain) if one.metric == metric), None)
 
 
 def is_open(found: Decisions) -> bool:
@@ -225,10 +207,12 @@ def summary_of(
     confidence: float,
     *,
     permutations: int = 999,
+    least_count: int = FEW,
 ) -> list[str]:
-    """The audit in two to six plain sentences, the most important first.
+    """The audit in two to seven plain sentences, the most important first.
 
-    ``permutations`` are those behind the p-values: no p-value is below 1 / (1 + permutations).
+    Only what is certain makes a headline. ``permutations`` are those behind the p-values, ``least_count`` the rows that
+    a group needs.
     """
     worst, told = worst_of(findings), []
     told += [
@@ -239,76 +223,144 @@ def summary_of(
     if worst is None:
         told.append("Nothing could be compared.")
     else:
-        told.append(_headline(worst))
-        told += _sureness(worst, findings, confidence)
-        told += _chance([one for one in findings if one.metric == worst.metric], confidence, permutations)
+        compared = [one for one in findings if one.metric == worst.metric]
+        enough = [one for one in compared if one.enough]
+        told += _headline(enough, confidence, least_count)
+        told += _chance(enough, confidence, permutations)
+        small = len(compared) - len(enough)
+        if enough and small:
+            told.append(f"Too few rows to tell, fewer than {least_count} in a group: {_comparisons(small)}.")
         told += _decision_sentence(decisions)
     if notes:
         told.append(f"{'One note' if len(notes) == 1 else f'{len(notes)} notes'} should be read before acting.")
     return told
 
 
-def _headline(worst: Finding) -> str:
-    where = "" if worst.within == "everyone" else f" (within {worst.within})"
-    who = f"between {quoted(worst.groups[0])} and {quoted(worst.groups[1])} of {worst.attribute}{where}"
-    size = f"{100 * worst.value:.1f} percentage points" if facts(worst.metric).is_share else score_text(worst.value)
-    few = [f"{quoted(group)} has {n}" for group, n in zip(worst.groups, worst.sizes, strict=True) if n < FEW]
-    small = f" Few samples are behind it: {' and '.join(few)}." if few else ""
-    return f"The largest gap is {who}: {size}. {worst.sentence}{small}"
+def _headline(compared: Sequence[Finding], confidence: float, least_count: int) -> list[str]:
+    """The gap that is largest for certain, and its bounds; or that there is none, and the gap of the most rows."""
+    if not compared:
+        return [f"Nothing is certain: every comparison has a group of fewer than {least_count} rows, too few to tell."]
+    several, sure = len(compared), f"With {percent_text(confidence)} confidence"
+    certain = headline_of(compared)
+    if certain is not None:
+        rank = "The largest gap that is certain is" if several > 1 else "The gap is certain:"
+        told = [f"{rank} {_who(certain)}: {_size(certain)}. {certain.sentence}"]
+        jointly = f", by bounds that hold for all {_comparisons(several)} at once," if several > 1 else ""
+        bound = certain.certified_jointly if several == 1 else None
+        proven = (
+            ""
+            if bound is None or bound >= 1
+            else f"; a bound that holds for any distributions is {_points(certain, bound)}"
+        )
+        return [*told, f"{sure}{jointly} the true gap is {_between(certain)}{proven}."]
+    bounded = [one for one in compared if one.joint_interval is not None]
+    first = most_certain_first(bounded or compared)[0]
+    if not bounded:
+        what = "there are no bounds to tell by"
+    elif several == 1:
+        what = "the bounds of the gap hold 0"
+    else:
+        what = f"the bounds that hold for all {_comparisons(several)} at once hold 0 for each"
+    told = [f"Nothing is certain: {what}."]
+    most = "The most rows are behind the gap" if several > 1 else "The gap is"
+    bounds = "" if not bounded else f" {sure} the true gap is {_between(first)}."
+    return [*told, f"{most} {_who(first)}: {_size(first)}. {first.sentence}{bounds}"]
 
 
-def _sureness(worst: Finding, findings: Sequence[Finding], confidence: float) -> list[str]:
-    """Bounds of the largest gap. That of several is picked because it is large: bounds must then hold for all."""
-    text = points_text if facts(worst.metric).is_share else score_text
-    several = sum(finding.metric == worst.metric for finding in findings)
-    jointly, alone = joint_bounds(worst, functions_in(findings), confidence), worst.interval
-    sure = f"With {percent_text(confidence)} confidence"
-    if several > 1 and jointly is not None:
-        span = f"{text(jointly.low)} and {text(jointly.high)}"
-        return [f"{sure}, by bounds that hold for all {several} comparisons at once, the true gap is between {span}."]
-    if alone is None:
-        return [] if jointly is None or jointly.high >= 1 else [f"{sure} the true gap is at most {text(jointly.high)}."]
-    span = f"{text(alone.low)} and {text(alone.high)}"
-    if several > 1:
-        picked = f"it is the largest of {several} and picked because it is large, so the true one may well be smaller"
-        return [f"Taken by itself, its {percent_text(confidence)} interval lies between {span}; {picked}."]
-    certain = "" if jointly is None else f"; a bound that holds for any distributions is {text(jointly.high)}"
-    return [f"{sure} the true gap is between {span}{certain}."]
+def _who(one: Finding) -> str:
+    where = "" if one.within == "everyone" else f" (within {one.within})"
+    return f"between {quoted(one.groups[0])} and {quoted(one.groups[1])} of {one.attribute}{where}"
+
+
+def _size(one: Finding) -> str:
+    return f"{100 * one.value:.1f} percentage points" if facts(one.metric).is_share else score_text(one.value)
+
+
+def _points(one: Finding, value: float) -> str:
+    return points_text(value) if facts(one.metric).is_share else score_text(value)
+
+
+def _between(one: Finding) -> str:
+    bounds = one.joint_interval or Interval(one.value, one.value)
+    return f"between {_points(one, bounds.low)} and {_points(one, bounds.high)}"
+
+
+def _comparisons(number: int) -> str:
+    return f"{number:,} comparison{'' if number == 1 else 's'}"
 
 
 def _chance(compared: Sequence[Finding], confidence: float, permutations: int) -> list[str]:
-    """How many comparisons of one metric chance does not explain, all of them considered (Bonferroni).
-
-    Of too many comparisons no p-value can be small enough; bounds that hold for all at once then decide.
-    """
-    p_values = [finding.p_value for finding in compared if finding.p_value is not None]
-    if not p_values:
-        return []
-    level, number = (1 - confidence) / len(p_values), len(p_values)
-    beyond = sum(p_value <= level for p_value in p_values)
-    if level * (1 + permutations) < 1 - _ROUNDING:
-        functions = functions_in(compared)
-        bounds = [joint_bounds(finding, functions, confidence) for finding in compared]
-        if None in bounds:
-            enough = ceil(number / (1 - confidence) - _ROUNDING)
-            few = f"{permutations:,} permutations are too few to tell which of {number:,} gaps chance alone explains"
-            return [f"{few}; that takes {enough:,} or more."]
-        beyond = sum(bound is not None and bound.low > 0 for bound in bounds)
+    """How many comparisons of one metric chance does not explain, all of them considered, and how that was judged."""
+    judged = [one for one in compared if one.by_chance is not None]
+    if not judged:
+        number = sum(one.p_value is not None for one in compared)
+        enough = ceil(number / (1 - confidence) - _ROUNDING)
+        few = f"{permutations:,} permutations are too few to tell which of {number:,} gaps chance alone explains"
+        return [f"{few}; that takes {enough:,} or more."] if number else []
+    beyond, number = sum(not one.by_chance for one in judged), len(judged)
+    how = " and ".join(dict.fromkeys(one.judged_by for one in judged))
     if number == 1:
-        return ["Chance alone does not explain it." if beyond else "Chance alone could explain it."]
+        return [f"Chance alone {'does not' if beyond else 'could'} explain it ({how})."]
     if not beyond:
-        return [f"Chance alone could explain each of the {number:,} gaps compared."]
-    return [f"Chance alone does not explain {beyond:,} of the {number:,} gaps compared."]
+        return [f"Chance alone could explain each of the {number:,} gaps compared ({how})."]
+    return [f"Chance alone does not explain {beyond:,} of the {number:,} gaps compared ({how})."]
+
+
+def chance_text(one: Finding) -> str:
+    """Whether chance explains a finding, in a few words; empty where that is not known.
+
+    >>> chance_text(Finding("sex", "statistical_parity", "everyone", ("f", "m"), (9, 90), "energy", 0.3, enough=False))
+    'too few rows to tell'
+    """
+    if not one.enough:
+        return "too few rows to tell"
+    return "" if one.by_chance is None else "could be chance" if one.by_chance else "not by chance"
+
+
+class WorstRatio(NamedTuple):
+    """The smallest ratio that enough rows are behind: its table, the group, and the reference."""
+
+    table: Decisions
+    group: GroupRates
+    reference: GroupRates
+
+    @property
+    def ratio(self) -> float:
+        """The group's rate over the reference's."""
+        return self.group.ratio or 0.0
+
+
+def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
+    """The smallest ratio of all tables among groups of enough rows; None where there is none."""
+    found = [
+        WorstRatio(table, rate, reference)
+        for table in decisions
+        for reference in [one for one in table.rates if one.group == table.reference and not one.few]
+        for rate in table.rates
+        if rate.ratio is not None and rate is not reference and not rate.few
+    ]
+    return min(found, key=lambda one: one.ratio, default=None)
+
+
+def selected_text(found: Decisions) -> str:
+    """Who is selected.
+
+    >>> selected_text(Decisions("sex", "everyone", 0.5, [], 0.0, None, favourable="low", selected_by="median"))
+    'Below the median score 0.5'
+    """
+    at, low = score_text(found.threshold), found.favourable == "low"
+    if found.selected_by == "median":
+        return f"{'Below' if low else 'Above'} the median score {at}"
+    return f"Below threshold {at}" if low else f"At threshold {at}"
 
 
 def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
-    rated = [one for one in decisions if one.selection_ratio is not None]
-    if not rated:
+    worst = worst_ratio(decisions)
+    if worst is None:
         return []
-    worst = min(rated, key=lambda one: one.selection_ratio or 0.0)
-    rates = sorted(worst.rates, key=lambda rate: rate.selection_rate)
-    ratio = worst.selection_ratio or 0.0
-    where = "" if worst.within == "everyone" else f" (within {worst.within})"
-    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in (rates[0], rates[-1]))
-    rates_of = f"At threshold {score_text(worst.threshold)}{where}, {low} and {high} are selected"
-    return [f"{rates_of}: a ratio of {ratio:.2f}, {'below' if is_below(ratio) else 'not below'} four fifths."]
+    table, ratio = worst.table, worst.ratio
+    where = "" if table.within == "everyone" else f" (within {table.within})"
+    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
+    side = f", {'below' if is_below(ratio) else 'not below'} four fifths"
+    told = side if STANDARDS[table.standard].four_fifths else ""
+    return [f"{selected_text(table)}{where}, {low} and {high} are selected: a ratio of {ratio:.2f}{told}."]
