@@ -348,6 +348,7 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
 def show_audit(out: Console, record: AuditRecord) -> None:
     """Sentences first, then the comparisons with the largest distance on top, rates of decisions, and notes."""
     from metrifair.cli.console import printable, show_table
+    from metrifair.report.audit.by_group import measure_text
 
     for sentence in record.summary:
         out.print(printable(sentence), soft_wrap=True)
@@ -379,6 +380,16 @@ def show_audit(out: Console, record: AuditRecord) -> None:
         ]
         headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
         show_table(out, headings, rates, left=2)
+    if record.by_group:
+        figures = [
+            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
+            for found in record.by_group[:_SHOWN]
+            for one in found.groups
+            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+        ]
+        show_table(
+            out, ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"], figures, left=2
+        )
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 
