@@ -29,6 +29,9 @@ MEANINGS = {
 }
 """What the words of the section mean."""
 
+MEAN_SCORE, OUTCOME_RATE = "Mean score", "Share with the outcome, by mean score"
+"""What the axes of a reliability curve are called."""
+
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
 _MOST_LINES = 12
@@ -104,9 +107,7 @@ def _curves(found: ByGroup) -> Markup:
         charts.append(_chart(found, "ROC curve", lines, unit, ("False positive rate", "True positive rate")))
     if any(one.reliability for one in groups):
         lines = [_reliability(one, at) for at, one in enumerate(groups) if one.reliability]
-        charts.append(
-            _chart(found, "Reliability", lines, unit, ("Mean score", "Share with the outcome, by mean score"))
-        )
+        charts.append(_chart(found, "Reliability", lines, unit, (MEAN_SCORE, OUTCOME_RATE)))
     return (
         joined(element("div", *charts, class_="pair"), line_key([one.group for one in groups]))
         if charts
