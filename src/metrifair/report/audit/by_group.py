@@ -8,7 +8,7 @@ from metrifair.report.charts import Axis, axis
 from metrifair.report.html import Markup, element, joined
 from metrifair.report.lines import Line, line_chart, line_key
 from metrifair.report.numbers import MISSING, number_text
-from metrifair.results import ByGroup, GroupFigures, Measure
+from metrifair.results import FEWEST, ByGroup, GroupFigures, Measure
 
 FIGURES = {
     "base_rate": "Base rate",
@@ -116,10 +116,9 @@ def _curves(found: ByGroup) -> Markup:
 
 
 def _reliability(one: GroupFigures, at: int) -> Line:
-    band = [
-        (each.score, each.interval.low, each.interval.high) for each in one.reliability if each.interval is not None
-    ]
-    return Line(one.group, at, [(each.score, each.rate) for each in one.reliability], band, dots=True)
+    drawn = [each for each in one.reliability if each.size >= FEWEST]  # a handful of rows shows nothing but noise
+    band = [(each.score, each.interval.low, each.interval.high) for each in drawn if each.interval is not None]
+    return Line(one.group, at, [(each.score, each.rate) for each in drawn], band, dots=True)
 
 
 def _chart(found: ByGroup, name: str, lines: Sequence[Line], unit: Axis, titles: tuple[str, str]) -> Markup:
