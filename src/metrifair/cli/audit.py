@@ -28,6 +28,7 @@ from metrifair.cli.options import (
     known,
     together,
 )
+from metrifair.cli.rates import NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
 from metrifair.errors import DataError
 from metrifair.report.numbers import number_text, p_text
 
@@ -115,7 +116,9 @@ result_options = together(
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
 @click.option("--weight", metavar="COLUMN", help="How often each row counts.")
 @click.option(
-    "--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities, else none]"
+    "--threshold",
+    type=NumberOrMedian(),
+    help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
 @click.option(
     "--criterion",
@@ -137,6 +140,7 @@ result_options = together(
     show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
+@rate_options
 @result_options
 @click.option(
     "--most-groups",
@@ -163,12 +167,17 @@ def command(
     positive: str | None,
     control: tuple[str, ...],
     weight: str | None,
-    threshold: float | None,
+    threshold: float | str | None,
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
     confidence: float,
     least_count: int,
+    standard: str | None,
+    references: tuple[str, ...],
+    favourable: str,
+    least_share: float,
+    rates: Path | None,
     tolerance: float,
     limits: tuple[Limit, ...],
     html: Path | None,
@@ -193,7 +202,7 @@ def command(
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
-    source = audited(file, table, [html, json_to, output], separator=separator, format=format)
+    source = audited(file, table, [html, json_to, output, rates], separator=separator, format=format)
     from metrifair.cli.console import console, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -215,7 +224,12 @@ def command(
             most_groups=most_groups,
             least_count=least_count,
             vc_dimension=vc_dimension,
+            standard=standard,
+            reference=reference_asked(references, group),
+            favourable=favourable,
+            least_share=least_share,
         )
+    write_rates(out, found, rates)
     hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
 
 
@@ -348,19 +362,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     if len(rows) > _SHOWN:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
     if record.decisions:
-        rates = [
-            [
-                f"{decisions.attribute}: {rate.group}",
-                decisions.within,
-                f"{rate.size:,}",
-                *("-" if share is None else f"{share:.3f}" for share in shares),
-            ]
-            for decisions in record.decisions[:_SHOWN]
-            for rate in decisions.rates
-            for shares in [(rate.selection_rate, rate.accuracy, rate.true_positive_rate, rate.false_positive_rate)]
-        ]
-        headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
-        show_table(out, headings, rates, left=2)
+        show_rates(out, record)
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 

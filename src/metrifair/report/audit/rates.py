@@ -8,7 +8,7 @@ from metrifair.report.audit.glossary import ratio_text
 from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import MISSING, figure_text, number_text, percent_text, strength_texts
+from metrifair.report.numbers import MISSING, figure_text, number_text, p_text, percent_text, strength_texts
 from metrifair.results import Decisions, GroupRates, Interval, Point
 from metrifair.selection_rates import is_below
 from metrifair.standards import COLUMNS, NO_VERDICT, STANDARDS
@@ -42,7 +42,7 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[M
             number_text(rate.ratio), rate.ratio_interval, number_text, "reference" if is_reference else why
         ),
         "below": "below" if below else "",
-        "p": MISSING if rate.p_value is None else "< 0.0001" if rate.p_value < 1e-4 else f"{rate.p_value:.4f}",
+        "p": p_text(rate.p_value),
         "shortfall": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
         "difference": figure_text(rate.mean_difference, digits=2, signed=True),
     }
