@@ -102,8 +102,8 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
         "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
         "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--most-groups", "9",
-        "--vc-dimension", "4", "--reference", "sex=f", "--favourable", "low", "--least-share", "0.01",
-        "--least-count", "9",
+        "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
+        "--reference", "sex=f", "--favourable", "low", "--least-share", "0.01",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -130,6 +130,9 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "reference": {"sex": "f"},
         "favourable": "low",
         "least_share": 0.01,
+        "contrast": "rest",
+        "continuous": False,
+        "cuts": None,
         "least_count": 9,
     }
 

@@ -17,7 +17,7 @@ from metrifair.auditing.result import Audit, HeldRows
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts, in_groups
 from metrifair.problem.cells import Contrast
 from metrifair.problem.predictions import models_of
 from metrifair.problem.tables import Table, library_of
@@ -41,6 +41,7 @@ def audit(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -88,14 +89,18 @@ def audit(
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None
         What resampling draws from.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several attributes into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -151,17 +156,15 @@ def audit(
         )
     generator = np.random.default_rng(seed_of(random_state))
     rows = {
-        "sensitive_features": sensitive_features,
+        "sensitive_features": sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
         "y_true": y_true,
         "control_features": control_features,
         "sample_weight": sample_weight,
     }
     models = models_of(y_pred)
+    library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
     audits = {
-        name: replace(
-            audit_of_rows(sample_in_memory(one, request, **rows), request, generator),
-            library=library_of(y_pred, *rows.values()),
-        )
+        name: replace(audit_of_rows(sample_in_memory(one, request, **rows), request, generator), library=library)
         for name, one in ({"": y_pred} if models is None else models).items()
     }
     return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]

@@ -23,7 +23,7 @@ from metrifair.auditing.request import Criteria, Reference, Request, Threshold, 
 from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import LEAST_SHARE
@@ -50,6 +50,7 @@ def audit_file(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -98,14 +99,18 @@ def audit_file(
         What resampling draws from.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several columns of groups into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -160,6 +165,7 @@ def audit_file(
     """
     request = Request.among(locals())
     names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    names |= {"cuts": cuts, "continuous": request.numbers}
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))

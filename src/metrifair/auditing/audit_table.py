@@ -23,7 +23,7 @@ from metrifair.auditing.request import Criteria, Reference, Request, Threshold, 
 from metrifair.auditing.result import Audit
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import library_of
 from metrifair.results import FEW, Favourable
@@ -48,6 +48,7 @@ def audit_table(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -97,12 +98,16 @@ def audit_table(
         What resampling draws from.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several columns of groups into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages, as in ``audit_file``.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -151,6 +156,7 @@ def audit_table(
     """
     request = Request.among(locals())
     names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    names |= {"cuts": cuts, "continuous": request.numbers}
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed_of(random_state))

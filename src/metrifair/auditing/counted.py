@@ -22,7 +22,7 @@ from metrifair.auditing.decisions import (
 from metrifair.auditing.distribution import Integers, counted_cells
 from metrifair.auditing.out_of_core.bins import Bins, Finer
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
-from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for, numbers, used_rows
+from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, levels_for, numbers, used_rows
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
@@ -78,7 +78,14 @@ def audit_of_columns(
         table = table.filter(~np.any([np.isnan(numbers("score", one, table[one])) for one in scores], axis=0))
     # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
     levels = levels_for(roles, most=len(table), most_groups=MOST_LEVELS)
-    rows = used_rows(roles, levels, table)
+    rows = None
+    while rows is None:
+        try:
+            rows = used_rows(roles, levels, table)
+        except ManyNumbers as many:  # each of them a level, found by its place and not by its name
+            values = np.unique(numbers("group", many.level.name, table[many.level.name]))
+            values = values[~np.isnan(values)]
+            many.level.cut_at(values[:-1], float(values[-1]))
     check_some(name, roles, len(rows.scores))
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
     request = _as_read(request, columns["y_true"])
@@ -114,6 +121,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         weight=tally.weight if rows.weighted else None,
         weighted=rows.weighted,
         left_out=cells.left_out,
+        levels=cells.levels,
         rated=rated_by(problem, columns["sensitive_features"], request),
         favourable=request.favourable,
     )

@@ -58,6 +58,7 @@ def notes_of(
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         unknown = sample.size(np.flatnonzero(code < 0))
         notes += missing_notes(attribute.name, unknown, sample.size(units))
+    notes += [level_note(*one) for one in sample.levels.items()]
     notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence, least_count)
     if complete is not None:
         notes.append(exactness_note(sample.size(units), complete=complete))
@@ -68,6 +69,15 @@ def notes_of(
         score, unit = stand_ins(counted, _STAND_INS)
         notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
     return notes
+
+
+def level_note(name: str, levels: int) -> Note:
+    """That a number was cut so that its rows could be counted."""
+    text = (
+        f"{name} has very many different values and is cut into {levels} levels of about as many rows each, to be "
+        "counted: what is said of it is exact for these."
+    )
+    return Note("exactness", text)
 
 
 def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:

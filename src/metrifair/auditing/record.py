@@ -21,7 +21,7 @@ from metrifair.auditing.distribution import (
     utility_of,
 )
 from metrifair.auditing.notes import median_note, notes_of, training_note
-from metrifair.auditing.numbers import cuts_in, worst_cut
+from metrifair.auditing.numbers import Bands, worst_cut
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -103,9 +103,9 @@ def record_of(
         (part, place)
         for part in parts
         for place, attribute in enumerate(sample.problem.scheme.attributes)
-        if attribute.cuts
+        if attribute.cuts or request.contrast == "independence"
     ]
-    cuts = sum(len(cuts_in(sample, *one)) for one in numbers)
+    cuts = sum(len(Bands.of(sample, *one).sides) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,

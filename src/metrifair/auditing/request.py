@@ -12,8 +12,8 @@ from metrifair.certificates import check_confidence
 from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
-from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Attribute, Contrast
+from metrifair.problem.attributes import Continuous, Cuts
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
 from metrifair.results import FEW, Favourable
@@ -46,6 +46,7 @@ class Request:
     contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
+    cuts: Cuts = None
     pos_label: object = None
     loss: str | None = None
     score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known
@@ -62,12 +63,13 @@ class Request:
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Request:
         """The request that is among the arguments of a function, as ``locals()`` has them; checked."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls)}).checked()
+        named = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in arguments.items() if name in named}).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""
         check_confidence(self.confidence)
-        check_known("contrast", self.contrast, ("pairs", "rest"))
+        check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
         for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)

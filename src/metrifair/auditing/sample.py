@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, groupby, product
 from typing import NamedTuple
@@ -52,6 +52,7 @@ class AuditSample:
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     left_out: int = 0  # rows that could not be used at all
+    levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones
     order: Integers | None = None  # the place of each row among those handed over; None: as they stand
@@ -312,7 +313,7 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts:  # a number, whose worst cut is looked for
+        if attribute.cuts or contrast == "independence":  # whose worst cut is looked for
             continue
         units, codes, present = members_of(sample.problem, part.units, place)
         size = np.bincount(codes, None if sample.rows is None else sample.rows[units]).astype(np.int64)

@@ -359,8 +359,9 @@ class AuditState:
             Of intervals and certified bounds.
         random_state : int, Generator, RandomState or None, default=None
             What resampling draws from.
-        contrast : {"pairs", "rest"}, default="pairs"
-            Compare all pairs of groups, or each group with the rest.
+        contrast : {"pairs", "rest", "independence"}, default="pairs"
+            Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+            finding of all groups together, whose energy is ``energy_dependence``.
         intersectional : bool, default=False
             Cross several attributes into one.
         continuous : "auto", bool or list of str, default="auto"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -26,6 +27,7 @@ from metrifair.cli.options import (
     check_paths,
     file_options,
     known,
+    number_options,
     together,
 )
 from metrifair.cli.rates import NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
@@ -52,6 +54,13 @@ measure_options = together(
             multiple=True,
             callback=known(METRIC_NAMES),
             help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        ),
+        click.option(
+            "--contrast",
+            type=click.Choice(["pairs", "rest", "independence"]),
+            default="pairs",
+            show_default=True,
+            help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
         ),
         click.option(
             "--confidence",
@@ -110,7 +119,10 @@ result_options = together(
     metavar="COLUMN",
     help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
 )
-@click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
+@click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+@number_options
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
@@ -163,6 +175,8 @@ def command(
     file: str,
     score: tuple[str, ...],
     group: tuple[str, ...],
+    continuous: tuple[str, ...],
+    cuts: tuple[tuple[str, list[float]], ...],
     label: str | None,
     positive: str | None,
     control: tuple[str, ...],
@@ -171,6 +185,7 @@ def command(
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
+    contrast: str,
     confidence: float,
     least_count: int,
     standard: str | None,
@@ -203,13 +218,15 @@ def command(
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
     source = audited(file, table, [html, json_to, output, rates], separator=separator, format=format)
-    from metrifair.cli.console import console, working
+    from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with working(f"Auditing {source.name}"):
+    with warnings_told(out), working(f"Auditing {source.name}"):
         found = source.audit(
             score=score[0] if len(score) == 1 else list(score),
             group=list(group),
+            continuous=continuous_asked(continuous, group),
+            cuts=cuts_asked(cuts, group),
             label=label,
             pos_label=positive,
             control=list(control) or None,
@@ -217,6 +234,7 @@ def command(
             criteria=list(criteria) or None,
             loss=loss,
             metrics=metrics_asked(metrics, limits),
+            contrast=contrast,
             threshold="auto" if threshold is None else threshold,
             confidence=confidence,
             random_state=seed,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from metrifair.cli.options import as_options
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (
@@ -74,6 +75,19 @@ def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[ob
 def working(text: str) -> AbstractContextManager[Any]:
     """Shows that something is under way, on a terminal."""
     return console(stderr=True).status(printable(text))
+
+
+@contextmanager
+def warnings_told(out: Console) -> Iterator[None]:
+    """What the library warns of, as notes in the words of a command; warnings of others go their way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MetrifairWarning)
+        yield
+    for one in caught:
+        if issubclass(one.category, MetrifairWarning):
+            out.print(f"Note: {printable(as_options(str(one.message)).rstrip('.'))}.", soft_wrap=True)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def selected(front: Frontier, **wish: Any) -> Any:

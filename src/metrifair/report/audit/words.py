@@ -86,11 +86,13 @@ def gap_sentence(groups: tuple[str, str], score: float, shares: tuple[float, flo
 def cut_sentence(
     name: str, groups: tuple[str, str], score: float, shares: tuple[float, float], span: float = 0.0
 ) -> str:
-    """Who scores lower, below or above the worst cut of a number, and by how much.
+    """Who scores lower, below or above the worst cut of a number, and by how much; of a group and the rest, the gap.
 
     >>> cut_sentence("age", ("up to 41", "above 41"), 0.37, (0.4, 0.61))
     'People of age above 41 score lower: 21.0 points more of them than of those up to 41 have a score of 0.37 or less.'
     """
+    if groups[1] == REST:
+        return gap_sentence(groups, score, shares, span)
     if shares[0] == shares[1]:
         return f"No cut of {name} tells people apart: their scores are distributed alike."
     lower, other = groups if shares[0] > shares[1] else groups[::-1]
@@ -100,13 +102,18 @@ def cut_sentence(
     )
 
 
-def cut_meanings(name: str, values: Mapping[str, float], cuts: int, correlation: float | None) -> dict[str, str]:
-    """What the figures of an attribute that is a number say, by metric."""
+def cut_meanings(
+    name: str, values: Mapping[str, float], cuts: int, correlation: float | None, *, named: bool = False
+) -> dict[str, str]:
+    """What the figures of an attribute say that is a number, or of which each group is set against the rest."""
+    each = f"Whichever of the {cuts} groups of {name} is set against the rest"
+    cut = f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at)"
+    worst = f"With the worst of the {cuts} groups of {name}" if named else f"At the worst of {cuts} cuts of {name}"
     told = "" if correlation is None else f" The distance correlation is {score_text(correlation)}."
     return {
-        "kolmogorov": f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at), and "
+        "kolmogorov": f"{each if named else cut}, and "
         f"however a threshold is chosen, the shares above it differ by at most {points_text(values['kolmogorov'])}.",
-        "wasserstein": f"At the worst of {cuts} cuts of {name}, scores would have to move by "
+        "wasserstein": f"{worst}, scores would have to move by "
         f"{score_text(values['wasserstein'])} on average to be distributed alike on both sides.",
         "energy": f"How much scores depend on {name} over all its values, on the scale of the energy distance between "
         f"two groups: 0 means not at all.{told}",
