@@ -265,6 +265,65 @@ class Note:
 
 
 @dataclass(frozen=True)
+class AlongNumber:
+    """How scores and decisions go along an attribute that is a number, within one set, in bands of it."""
+
+    attribute: str
+    within: str
+    bands: Sequence[str]  # what they are called, ascending
+    at: Sequence[float]  # the mean of the number in each
+    sizes: Sequence[int]  # rows
+    quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
+    selection_rates: Sequence[float] = ()  # empty: nothing is decided
+    cut: float | None = None  # the one that tells most
+    sentence: str = ""  # what it tells
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure with an interval, and proven bounds of its value where rows were only counted."""
+
+    value: float
+    interval: Interval | None = None
+    bracket: Interval | None = None
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Samples of about one score: their mean score, and how many of them are positive."""
+
+    score: float
+    rate: float
+    interval: Interval | None
+    size: float  # samples, or their weight
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """How well the scores of one group tell outcomes; None where they are no probabilities, or one label is missing."""
+
+    group: str
+    size: int
+    base_rate: Measure  # the share of the label that high scores are of
+    auc: Measure | None = None
+    accuracy: Measure | None = None
+    log_loss: Measure | None = None
+    calibration_error: Measure | None = None  # expected, of 10 bins of equal width
+    roc: Sequence[tuple[float, float]] = ()  # false and true positive rates
+    reliability: Sequence[ReliabilityBin] = ()
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """Figures of the groups of one attribute within one stratum, and how far apart they are."""
+
+    attribute: str
+    within: str
+    groups: Sequence[GroupFigures]
+    gaps: Mapping[str, Measure] = field(default_factory=dict)  # largest less smallest, by the name of the figure
+
+
+@dataclass(frozen=True)
 class AuditRecord:
     """Everything that an audit found."""
 
@@ -275,9 +334,11 @@ class AuditRecord:
     findings: Sequence[Finding]
     decisions: Sequence[Decisions] = ()
     distributions: Sequence[Distribution] = ()
+    along: Sequence[AlongNumber] = ()
     notes: Sequence[Note] = ()
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
+    by_group: Sequence[ByGroup] = ()
 
 
 Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]

@@ -53,7 +53,6 @@ def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
     state = AuditState()
     count_file(state, tmp_path / "p.csv", Roles.named(**columns, cuts=cuts))
     others.append(state.audit(**FAST))
-    assert state.left_out == 30
     for found in others:
         assert figures(found) == figures(held)
 

@@ -137,7 +137,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
         return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete
 
-    return Audit(record_of(sample, request, generator, selection, prove=prove))
+    return Audit(record_of(sample, request, generator, selection, prove=prove, lows=base.low))
 
 
 def _selection(

@@ -19,8 +19,13 @@ from metrifair.auditing.distribution import Floats, utility_of
 from metrifair.auditing.result import HeldRows
 from metrifair.auditing.sample import Compared, compared_in, parts_of
 from metrifair.errors import DataError
-from metrifair.metrics.registry import facts
+from metrifair.metrics.registry import METRICS, facts
 from metrifair.results import AuditRecord, Difference, Interval, Verdict
+
+BY_GROUP = "by group"
+"""Where a comparison lists figures of one group, beside the names of criteria."""
+
+_BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_error": False}  # more is better
 
 
 class Figure(NamedTuple):
@@ -53,6 +58,14 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
             where = rates.attribute, "decisions", rates.within
             ratio = Figure(*where, (), "selection_ratio", rates.selection_ratio, rates.selection_ratio_interval, True)
             found[*where, ratio.metric] = ratio
+    for table in record.by_group:
+        for group in table.groups:
+            for metric, more_is_better in _BY_GROUP.items():
+                own = getattr(group, metric)
+                if own is not None:
+                    where = table.attribute, BY_GROUP, table.within
+                    figure = Figure(*where, (group.group,), metric, own.value, own.interval, more_is_better)
+                    found[figure.key] = figure
     return found
 
 
@@ -96,7 +109,7 @@ def _centred(one: Figure) -> _Centred:
     if one.interval is None:
         raise DataError(f"the {one.metric} has no interval")
     low, high = one.interval.low, one.interval.high
-    if low <= 0 or one.larger_is_better:
+    if low <= 0 or one.metric not in METRICS:
         return _Centred(one.value, one.value - low, high - one.value, low <= 0)
     squared = facts(one.metric).squared
     value = ((sqrt(low) + sqrt(high)) / 2) ** 2 if squared else (low + high) / 2

@@ -24,6 +24,7 @@ from metrifair.auditing.state import AuditState
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
+from metrifair.metrics.registry import METRICS
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.series import series_html, series_summary
 from metrifair.report.html import write_html
@@ -221,7 +222,7 @@ def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) ->
     if any(one.record.confidence != confidence for one in audits.values()):
         raise DataError(f"audits must have been made with confidence={confidence}, as their intervals are used")
     baseline = figures_of(first.record)
-    distances = {key: one for key, one in baseline.items() if one.criterion != "decisions"}
+    distances = {key: one for key, one in baseline.items() if one.metric in METRICS}
     found = []
     z = float(ndtri((1 + confidence) / 2))
     for number, (name, one) in enumerate(audits.items()):

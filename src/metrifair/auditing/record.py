@@ -9,8 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from metrifair.auditing.along import along_number
+from metrifair.auditing.by_group import by_group_of
 from metrifair.auditing.decisions import Selection, decisions_of
 from metrifair.auditing.distribution import (
+    Floats,
     TwoSamples,
     bin_means,
     bins,
@@ -86,8 +89,9 @@ def record_of(
     selection: Selection | None,
     *,
     prove: Prove | None = None,
+    lows: Floats | None = None,
 ) -> AuditRecord:
-    """The whole audit; ``selection`` says who is selected, None: nothing is decided."""
+    """The whole audit; ``selection`` says who is selected, None: nothing is decided; ``lows`` where bins begin."""
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
@@ -174,11 +178,25 @@ def record_of(
         decisions=decisions,
         distributions=_distributions(sample, parts, ends)
         + [one.distribution for one in worst if one.distribution is not None],
+        along=[
+            found
+            for (part, place), one in zip(numbers, worst, strict=True)
+            if part.of_predictions
+            and sample.problem.scheme.attributes[place].cuts
+            and (
+                found := along_number(
+                    sample, part, place, None if selection is None else selection.amount, one.findings
+                )
+            )
+        ],
         notes=notes,
         summary=words.summary_of(
             findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count
         ),
         least_count=plan.least_count,
+        by_group=by_group_of(
+            sample, None if selection is None else selection.amount, confidence=plan.confidence, low=lows
+        ),
     )
 
 

@@ -379,8 +379,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     )
     if len(rows) > _SHOWN:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
-    if record.decisions:
-        show_rates(out, record)
+    show_rates(out, record)
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 

@@ -96,8 +96,9 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
 
 
 def show_rates(out: Console, record: AuditRecord) -> None:
-    """Rates by group, with the ratio to the reference; and of a standard, what its table is."""
+    """Rates by group, with the ratio to the reference; of a standard, what its table is; and what else is by group."""
     from metrifair.cli.console import printable, show_table
+    from metrifair.report.audit.by_group import measure_text
     from metrifair.standards import NO_VERDICT, STANDARDS
 
     asked = [table for table in record.decisions if table.standard] or record.decisions
@@ -111,6 +112,16 @@ def show_rates(out: Console, record: AuditRecord) -> None:
             told = ["-" if share is None else f"{share:.3f}" for share in shares]
             rows.append([f"{table.attribute}: {rate.group}", table.within, f"{rate.size:,}", told[0], ratio, *told[1:]])
     headings = ["group", "within", "rows", "selected", "ratio", "right", "of positives", "of negatives"]
-    show_table(out, headings, rows, left=2)
+    if rows:
+        show_table(out, headings, rows, left=2)
     if asked and asked[0].standard:
         out.print(NO_VERDICT, soft_wrap=True)
+    if record.by_group:
+        figures = [
+            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
+            for found in record.by_group[:_SHOWN]
+            for one in found.groups
+            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+        ]
+        headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
+        show_table(out, headings, figures, left=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from metrifair.metrics.registry import METRICS
+from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
 from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import axis, score_axis, thinned
@@ -71,7 +72,7 @@ def _place(one: Difference) -> str:
 
 
 def _metric_name(metric: str) -> str:
-    return metric_words(metric).short if metric in METRICS else metric.replace("_", " ")
+    return metric_words(metric).short if metric in METRICS else FIGURES.get(metric, metric.replace("_", " "))
 
 
 def _pairing(record: DifferenceRecord, audits: Sequence[AuditRecord]) -> str:

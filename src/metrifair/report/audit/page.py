@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
+from metrifair.report.audit.along import along_section
+from metrifair.report.audit.by_group import MEANINGS, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.glossary import (
     audit_glossary,
@@ -65,6 +67,8 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     """
     body = Markup(
         Template(resource("audit.html")).substitute(
+            along=along_section(record.along),
+            bygroup=by_group_section(record.by_group),
             ratios=rates_section(record.decisions, record.confidence, frontier=frontier),
             table=_table(most_certain_first(record.findings)),
         )
@@ -74,7 +78,11 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
         part = frontier_section(frontier, most_numbers=25_000)
         heading = element("section", element("h2", frontier.title), frontier_head(frontier), class_="part")
         added = [replace(part, body=joined(heading, part.body))]
-    words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
+    words = (
+        dict(audit_glossary(record))
+        | (MEANINGS if record.by_group else {})
+        | dict(() if frontier is None else glossary(frontier))
+    )
 
     count = len(record.findings)
     listed = f"the {_STATIC_ROWS} largest of {count:,} findings" if count > _STATIC_ROWS else "all findings"
