@@ -88,7 +88,9 @@ class StateRows:
             place.append(np.array([number.get(value, 0) if value is not None else 0 for value in column]))
         arguments = decoded(self.shape.roles, found, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
-        return Cells(arguments, Tally(rows, weight, self.parts.selected), ends, self.parts.left_out)
+        return Cells(
+            arguments, Tally(rows, weight, self.parts.selected), ends, self.parts.left_out, withheld=self.parts.withheld
+        )
 
     def counted(self) -> Counted:
         """The bins; nobody can look into them any more."""

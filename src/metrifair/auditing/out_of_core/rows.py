@@ -32,6 +32,7 @@ class Cells(NamedTuple):
     ends: tuple[float, float]
     left_out: int = 0
     levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
+    withheld: int = 0  # of the rows left out, those that whoever counted them keeps to themselves
 
 
 class Counted(NamedTuple):
