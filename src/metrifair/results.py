@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal
 
+from metrifair.provenance import Provenance
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -255,3 +257,5 @@ class AuditRecord:
     notes: Sequence[Note] = ()
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
+    # Two audits that found the same are equal, whenever they were made.
+    provenance: Provenance = field(default_factory=Provenance, compare=False)

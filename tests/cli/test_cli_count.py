@@ -86,7 +86,13 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     done = call("audit", address, "--table", "scores", *ASKED, "--json", tmp_path / "a.json")
     assert done.exit_code == 0, done.output
     exact = audit_file(days[0], score="p", group="sex", label="y", random_state=0)
-    assert (tmp_path / "a.json").read_text().strip() == exact.to_json().strip()
+    found, direct = json.loads((tmp_path / "a.json").read_text()), json.loads(exact.to_json())
+    made = found.pop("provenance")
+    del direct["provenance"]
+    assert found == direct
+    assert made["source"] == "the table 'scores' of scores.db"
+    assert [one["name"] for one in made["files"]] == ["scores.db"]
+    assert str(tmp_path) not in json.dumps(made)
     assert "use --table, the name of a table of" in refusal(call("audit", address, *ASKED))
     assert "has no table 'x'; its tables are 'scores'" in refusal(call("audit", address, "--table", "x", *ASKED))
     assert "--table names a table of a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))

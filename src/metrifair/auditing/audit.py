@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ def audit(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -105,6 +107,10 @@ def audit(
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
 
     Returns
     -------
@@ -124,7 +130,8 @@ def audit(
     >>> found.decisions[0].selection_ratio
     0.3333333333333333
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
@@ -137,7 +144,9 @@ def audit(
         control_features=control_features,
         sample_weight=sample_weight,
     )
-    return audit_of_rows(sample, request, np.random.default_rng(seed_of(random_state)))
+    found = audit_of_rows(sample, request, np.random.default_rng(seed))
+    columns = {"group": [attribute.name for attribute in sample.problem.scheme.attributes]}
+    return found.made_by(audit, given, seed=seed, columns=columns, source="rows in memory")
 
 
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
+from metrifair.provenance import source_files
 from metrifair.results import FEW
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def audit_file(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -109,6 +112,10 @@ def audit_file(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
@@ -136,17 +143,21 @@ def audit_file(
     >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
     check_tolerance(tolerance)
-    generator = np.random.default_rng(seed_of(random_state))
+    generator = np.random.default_rng(seed)
     with opened(path, format=format, separator=separator) as source:
         source.check(roles.by_role)
         head = _head(source, roles, in_memory_rows)
         if head is not None:
-            return audit_of_columns(source.name, roles, head, request, generator, is_text=source.is_text)
-        rows = FileRows(source, roles, groups_allowed(request.most_groups))
-        return audit_of_counts(rows, request, generator, tolerance=tolerance)
+            found = audit_of_columns(source.name, roles, head, request, generator, is_text=source.is_text)
+        else:
+            rows = FileRows(source, roles, groups_allowed(request.most_groups))
+            found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+        files = source_files(source.paths, source.name if source.is_copy else None)
+    return found.made_by(audit_file, given, seed=seed, columns=roles.by_role, files=files)
 
 
 def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:

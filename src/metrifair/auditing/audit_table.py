@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
+from metrifair.provenance import source_files
 from metrifair.results import FEW
 
 
@@ -45,6 +46,8 @@ def audit_table(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
     """The audit of the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
@@ -104,6 +107,10 @@ def audit_table(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
     in_memory_rows : int, default=2000000
         Up to so many rows are audited as they are; 0: none.
 
@@ -125,10 +132,11 @@ def audit_table(
     >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
     check_tolerance(tolerance)
-    generator = np.random.default_rng(seed_of(random_state))
+    generator = np.random.default_rng(seed)
     place = table if isinstance(table, Connected) else Connected("the table", table)
     rows = TableRows.of(
         place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
@@ -136,5 +144,9 @@ def audit_table(
     if rows.rows == 0:
         raise DataError(f"{place.name} has no rows")
     if rows.rows <= in_memory_rows:
-        return audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
-    return audit_of_counts(rows, request, generator, tolerance=tolerance)
+        found = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+    else:
+        found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+    files = [] if place.file is None else source_files([place.file])
+    source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
+    return found.made_by(audit_table, given, seed=seed, columns=roles.by_role, files=files, source=source)

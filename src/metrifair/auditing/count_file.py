@@ -28,7 +28,7 @@ def count_file(
         before = state.rows
         for batch in source.batches(roles.columns):
             used = used_rows(roles, levels, batch)
-            left_out = used.left_out
+            left_out = used.left_out.total()
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
             values = [[plain(value) for value in level.values] for level in levels]

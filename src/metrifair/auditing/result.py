@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ import narwhals.stable.v2 as nw
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
+from metrifair.provenance import Provenance, call_text, check_about, made_now
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.frontier.view import FrontierView
@@ -21,7 +22,7 @@ from metrifair.report.html import write_html
 from metrifair.report.numbers import MISSING, figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
 
-JSON_VERSION = 1
+JSON_VERSION = 2
 _SHOWN = 20  # findings in a notebook
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
@@ -80,6 +81,23 @@ class Audit:
     """
 
     record: AuditRecord
+
+    def made_by(self, function: Callable[..., Audit], given: Mapping[str, Any], **told: Any) -> Audit:
+        """The same with its provenance: the function with its arguments, and what else is ``told`` of where from."""
+        provenance = replace(
+            self.record.provenance,
+            title=given.get("title") or "",
+            about=check_about(given.get("about")),
+            call=call_text(function, given),
+            **told,
+            **made_now(),
+        )
+        return replace(self, record=replace(self.record, provenance=provenance))
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the audit comes from: files with hashes, columns, the call, the seed, versions, the time."""
+        return self.record.provenance
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -169,10 +187,10 @@ class Audit:
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole audit as strict JSON text.
 
-        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
+        An object with ``kind`` ("metrifair audit"), ``version`` (2) and the fields of the record by their names:
         ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
-        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` and
-        ``summary``. What is not known is null; there is no NaN.
+        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes``,
+        ``summary`` and ``provenance``. What is not known is null; there is no NaN.
 
         Parameters
         ----------
@@ -206,7 +224,7 @@ class Audit:
         self,
         path: str | os.PathLike[str],
         *,
-        title: str = "Fairness audit",
+        title: str | None = None,
         frontier: Viewable | FrontierView | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
@@ -215,8 +233,8 @@ class Audit:
         ----------
         path : str or path-like
             The file.
-        title : str, default="Fairness audit"
-            What stands on top.
+        title : str, default=None
+            What stands on top; by default the title of the audit, or "Fairness audit".
         frontier : Frontier or FrontierView, default=None
             Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
 
@@ -234,7 +252,9 @@ class Audit:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
         view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
-        write_html(path, audit_html(self.record, title=title, frontier=view))
+        write_html(
+            path, audit_html(self.record, title=title or self.provenance.title or "Fairness audit", frontier=view)
+        )
 
     def __repr__(self) -> str:
         counts = (

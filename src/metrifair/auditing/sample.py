@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, product
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class AuditSample:
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
-    left_out: int = 0  # rows that could not be used at all
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
 
     @property
     def score(self) -> Floats | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.results import FEW
+from metrifair.results import FEW, listed
 from metrifair.saving.modelfile import Content, PathLike, read, write
 
 
@@ -340,6 +340,8 @@ class AuditState:
         most_groups: int | None = None,
         least_count: int = FEW,
         vc_dimension: int | None = None,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> Audit:
         """The audit of all rows that were counted; every distance comes with a proven bracket.
 
@@ -365,6 +367,8 @@ class AuditState:
             How many, for intervals and p-values; 0: none.
         most_groups, least_count, vc_dimension : int, default=None, 30, None
             As in ``audit``.
+        title, about : str, dict of str, default=None
+            As in ``audit``.
 
         Returns
         -------
@@ -377,24 +381,14 @@ class AuditState:
         >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").bracket
         Interval(low=0.15, high=0.15)
         """
-        asked = criteria if criteria is not None else self.criteria
-        request = Request(
-            criteria=asked,
-            metrics=metrics,
-            threshold=self.threshold,
-            confidence=confidence,
-            contrast=contrast,
-            intersectional=intersectional,
-            continuous=continuous,
-            pos_label=pos_label,
-            score_range=self.range,
-            resamples=resamples,
-            permutations=permutations,
-            most_groups=most_groups,
-            least_count=least_count,
-            vc_dimension=vc_dimension,
-        ).checked()
+        given, seed = dict(locals()), seed_of(random_state)
+        asked = {"criteria": criteria if criteria is not None else self.criteria, "threshold": self.threshold}
+        request = Request.among(given | asked | {"score_range": self.range, "loss": None})
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         rows = StateRows(self._parts, self.shape, self.counts)
-        return audit_of_counts(rows, request, np.random.default_rng(seed_of(random_state)), tolerance=1e-5)
+        found = audit_of_counts(rows, request, np.random.default_rng(seed), tolerance=1e-5)
+        parts = {"group": self.shape.groups, "control": self.shape.controls, "label": filter(None, [self.shape.label])}
+        columns = {role: list(names) for role, names in parts.items()}
+        source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
+        return found.made_by(AuditState.audit, given, seed=seed, columns=columns, source=source)

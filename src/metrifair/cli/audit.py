@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.cli.limits import Limit, broken, limit_options, limits_of
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -18,10 +20,9 @@ from metrifair.cli.options import (
     OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
     TABLES,
-    Limit,
-    Limited,
     Number,
     Output,
+    Said,
     as_options,
     check_paths,
     file_options,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 _UNFAIR = 1  # the exit code
 _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
-_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 
 measure_options = together(
     [
@@ -71,12 +71,13 @@ measure_options = together(
 
 result_options = together(
     [
+        *limit_options,
+        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
         click.option(
-            "--fail-above",
-            "limits",
+            "--about",
             multiple=True,
-            type=Limited(),
-            help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
+            type=Said(),
+            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
         ),
         click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
         click.option(
@@ -98,6 +99,7 @@ result_options = together(
 @click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
 @click.option("--weight", metavar="COLUMN", help="How often each row counts.")
 @click.option(
@@ -147,6 +149,7 @@ def command(
     group: tuple[str, ...],
     label: str | None,
     positive: str | None,
+    intersectional: bool,
     control: tuple[str, ...],
     weight: str | None,
     threshold: float | None,
@@ -156,7 +159,8 @@ def command(
     confidence: float,
     least_count: int,
     tolerance: float,
-    limits: tuple[Limit, ...],
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -172,7 +176,7 @@ def command(
     FILE is csv, tsv, parquet, arrow or ndjson, a pattern such as 'scores-*.parquet', or - for standard input; it may be
     larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that Ibis
     connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit of --fail-above
-    is broken.
+    (values), --fail-certain-above (lower bounds) or --fail-below (ratios) is broken.
 
     \b
     Examples:
@@ -189,11 +193,12 @@ def command(
             group=list(group),
             label=label,
             pos_label=positive,
+            intersectional=intersectional,
             control=list(control) or None,
             weight=weight,
             criteria=list(criteria) or None,
             loss=loss,
-            metrics=metrics_asked(metrics, limits),
+            metrics=metrics_asked(metrics, limits_of(ctx)),
             threshold="auto" if threshold is None else threshold,
             confidence=confidence,
             random_state=seed,
@@ -201,25 +206,34 @@ def command(
             most_groups=most_groups,
             least_count=least_count,
             vc_dimension=vc_dimension,
+            title=title,
+            about=dict(about) or None,
         )
-    hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
 
 
 def hand_over(
     ctx: click.Context,
     out: Console,
     found: Audit,
-    limits: Iterable[Limit],
     *,
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
+    files: Sequence[str] = (),
 ) -> None:
-    """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken."""
-    from metrifair.cli.console import printable
-    from metrifair.cli.tables import write_table, write_text
+    """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
-    verdict = broken(found.record, limits)
+    The report says by which command it was made, and of which ``files`` where the audit does not know them.
+    """
+    from metrifair.cli.console import command_text, printable
+    from metrifair.cli.tables import write_table, write_text
+    from metrifair.provenance import source_files
+
+    told = replace(found.provenance, call=command_text(ctx))
+    told = replace(told, files=source_files(files)) if files else told
+    found = replace(found, record=replace(found.record, provenance=told))
+    verdict = broken(found.record, limits_of(ctx))
     show_audit(out, found.record)
     if html is not None:
         found.to_html(html)
@@ -280,36 +294,10 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
     return list(dict.fromkeys([*(metrics or USUAL), *limited]))
 
 
-def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
-    """One line for each limit that is broken, about its worst finding."""
-    found = []
-    for limit in limits:
-        if limit.metric in METRIC_NAMES:
-            measured = [
-                (one.value, f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within})")
-                for one in record.findings
-                if one.metric == limit.metric
-            ]
-        else:
-            gaps = [(getattr(one, limit.metric), f"{one.attribute}, {one.within}") for one in record.decisions]
-            measured = [(gap, where) for gap, where in gaps if gap is not None]
-        if not measured and not record.findings:
-            raise DataError(
-                f"--fail-above {limit.metric}: nothing could be compared, so there is no such figure; each comparison "
-                "needs two groups with rows"
-            )
-        if not measured:
-            needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
-            raise DataError(f"--fail-above {limit.metric}: the audit has no such figure, as it needs {needed}")
-        value, where = max(measured)
-        if value > limit.value * (1 + _ROUNDING):
-            found.append(f"{limit.metric} is {value:.4g}, above {limit.value:g}: {where}")
-    return found
-
-
 def show_audit(out: Console, record: AuditRecord) -> None:
-    """Sentences first, then the comparisons with the largest distance on top, rates of decisions, and notes."""
+    """Sentences first, then the comparisons, what is certain on top, rates of decisions, and notes."""
     from metrifair.cli.console import printable, show_table
+    from metrifair.report.audit.words import most_certain_first
 
     for sentence in record.summary:
         out.print(printable(sentence), soft_wrap=True)
@@ -318,10 +306,11 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
     for one in record.findings:
         by_comparison.setdefault((one.attribute, one.criterion, one.within, one.groups), {})[one.metric] = one
-    rows = sorted(by_comparison.values(), key=lambda own: -next(iter(own.values())).value)
+    ranked = most_certain_first([one for one in record.findings if one.metric == metrics[0]])
+    rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
     show_table(
         out,
-        ["groups", "compared", *shown, "interval", "at most", "p-value"],
+        ["groups", "compared", *shown, "all at once", "p-value", "chance"],
         [_comparison(own, shown) for own in rows[:_SHOWN]],
         left=2,
     )
@@ -346,16 +335,15 @@ def show_audit(out: Console, record: AuditRecord) -> None:
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
-    """A row of the table; interval, bound and p-value are those of the first metric."""
+    """A row of the table; bounds that hold for all at once, p-value and whether it is chance are the first metric's."""
     first = next(iter(own.values()))
     values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
-    bound = first.certified_jointly if first.certified_jointly is not None else first.certified
-    interval, p = first.interval, first.p_value
+    interval, p = first.joint_interval, first.p_value
     return [
         f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
         f"{first.within}: {first.criterion.replace('_', ' ')}",
         *values,
         "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
-        number_text(bound),
         "-" if p is None else f"{p:.4f}" if p >= 1e-4 else "< 0.0001",
+        "too few" if not first.enough else {True: "possible", False: "no", None: "-"}[first.by_chance],
     ]

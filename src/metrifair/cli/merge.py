@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from metrifair.cli.audit import hand_over, measure_options, metrics_asked, result_options
+from metrifair.cli.limits import limits_of
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
     OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
-    Limit,
     Output,
     check_paths,
     known,
@@ -45,7 +45,8 @@ def command(
     metrics: tuple[str, ...],
     confidence: float,
     least_count: int,
-    limits: tuple[Limit, ...],
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -69,14 +70,16 @@ def command(
         state = first.merge(*others)
         found = state.audit(
             criteria=list(criteria) or None,
-            metrics=metrics_asked(metrics, limits),
+            metrics=metrics_asked(metrics, limits_of(ctx)),
             confidence=confidence,
             random_state=seed,
             pos_label=positive,
             most_groups=most_groups,
             least_count=least_count,
+            title=title,
+            about=dict(about) or None,
         )
     if save_to is not None:
         state.save(save_to)
         out.print(f"Counts: {printable(save_to)}")
-    hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -51,7 +52,7 @@ class FileRows:
 
     def surveyed(self, threshold: float) -> Cells:
         """Read all rows once: the cells there are, what they hold, and a sample of the scores."""
-        tally, left_out = dict[tuple[int, ...], Floats](), 0
+        tally, left_out = dict[tuple[int, ...], Floats](), Counter[str]()
         for scores, codes, weight, not_used in self._batches():
             left_out += not_used
             if len(scores) == 0:

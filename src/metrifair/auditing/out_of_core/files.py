@@ -13,7 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +100,8 @@ class Source:
     texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
     twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
+    paths: tuple[str, ...] = ()  # on the disk
+    is_copy: bool = False  # of standard input or a pipe
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
@@ -171,7 +173,8 @@ def opened(
         copy = Path(folder, f"input.{kind}")
         with copy.open("wb") as target, nullcontext(sys.stdin.buffer) if given == "-" else file.open("rb") as stream:
             shutil.copyfileobj(stream, target, 2**20)
-        yield _source("standard input" if given == "-" else given, [str(copy)], kind, separator)
+        found = _source("standard input" if given == "-" else given, [str(copy)], kind, separator)
+        yield replace(found, is_copy=True)
 
 
 def _expanded(given: str) -> list[str]:
@@ -227,7 +230,7 @@ def _source(name: str, files: Sequence[str], format: str | None, separator: str 
         if not same and not all(one.is_numeric() for one in types):
             texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
-    return Source(name, tuple(frames), columns[0], frozenset(texts), kind in _TEXT, twice)
+    return Source(name, tuple(frames), columns[0], frozenset(texts), kind in _TEXT, twice, tuple(files))
 
 
 def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:

@@ -82,6 +82,7 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
             "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
+            provenance=record.provenance,
         )
 
     room = _MOST_BYTES - len(page(None).encode(errors="replace"))
