@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.decisions import are_decisions, threshold_for
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Request, Threshold
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
@@ -146,7 +146,7 @@ def audit(
     )
     found = audit_of_rows(sample, request, np.random.default_rng(seed))
     columns = {"group": [attribute.name for attribute in sample.problem.scheme.attributes]}
-    return found.made_by(audit, given, seed=seed, columns=columns, source="rows in memory")
+    return traced(found, audit, given, seed=seed, columns=columns, source="rows in memory")
 
 
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:

@@ -13,7 +13,7 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
@@ -157,7 +157,7 @@ def audit_file(
             rows = FileRows(source, roles, groups_allowed(request.most_groups))
             found = audit_of_counts(rows, request, generator, tolerance=tolerance)
         files = source_files(source.paths, source.name if source.is_copy else None)
-    return found.made_by(audit_file, given, seed=seed, columns=roles.by_role, files=files)
+    return traced(found, audit_file, given, seed=seed, columns=roles.by_role, files=files)
 
 
 def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:

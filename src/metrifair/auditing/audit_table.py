@@ -12,7 +12,7 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous
@@ -149,4 +149,4 @@ def audit_table(
         found = audit_of_counts(rows, request, generator, tolerance=tolerance)
     files = [] if place.file is None else source_files([place.file])
     source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
-    return found.made_by(audit_table, given, seed=seed, columns=roles.by_role, files=files, source=source)
+    return traced(found, audit_table, given, seed=seed, columns=roles.by_role, files=files, source=source)

@@ -82,18 +82,6 @@ class Audit:
 
     record: AuditRecord
 
-    def made_by(self, function: Callable[..., Audit], given: Mapping[str, Any], **told: Any) -> Audit:
-        """The same with its provenance: the function with its arguments, and what else is ``told`` of where from."""
-        provenance = replace(
-            self.record.provenance,
-            title=given.get("title") or "",
-            about=check_about(given.get("about")),
-            call=call_text(function, given),
-            **told,
-            **made_now(),
-        )
-        return replace(self, record=replace(self.record, provenance=provenance))
-
     @property
     def provenance(self) -> Provenance:
         """Where the audit comes from: files with hashes, columns, the call, the seed, versions, the time."""
@@ -289,3 +277,16 @@ class Audit:
         more = f"<p>and {left} more: to_frame() has them all</p>" if left > 0 else ""
         told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary)
         return f"<div>{told}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}</div>"
+
+
+def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any], **told: Any) -> Audit:
+    """An audit with its provenance: the function with its arguments, and what else is ``told`` of where it is from."""
+    provenance = replace(
+        found.record.provenance,
+        title=given["title"] or "",
+        about=check_about(given["about"]),
+        call=call_text(function, given),
+        **told,
+        **made_now(),
+    )
+    return replace(found, record=replace(found.record, provenance=provenance))

@@ -12,7 +12,7 @@ from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Criteria, Request, Threshold
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
@@ -391,4 +391,4 @@ class AuditState:
         parts = {"group": self.shape.groups, "control": self.shape.controls, "label": filter(None, [self.shape.label])}
         columns = {role: list(names) for role, names in parts.items()}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        return found.made_by(AuditState.audit, given, seed=seed, columns=columns, source=source)
+        return traced(found, AuditState.audit, given, seed=seed, columns=columns, source=source)
