@@ -21,6 +21,7 @@ NAMES = (
     "convergence",
     "theory",
     "boosting",
+    "continuous",
 )
 
 
@@ -38,7 +39,7 @@ def reproduce(
     metrifair.errors.DataError: name must be one of ..., got 'clasification'; did you mean 'classification'?
     """
     # Imported here: listing the names must not import torch.
-    from experiments import boosting, comparisons, convergence, online, theory  # noqa: PLC0415
+    from experiments import boosting, comparisons, continuous, convergence, online, theory  # noqa: PLC0415
     from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
     from metrifair.checks import check_integer, check_known  # noqa: PLC0415
 
@@ -54,6 +55,7 @@ def reproduce(
         "convergence": convergence.run,
         "theory": theory.run,
         "boosting": partial(boosting.run, n_jobs=n_jobs),
+        "continuous": partial(continuous.run, n_jobs=n_jobs),
     }
     for one in NAMES if name == "all" else (name,):
         run = alone[one] if one in alone else partial(comparisons.run, one, n_jobs=n_jobs)

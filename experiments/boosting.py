@@ -265,7 +265,9 @@ def means_table(results: Sequence[ModelResult]) -> TextTable:
         for strength in strengths:
             part = [one for one in own if one.strength == strength]
             figures = (
-                [_mean([one.accuracy for one in part]), _mean([one.kolmogorov for one in part])] if part else ["–"]
+                [mean_text([one.accuracy for one in part]), mean_text([one.kolmogorov for one in part])]
+                if part
+                else ["–"]
             )
             texts.append(" / ".join(figures))
         lines.append([name, method, *texts, f"{fmean(one.seconds for one in own):.2f}"])
@@ -279,18 +281,18 @@ def gaps_table(results: Sequence[ModelResult]) -> TextTable:
         own = [one for one in results if (one.data, one.method) == (name, method)]
         at = {strength: [one for one in own if one.strength == strength] for strength in {one.strength for one in own}}
         texts = [
-            f"{_mean([one.training for one in at[strength]])} / {_mean([one.kolmogorov for one in at[strength]])}"
+            " / ".join(mean_text([getattr(one, rows) for one in at[strength]]) for rows in ("training", "kolmogorov"))
             if strength in at
             else "–"
             for strength in GAPS
         ]
         lowest = min(at.values(), key=lambda part: fmean(one.kolmogorov for one in part))
         floor = sampling_floor(*DATA[name].test_groups)
-        lines.append([name, method, *texts, _mean([one.kolmogorov for one in lowest]), f"{floor:.3f}"])
+        lines.append([name, method, *texts, mean_text([one.kolmogorov for one in lowest]), f"{floor:.3f}"])
     return [["data", "method", *(f"strength {value:g}" for value in GAPS), "lowest", "floor"], *lines]
 
 
-def _mean(values: Sequence[float]) -> str:
+def mean_text(values: Sequence[float]) -> str:
     """The mean, and in brackets its standard error in units of the last digit."""
     error = "" if len(values) == 1 else f"({1_000 * stdev(values) / len(values) ** 0.5:.0f})"
     return f"{fmean(values):.3f}{error}"

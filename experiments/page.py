@@ -157,7 +157,11 @@ def tradeoff_chart(
         records = mean_points([one for one in known if one.data == data], on)
         words = "R²" if DATA[data].task == "regression" else "accuracy"
         base = alt.Chart(alt.Data(values=records)).encode(
-            x=alt.X("unfairness:Q", title=f"unfairness of {on}", scale=alt.Scale(zero=True)),
+            x=alt.X(
+                "unfairness:Q",
+                title=on if on in ("dependence", "worst cut") else f"unfairness of {on}",
+                scale=alt.Scale(zero=True),
+            ),
             y=alt.Y("accuracy:Q", title=words, scale=alt.Scale(zero=False)),
             color=colour,
         )

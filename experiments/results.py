@@ -48,10 +48,13 @@ class ModelResult:
     failed: bool = False  # training diverged: the figures mean nothing
     training: float = nan  # Kolmogorov distance of the scores of training rows; nan: not noted
     unconverged: float = nan  # 1 where a solver stopped short, in this fit or in its stack; nan: not noted
+    dependence: float = nan  # on an attribute that is a number: energy_dependence; nan: there is none
+    worst_cut: float = nan  # Kolmogorov distance below and above the cut of the number that tells most
 
     def gap(self, on: str) -> float:
-        """The figure named by ``on``: labels, scores or parity; the scores' where there are no labels."""
-        value = {"labels": self.label_gap, "scores": self.kolmogorov, "parity": self.parity_gap}[on]
+        """The figure named by ``on``: labels, scores, parity, dependence or worst cut; else that of the scores."""
+        numbers = {"dependence": self.dependence, "worst cut": self.worst_cut}
+        value = ({"labels": self.label_gap, "scores": self.kolmogorov, "parity": self.parity_gap} | numbers)[on]
         return self.kolmogorov if isnan(value) else value
 
 

@@ -4,6 +4,8 @@ from . import batches, datasets, errors, nn
 from .auditing.audit import audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
+from .auditing.compare import AuditDifference, compare
+from .auditing.monitor import AuditSeries, monitor
 from .auditing.result import Audit
 from .auditing.state import AuditState
 from .auditing.unfairness import unfairness
@@ -46,6 +48,8 @@ from .training.objective import Objective
 
 __all__ = [
     "Audit",
+    "AuditDifference",
+    "AuditSeries",
     "AuditState",
     "BarycentrePostprocessor",
     "BerkRegressor",
@@ -78,6 +82,7 @@ __all__ = [
     "audit_file",
     "audit_table",
     "batches",
+    "compare",
     "cramer_distance",
     "criteria",
     "datasets",
@@ -93,6 +98,7 @@ __all__ = [
     "lp_distance",
     "median_distance",
     "mmd_squared",
+    "monitor",
     "nn",
     "sliced_energy_distance",
     "sliced_wasserstein_distance",

@@ -195,9 +195,16 @@ class Finding:
         return self.enough and self.joint_interval is not None and self.joint_interval.low > 0
 
 
+SelectedBy = Literal["threshold", "median", "decisions"]
+Favourable = Literal["high", "low"]
+
+
 @dataclass(frozen=True)
 class GroupRates:
-    """Decisions about one group; None where no sample could show it."""
+    """Decisions about one group, a category of an attribute; None where no sample could show it.
+
+    What is divided by the rate of the reference, and tested against it, is the selection rate.
+    """
 
     group: str
     size: int
@@ -205,6 +212,17 @@ class GroupRates:
     accuracy: float | None = None
     true_positive_rate: float | None = None
     false_positive_rate: float | None = None
+    selected: int | None = None  # rows; None: they have weights
+    share: float | None = None  # of all rows of the table, those of no known group among them
+    interval: Interval | None = None  # of the selection rate, Wilson's
+    ratio: float | None = None  # of the selection rate to the reference's
+    ratio_interval: Interval | None = None
+    p_value: float | None = None  # Fisher's exact, against the reference
+    shortfall: int | None = None  # how many more selections would bring the group to the reference's rate
+    left_out: str = ""  # why the group is in no ratio
+    few: bool = False  # too few rows to tell
+    mean_difference: float | None = None  # of scores from the reference's, in standard deviations of all scores
+    decile_ratios: Sequence[float | None] = ()  # the ratio, were all those selected beyond each decile of the score
 
 
 @dataclass(frozen=True)
@@ -216,11 +234,16 @@ class Decisions:
     threshold: float
     rates: Sequence[GroupRates]
     selection_difference: float  # largest less smallest selection rate
-    selection_ratio: float | None  # smallest over largest (the four-fifths rule); None where nobody is selected
+    selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None where there is none
     selection_ratio_interval: Interval | None = None
     true_positive_difference: float | None = None
     false_positive_difference: float | None = None
     accuracy_difference: float | None = None
+    reference: str | None = None  # the group whose rate others are divided by; None: there is no ratio
+    unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
+    selected_by: SelectedBy = "threshold"
+    favourable: Favourable = "high"  # whether high scores are selected, or low ones
+    standard: str = ""  # that asks for this table
 
 
 @dataclass(frozen=True)
@@ -244,6 +267,50 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """A figure with an interval, and proven bounds of its value where rows were only counted."""
+
+    value: float
+    interval: Interval | None = None
+    bracket: Interval | None = None
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Samples of about one score: their mean score, and how many of them are positive."""
+
+    score: float
+    rate: float
+    interval: Interval | None
+    size: float  # samples, or their weight
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """How well the scores of one group tell outcomes; None where they are no probabilities, or one label is missing."""
+
+    group: str
+    size: int
+    base_rate: Measure  # the share of the label that high scores are of
+    auc: Measure | None = None
+    accuracy: Measure | None = None
+    log_loss: Measure | None = None
+    calibration_error: Measure | None = None  # expected, of 10 bins of equal width
+    roc: Sequence[tuple[float, float]] = ()  # false and true positive rates
+    reliability: Sequence[ReliabilityBin] = ()
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """Figures of the groups of one attribute within one stratum, and how far apart they are."""
+
+    attribute: str
+    within: str
+    groups: Sequence[GroupFigures]
+    gaps: Mapping[str, Measure] = field(default_factory=dict)  # largest less smallest, by the name of the figure
+
+
+@dataclass(frozen=True)
 class AuditRecord:
     """Everything that an audit found."""
 
@@ -257,5 +324,74 @@ class AuditRecord:
     notes: Sequence[Note] = ()
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
+    by_group: Sequence[ByGroup] = ()
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
+
+
+Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a figure of one audit differs from the same figure of another, the baseline."""
+
+    model: str  # the audit that is compared with the baseline
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    before: float  # in the baseline
+    after: float
+    difference: float  # after less before
+    interval: Interval | None = None
+    p_value: float | None = None  # of "they are equal", by itself
+    p_jointly: float | None = None  # the same, all differences considered (Holm)
+    verdict: Verdict = "not tested"  # at the stated confidence, all differences considered
+
+
+Pairing = Literal["rows", "independent", "unknown"]
+"""Same rows, at hand; different rows; or the same rows, which are not at hand: bounds then hold for any correlation."""
+
+
+@dataclass(frozen=True)
+class DifferenceRecord:
+    """Everything that a comparison of audits found."""
+
+    names: Sequence[str]  # of the audits; the first one is the baseline
+    pairing: Pairing
+    confidence: float
+    differences: Sequence[Difference]
+    unmatched: int = 0  # figures that only one of two audits has
+    summary: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Look:
+    """A distance at one look of a series, and how it differs from the first look."""
+
+    look: str
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    sizes: tuple[int, int]
+    value: float
+    interval: Interval | None = None  # with the stated confidence those of all looks and distances hold, for ever
+    difference: float = 0.0  # from the first look
+    p_value: float | None = None  # of "it is as at the first look", by itself
+    level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
+    alarm: Verdict = "not tested"
+
+
+@dataclass(frozen=True)
+class SeriesRecord:
+    """Everything that a series of audits found, look by look."""
+
+    looks: Sequence[str]  # the first one is the baseline
+    rows: Sequence[int]
+    confidence: float
+    series: Sequence[Look]
+    summary: Sequence[str] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import inf
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from metrifair.errors import DataError
 from metrifair.measures import Decided, Floats, Measured, Predicted, Predictions
 from metrifair.problem.problem import Problem
 from metrifair.results import Interval
+from metrifair.selection_rates import wilson_interval
 
 Mark: TypeAlias = Literal["", "decides the same for everyone", "no better than deciding the same for everyone"]
 UtilityLike: TypeAlias = "str | Utility | Sequence[Sequence[float]] | Callable[..., float]"
@@ -82,11 +83,7 @@ class Utility:
         """
         count = len(problem)
         if self.name == "accuracy" and problem.weight is None:
-            # By hand: SciPy's would also compute a p-value, for 3 ms.
-            spread = _WIDTH**2 / count
-            centre = found.value + spread / 2
-            margin = sqrt(spread * (found.value * (1 - found.value) + spread / 4))
-            return Interval(max(0.0, (centre - margin) / (1 + spread)), min(1.0, (centre + margin) / (1 + spread)))
+            return wilson_interval(found.value, count, CONFIDENCE)
         error = found.error(problem.weight)
         if error is None:
             return None

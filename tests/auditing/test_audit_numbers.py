@@ -100,3 +100,42 @@ def test_the_page_shows_the_cut(tmp_path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "People of age above" in page
     assert "above 60" in page or "up to 60" in page
+
+
+def test_independence_is_one_finding_of_all_groups(tmp_path) -> None:
+    """The dependence on names, and the group that the rest differs from most, wherever the rows are."""
+    score, age, _ = people(600)
+    region = np.array(list("abcd"))[(age // 20).astype(int) % 4]
+    found = audit(score, sensitive_features={"region": region}, contrast="independence", **FAST)
+    kolmogorov, wasserstein, energy = found.findings
+    gaps = {one: kolmogorov_distance(score[region == one], score[region != one]) for one in "abcd"}
+    worst = max(gaps, key=gaps.get)
+    assert kolmogorov.groups == (worst, "the rest")
+    assert kolmogorov.value == pytest.approx(gaps[worst], abs=1e-12)
+    assert wasserstein.value > 0
+    assert energy.value == pytest.approx(energy_dependence(score, region), rel=1e-12)
+    assert energy.interval.low < energy.value < energy.interval.high
+    assert kolmogorov.p_value == energy.p_value == 0.01
+    assert kolmogorov.value < kolmogorov.certified
+    assert "Whichever of the 4 groups of region" in kolmogorov.meaning
+    pl.DataFrame({"p": score, "region": region}).write_parquet(tmp_path / "s.parquet")
+    counted = audit_file(
+        tmp_path / "s.parquet", score="p", group="region", contrast="independence", in_memory_rows=10, **FAST
+    )
+    for ours, theirs in zip(found.findings, counted.findings, strict=True):
+        assert theirs.value == pytest.approx(ours.value, rel=1e-3)
+        assert theirs.groups == ours.groups
+
+
+def test_the_table_of_groups_gives_the_dependence_itself() -> None:
+    generator = np.random.default_rng(0)
+    score, group = generator.random(200).round(2), generator.choice(list("abc"), 200, p=[0.6, 0.3, 0.1])
+    score[group == "c"] /= 2
+    names, scores = np.unique(group), np.unique(score)
+    counts = np.zeros((3, len(scores)))
+    np.add.at(counts, (np.searchsorted(names, group), np.searchsorted(scores, score)), 1)
+    gaps = BandTable(counts, scores, np.arange(3.0), named=True).gaps()
+    assert float(gaps.energy) == pytest.approx(energy_dependence(score, group), rel=1e-10)
+    for place, name in enumerate(names):
+        expected = kolmogorov_distance(score[group == name], score[group != name])
+        assert gaps.kolmogorov[place] == pytest.approx(expected, abs=1e-10)

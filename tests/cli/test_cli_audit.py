@@ -108,8 +108,8 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
         "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
         "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--most-groups", "9",
-        "--vc-dimension", "4", "--least-count", "12", "--intersectional", "--title", "Mine",
-        "--about", "source=payroll = all", "--about", "date=2026",
+        "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
+        "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -132,7 +132,10 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "format": "csv",
         "most_groups": 9,
         "vc_dimension": 4,
-        "least_count": 12,
+        "contrast": "rest",
+        "continuous": False,
+        "cuts": None,
+        "least_count": 9,
         "intersectional": True,
         "title": "Mine",
         "about": {"source": "payroll = all", "date": "2026"},
@@ -356,7 +359,7 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "not UTF-8": (not_utf8, "is not UTF-8 text"),
     "scores that are text": (lambda folder: (folder / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n"), "'high'"),
     "one group": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1\n0.2,f,0\n"), "sex"),
-    "no groups": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,,1\n0.2,,0\n"), "no row"),
+    "no groups": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,,1\n0.2,,0\n"), "two groups"),
     "rows of several lengths": (lambda folder: (folder / "s.csv").write_text("p,sex,y\n0.1,f,1,2,3\n"), "more fields"),
     "infinite scores": (lambda folder: (folder / "s.csv").write_text("p,sex,y\ninf,f,1\n0.1,m,0\n"), "p"),
 }

@@ -398,7 +398,10 @@ def test_no_row_that_was_held_out_taught_the_model_or_its_encoder(
         (["--label", "hired", "--group", "gender"], "has no column 'gender' (given as group)"),
         (["--label", "hired", "--group", "sex", "--ignore", "x"], "has no column 'x' (given as ignore)"),
         (["--label", "hired", "--group", "hired"], "--label and --group both name 'hired'"),
-        (["--label", "hired", "--group", "wage"], "--group 'wage' takes 240 values, more than 50; cut it"),
+        (
+            ["--label", "hired", "--group", "wage", "--continuous", "none"],
+            "--group 'wage' takes 240 values, more than 50; cut a number with --cuts",
+        ),
         (["--label", "hired", "--group", "sex", "--regression"], "--label 'hired' is not a number, but such as"),
         (["--label", "wage", "--group", "sex", "--classification"], "--label 'wage' takes 240 values, too many"),
         (["--label", "hired", "--group", "sex", "--positive", "si"], "--positive must be one of 'no', 'yes'"),

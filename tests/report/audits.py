@@ -4,6 +4,8 @@ import math
 from itertools import combinations
 from statistics import NormalDist
 
+import numpy as np
+
 from metrifair.results import (
     AuditRecord,
     Curves,
@@ -15,6 +17,7 @@ from metrifair.results import (
     Note,
     WitnessCurve,
 )
+from metrifair.selection_rates import RatioRule, rated
 
 GRID = [step / 120 for step in range(121)]
 SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y = 1", 0.12))
@@ -101,12 +104,22 @@ def decisions_of(attribute, within, bells, size, scale):
         )
         for number, (name, bell) in enumerate(bells.items())
     ]
+    counts = np.array([[(1 - rate.selection_rate) * rate.size, rate.selection_rate * rate.size] for rate in rates])
+    told = rated(rates, counts, everyone=sum(rate.size for rate in rates), rule=RatioRule(least_share=0))
     selected = [rate.selection_rate for rate in rates]
-    ratio = min(selected) / max(selected)
     spread = max(selected) - min(selected)
-    interval = Interval(max(0, ratio - 0.07), min(1, ratio + 0.07))
     return Decisions(
-        attribute, within, threshold * scale, rates, spread, ratio, interval, 0.9 * spread, 0.8 * spread, 0.03
+        attribute,
+        within,
+        threshold * scale,
+        told.rates,
+        spread,
+        told.ratio,
+        told.interval,
+        0.9 * spread,
+        0.8 * spread,
+        0.03,
+        told.reference,
     )
 
 

@@ -254,7 +254,7 @@ def test_decisions_are_shown_as_shares():
         (0.85, Interval(0.7, 0.9), "not below four fifths, but the sample leaves both possible."),
         (0.85, Interval(0.8, 0.9), "not below four fifths."),
         (0.75, None, "below four fifths."),
-        (None, None, "Nobody is selected, so there is no ratio."),
+        (None, None, "Nobody of the reference is selected, so there is no ratio."),
     ],
 )
 def test_the_ratio_says_what_the_sample_allows(ratio, interval, said):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.glossary import audit_glossary, highlights, metric_words, notes_by_kind, overview
-from metrifair.report.audit.words import headline_of, most_certain_first
+from metrifair.report.audit.words import headline_of, most_certain_first, selected_text
 from metrifair.results import Decisions, GroupRates, Interval, Note
 
 
@@ -103,19 +103,46 @@ def test_the_largest_gap_is_kolmogorovs_even_where_another_metric_has_larger_num
 
 @pytest.mark.parametrize(
     ("ratio", "headings"),
-    [(0.8, ["Decisions within four fifths"]), (0.79, ["Decisions below four fifths"]), (None, [])],
+    [
+        (0.8, ["Decisions within four fifths"]),
+        (0.6 / 0.75, ["Decisions within four fifths"]),  # 0.7999999999999999
+        (0.79, ["Decisions below four fifths"]),
+        (None, []),
+    ],
 )
 def test_decisions_are_highlighted_by_their_ratio(ratio, headings):
-    rates = [GroupRates("a", 10, 0.4), GroupRates("b", 10, 0.5)]
-    decisions = [Decisions("sex", "everyone", 0.5, rates, 0.1, ratio)]
+    rates = [GroupRates("a", 10, 0.4, ratio=ratio), GroupRates("b", 10, 0.5, ratio=1.0)]
+    decisions = [Decisions("sex", "everyone", 0.5, rates, 0.1, ratio, reference="b")]
     found = highlights(demo_record(findings=[], decisions=decisions))
     assert [highlight.heading for highlight in found] == headings
 
 
-def test_a_ratio_of_four_fifths_is_not_below_for_its_last_digits():
-    rates = [GroupRates("a", 10, 0.6), GroupRates("b", 20, 0.75)]
-    (found,) = highlights(demo_record(findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.15, 0.6 / 0.75)]))
-    assert found.heading == "Decisions within four fifths"
+def test_a_ratio_of_few_rows_is_no_highlight():
+    rates = [
+        GroupRates("a", 9, 0.1, ratio=0.2, few=True),
+        GroupRates("b", 900, 0.5, ratio=1.0),
+        GroupRates("c", 900, 0.35, ratio=0.7),
+    ]
+    (found,) = highlights(
+        demo_record(findings=[], decisions=[Decisions("sex", "all", 0.5, rates, 0.4, 0.2, reference="b")])
+    )
+    assert found.figures[0] == ("Four-fifths ratio", "0.700")
+    few = replace(rates[1], few=True)
+    none = Decisions("sex", "all", 0.5, [rates[0], few], 0.4, 0.2, reference="b")
+    assert highlights(demo_record(findings=[], decisions=[none])) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "At threshold 0.5"),
+        ({"favourable": "low"}, "Below threshold 0.5"),
+        ({"selected_by": "median"}, "Above the median score 0.5"),
+        ({"selected_by": "median", "favourable": "low"}, "Below the median score 0.5"),
+    ],
+)
+def test_it_is_said_who_is_selected(changes, said):
+    assert selected_text(Decisions("sex", "all", 0.5, [], 0.4, 0.2, **changes)) == said
 
 
 def test_the_largest_of_several_gaps_is_given_bounds_that_hold_for_all():

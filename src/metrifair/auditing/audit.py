@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import are_decisions, threshold_for
+from metrifair.auditing.compare import compared_audits
+from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
-from metrifair.auditing.request import Criteria, Request, Threshold
-from metrifair.auditing.result import Audit, traced
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold
+from metrifair.auditing.result import Audit, HeldRows, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts, in_groups
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Table
-from metrifair.results import FEW
+from metrifair.problem.predictions import models_of
+from metrifair.problem.tables import Table, library_of
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 def audit(
@@ -37,6 +41,7 @@ def audit(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -45,6 +50,10 @@ def audit(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
 ) -> Audit:
@@ -59,7 +68,8 @@ def audit(
     ----------
     y_pred : array-like of shape (n_samples,) or (n_samples, n_classes)
         Predictions: probabilities, or scores of any scale; or class probabilities, whose rows sum to 1: of two classes
-        the positive one's counts, of more each class is audited by itself.
+        the positive one's counts, of more each class is audited by itself. Named columns whose rows do not sum to 1, of
+        a dict or a data frame, are several models: each is audited, and compared with the first.
     sensitive_features : array-like or table
         The group of each sample; a table holds several attributes. Missing values are unknown groups, left out.
     y_true : array-like of shape (n_samples,), default=None
@@ -73,21 +83,26 @@ def audit(
         opportunity and predictive equality (together they are equalized odds), with more labels equalized odds.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
-        scale; None: no decisions. Scores 0 and 1 are decisions themselves.
+        scale; None: no decisions. "median": scores above the median of all samples. Scores 0 and 1 are decisions
+        themselves.
     confidence : float, default=0.95
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None
         What resampling draws from.
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several attributes into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -107,6 +122,15 @@ def audit(
     vc_dimension : int, default=None
         Say so where these rows trained the model, or chose it: the VC dimension of its class (d + 1 for linear models
         of d features). Then only the paper's theorem proves anything, and the other certified bounds are left out.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
     title : str, default=None
         What stands on top of the report.
     about : dict of str, default=None
@@ -115,7 +139,8 @@ def audit(
     Returns
     -------
     Audit
-        Findings, decisions, notes and a summary, and ways to hand them on.
+        Findings, decisions, notes and a summary, and ways to hand them on. Of several models an ``AuditDifference``,
+        which has the audit of each.
 
     Raises
     ------
@@ -136,27 +161,25 @@ def audit(
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
-    sample = sample_in_memory(
-        y_pred,
-        request,
-        sensitive_features=sensitive_features,
-        y_true=y_true,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
-    found = audit_of_rows(sample, request, np.random.default_rng(seed))
-    columns = {"group": [attribute.name for attribute in sample.problem.scheme.attributes]}
-    return traced(found, audit, given, seed=seed, columns=columns, source="rows in memory")
+    generator = np.random.default_rng(seed)
+    rows = {
+        "sensitive_features": sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
+        "y_true": y_true,
+        "control_features": control_features,
+        "sample_weight": sample_weight,
+    }
+    models = models_of(y_pred)
+    library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
+    audits = {}
+    for name, one in ({"": y_pred} if models is None else models).items():
+        sample = sample_in_memory(one, request, **rows)
+        columns = {"score": [name] if name else [], "group": [own.name for own in sample.problem.scheme.attributes]}
+        found = replace(audit_of_rows(sample, request, generator), library=library)
+        audits[name] = traced(found, audit, given, seed=seed, columns=columns, source="rows in memory")
+    return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
 
 
 def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    score, threshold = sample.score, None
-    selected: NDArray[Any] | None = None
-    if score is not None:
-        binary = are_decisions(score)
-        threshold = threshold_for(request.threshold, decisions=binary, probabilities=sample.probabilities)
-    if score is not None and threshold is not None:
-        selected = score >= threshold if sample.weight is None else (score >= threshold) * sample.weight
-    return Audit(record_of(sample, request, generator, threshold=threshold, selected=selected))
+    return Audit(record_of(sample, request, generator, selection_of(sample, request)), HeldRows(sample, request))

@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.counted import (
+    IN_MEMORY_ROWS,
+    audit_of_columns,
+    audit_of_counts,
+    check_tolerance,
+    one_or_compared,
+    scores_named,
+)
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
-from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
 from metrifair.provenance import source_files
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 def audit_file(
     path: str | os.PathLike[str],
     *,
-    score: str,
+    score: str | Sequence[str],
     group: str | Sequence[str],
     label: str | None = None,
     control: str | Sequence[str] | None = None,
@@ -42,6 +51,7 @@ def audit_file(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -50,6 +60,10 @@ def audit_file(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002
@@ -66,8 +80,8 @@ def audit_file(
     ----------
     path : str or path-like
         A file, a pattern such as ``"scores/*.parquet"``, or "-" for standard input.
-    score : str
-        The column of the scores.
+    score : str or sequence of str
+        The column of the scores; several are the scores of several models, each audited and compared with the first.
     group : str or sequence of str
         The column of the groups; several are several attributes.
     label : str, default=None
@@ -80,7 +94,7 @@ def audit_file(
         What is compared; by default what the columns allow, as in ``audit``.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
     confidence : float, default=0.95
         Of intervals and certified bounds.
@@ -88,14 +102,18 @@ def audit_file(
         What resampling draws from.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several columns of groups into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
         much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
         five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -112,6 +130,15 @@ def audit_file(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
     title : str, default=None
         What stands on top of the report.
     about : dict of str, default=None
@@ -126,7 +153,7 @@ def audit_file(
     Returns
     -------
     Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``.
+        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
 
     Raises
     ------
@@ -145,26 +172,36 @@ def audit_file(
     """
     given = dict(locals())
     request, seed = Request.among(given), seed_of(random_state)
-    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    names |= {"cuts": cuts, "continuous": request.numbers}
+    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed)
     with opened(path, format=format, separator=separator) as source:
-        source.check(roles.by_role)
-        head = _head(source, roles, in_memory_rows)
-        if head is not None:
-            found = audit_of_columns(source.name, roles, head, request, generator, is_text=source.is_text)
-        else:
-            rows = FileRows(source, roles, groups_allowed(request.most_groups))
-            found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+        for roles in every.values():
+            source.check(roles.by_role)
+        head = _head(
+            source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
+        )
         files = source_files(source.paths, source.name if source.is_copy else None)
-    return traced(found, audit_file, given, seed=seed, columns=roles.by_role, files=files)
+        audits = {}
+        for name, roles in every.items():
+            if head is not None:
+                found = audit_of_columns(
+                    source.name, roles, head, request, generator, is_text=source.is_text, scores=list(every)
+                )
+            else:
+                rows = FileRows(source, roles, groups_allowed(request.most_groups))
+                found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+            audits[name] = traced(found, audit_file, given, seed=seed, columns=roles.by_role, files=files)
+    return one_or_compared(audits)
 
 
-def _head(source: Source, roles: Roles, most: int) -> pl.DataFrame | None:
+def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | None:
     """All rows, or None where there are more than ``most``."""
     if (source.rows() or 0) > most:
         return None
-    head = source.head(roles.columns, most + 1)
+    head = source.head(columns, most + 1)
     if len(head) == 0:
         raise DataError(f"{source.name} has no rows")
     return head if len(head) <= most else None

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from metrifair.auditing.counted import IN_MEMORY_ROWS, audit_of_columns, audit_of_counts, check_tolerance
+from metrifair.auditing.counted import (
+    IN_MEMORY_ROWS,
+    audit_of_columns,
+    audit_of_counts,
+    check_tolerance,
+    one_or_compared,
+    scores_named,
+)
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
-from metrifair.auditing.request import Criteria, Request, Threshold, groups_allowed
+from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
+from metrifair.problem.tables import library_of
 from metrifair.provenance import source_files
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 def audit_table(
     table: Any,
     *,
-    score: str,
+    score: str | Sequence[str],
     group: str | Sequence[str],
     label: str | None = None,
     control: str | Sequence[str] | None = None,
@@ -38,6 +49,7 @@ def audit_table(
     contrast: Contrast = "pairs",
     intersectional: bool = False,
     continuous: Continuous = "auto",
+    cuts: Cuts = None,
     pos_label: object = None,
     loss: str | None = None,
     score_range: tuple[float, float] | None = None,
@@ -46,6 +58,10 @@ def audit_table(
     most_groups: int | None = None,
     least_count: int = FEW,
     vc_dimension: int | None = None,
+    standard: StandardName | None = None,
+    reference: Reference = "highest",
+    favourable: Favourable = "high",
+    least_share: float = LEAST_SHARE,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
@@ -63,8 +79,8 @@ def audit_table(
     ----------
     table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
         The rows; anything that narwhals knows. It must not change while it is counted.
-    score : str
-        The column of the scores.
+    score : str or sequence of str
+        The column of the scores; several are those of several models, each audited and compared with the first.
     group : str or sequence of str
         The column of the groups; several are several attributes.
     label : str, default=None
@@ -77,7 +93,7 @@ def audit_table(
         What is compared; by default what the columns allow, as in ``audit``.
     metrics : str or sequence of str, default=None
         How distributions are compared; by default kolmogorov, wasserstein and energy.
-    threshold : float, "auto" or None, default="auto"
+    threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
     confidence : float, default=0.95
         Of intervals and certified bounds.
@@ -85,12 +101,16 @@ def audit_table(
         What resampling draws from.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+        finding of all groups together, whose energy is ``energy_dependence``.
     intersectional : bool, default=False
         Cross several columns of groups into one.
     continuous : "auto", bool or list of str, default="auto"
         Which of the attributes are numbers, such as ages, as in ``audit_file``.
+    cuts : dict of lists of float, or list of float, default=None
+        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
+        list are the cuts of the only attribute.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
@@ -107,6 +127,15 @@ def audit_table(
         Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
     vc_dimension : int, default=None
         Where these rows trained the model, as in ``audit``.
+    standard : {"ll144", "four-fifths", "credit"}, default=None
+        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
+    reference : str or dict, default="highest"
+        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
+    favourable : {"high", "low"}, default="high"
+        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
+        positive label, by default the first one then, is the one that low scores are of.
+    least_share : float, default=0.02
+        Groups of a smaller share of all rows are shown, and left out of ratios.
     title : str, default=None
         What stands on top of the report.
     about : dict of str, default=None
@@ -117,7 +146,7 @@ def audit_table(
     Returns
     -------
     Audit
-        As that of ``audit``; distances of counted rows have a ``bracket``.
+        As that of ``audit``; distances of counted rows have a ``bracket``. Of several scores an ``AuditDifference``.
 
     Raises
     ------
@@ -134,19 +163,26 @@ def audit_table(
     """
     given = dict(locals())
     request, seed = Request.among(given), seed_of(random_state)
-    roles = Roles.named(score=score, group=group, label=label, control=control, weight=weight)
+    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    names |= {"cuts": cuts, "continuous": request.numbers}
+    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed)
     place = table if isinstance(table, Connected) else Connected("the table", table)
-    rows = TableRows.of(
-        place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
-    )
-    if rows.rows == 0:
-        raise DataError(f"{place.name} has no rows")
-    if rows.rows <= in_memory_rows:
-        found = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
-    else:
-        found = audit_of_counts(rows, request, generator, tolerance=tolerance)
     files = [] if place.file is None else source_files([place.file])
     source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
-    return traced(found, audit_table, given, seed=seed, columns=roles.by_role, files=files, source=source)
+    library = library_of(place.table)
+    audits = {}
+    for name, roles in every.items():
+        rows = TableRows.of(
+            place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
+        )
+        if rows.rows == 0:
+            raise DataError(f"{place.name} has no rows")
+        if rows.rows <= in_memory_rows:
+            found = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+        else:
+            found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+        told = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
+        audits[name] = replace(traced(found, audit_table, given, **told), library=library)
+    return one_or_compared(audits)

@@ -10,6 +10,7 @@ from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.state import AuditState
 from metrifair.auditing.state_file import Shape
 from metrifair.auditing.state_rows import plain
+from metrifair.problem.attributes import band_names
 
 
 def count_file(
@@ -31,7 +32,10 @@ def count_file(
             left_out = used.left_out.total()
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
-            values = [[plain(value) for value in level.values] for level in levels]
+            values = [
+                [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
+                for level in levels
+            ]
             coded = [(own, code.astype("int64") - 1) for own, code in zip(values, used.codes, strict=True)]
             state._add_coded(shape, coded, used.scores, used.weight, left_out=left_out)
         check_some(source.name, roles, state.rows - before)

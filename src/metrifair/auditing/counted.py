@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metrifair.auditing.audit import audit_of_rows
-from metrifair.auditing.decisions import DEFAULT_THRESHOLD, are_decisions, threshold_for
+from metrifair.auditing.compare import compared_audits
+from metrifair.auditing.decisions import (
+    DEFAULT_THRESHOLD,
+    Selection,
+    are_decisions,
+    middle_of,
+    rules_for,
+    threshold_for,
+)
 from metrifair.auditing.distribution import Integers, counted_cells
+from metrifair.auditing.out_of_core.bins import Bins, Finer
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
-from metrifair.auditing.out_of_core.columns import Roles, decoded, levels_for, used_rows
-from metrifair.auditing.out_of_core.rows import CountedRows, check_some
-from metrifair.auditing.record import Proven, record_of
+from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, levels_for, numbers, used_rows
+from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
+from metrifair.auditing.record import record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
-from metrifair.auditing.sample import AuditSample, Compared, sample_in_memory, with_bands
+from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 IN_MEMORY_ROWS = 2_000_000
+_MOST_LOOKS = 8  # into the bin of the median
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -33,18 +44,54 @@ def check_tolerance(tolerance: float) -> None:
         raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
 
 
+def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
+    """The columns of scores that a user named; several are those of several models."""
+    names = (score,) if isinstance(score, str) else tuple(score)
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"score must name one column, or several different ones, got {score!r}")
+    return names
+
+
+def one_or_compared(audits: Mapping[str, Audit]) -> Audit:
+    """The only audit, or all of them compared with the first."""
+    if len(audits) == 1:
+        return next(iter(audits.values()))
+    return compared_audits(audits, same_rows=True)  # type: ignore[return-value]
+
+
 def audit_of_columns(
-    name: str, roles: Roles, table: pl.DataFrame, request: Request, generator: np.random.Generator, *, is_text: bool
+    name: str,
+    roles: Roles,
+    table: pl.DataFrame,
+    request: Request,
+    generator: np.random.Generator,
+    *,
+    is_text: bool,
+    scores: Sequence[str] = (),
 ) -> Audit:
-    """The audit of the columns of all rows of a file or table, which are held in memory."""
+    """The audit of the columns of all rows of a file or table, which are held in memory.
+
+    Of several ``scores``, of as many models, rows that lack one are left out of every audit: all are of the same rows.
+    """
+    every = len(table)
+    if len(scores) > 1:
+        table = table.filter(~np.any([np.isnan(numbers("score", one, table[one])) for one in scores], axis=0))
     # An attribute of more groups than may be told apart is refused here: naming a million of them takes a minute.
     levels = levels_for(roles, most=len(table), most_groups=MOST_LEVELS)
-    rows = used_rows(roles, levels, table)
+    rows = None
+    while rows is None:
+        try:
+            rows = used_rows(roles, levels, table)
+        except ManyNumbers as many:  # each of them a level, found by its place and not by its name
+            values = np.unique(numbers("group", many.level.name, table[many.level.name]))
+            values = values[~np.isnan(values)]
+            many.level.cut_at(values[:-1], float(values[-1]))
     check_some(name, roles, len(rows.scores))
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
     request = _as_read(request, columns["y_true"])
     sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
-    return audit_of_rows(replace(sample, left_out=rows.left_out), request, generator)
+    left_out = rows.left_out + every - len(table)
+    return audit_of_rows(replace(sample, left_out=left_out), request, generator)
 
 
 def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Generator, *, tolerance: float) -> Audit:
@@ -52,7 +99,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
     metrics = request.named_metrics()
     check_brackets("metrics", metrics)
     asked = request.threshold
-    cells = rows.surveyed(asked if isinstance(asked, int | float) else DEFAULT_THRESHOLD)
+    cells = rows.surveyed(DEFAULT_THRESHOLD if asked is None or isinstance(asked, str) else asked)
     columns, tally = cells.columns, cells.tally
     request = _as_read(request, columns["y_true"])
     problem = problem_of(
@@ -63,7 +110,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         pos_label=None if columns["y_true"] is None else request.pos_label,
         compared=False,
     )
-    problem = with_bands(problem, tally.rows)
+    problem = favoured(with_bands(problem, tally.rows), request)
     check_groups(problem, tally.rows, groups_allowed(request.most_groups))
     base, scale, finer = rows.counted()
     sample = AuditSample(
@@ -74,11 +121,12 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         weight=tally.weight if rows.weighted else None,
         weighted=rows.weighted,
         left_out=cells.left_out,
+        levels=cells.levels,
+        rated=rated_by(problem, columns["sensitive_features"], request),
+        favourable=request.favourable,
     )
     request = request.completed(problem, *sample.ends, probabilities=sample.probabilities)
-    binary = bool(base.single.all()) and are_decisions(base.high)
-    threshold = threshold_for(asked, decisions=binary, probabilities=sample.probabilities)
-    selected = base.counts[base.high == 1].sum(0) if binary else tally.selected
+    selection = _selection(sample, request, tally, base, finer)
 
     def prove(compared: Sequence[Compared]) -> tuple[Sequence[Proven], bool]:
         def total(units: Integers) -> float:
@@ -89,16 +137,51 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
         return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete
 
-    return Audit(
-        record_of(
-            sample,
-            request,
-            generator,
-            threshold=threshold,
-            selected=None if threshold is None else selected,
-            prove=prove,
-        )
-    )
+    return Audit(record_of(sample, request, generator, selection, prove=prove, lows=base.low))
+
+
+def _selection(
+    sample: AuditSample, request: Request, tally: Tally, base: Bins, finer: Finer | None
+) -> Selection | None:
+    """Who is selected among rows that were counted; the bin of the median is looked into, where that is possible."""
+    binary = bool(base.single.all()) and are_decisions(base.high)
+    found = threshold_for(request, decisions=binary, probabilities=sample.probabilities)
+    if found is None:
+        return None
+    (threshold, by), between, low = found, None, request.favourable == "low"
+    if threshold == "median":
+        threshold, chosen, between = median_cut(base, finer, low=low)
+        chosen = np.clip(chosen, 0, tally.weight)
+    else:
+        above = base.counts[base.high == 1].sum(0) if binary else tally.selected
+        chosen = tally.weight - above if low else above
+    return Selection(threshold, by, chosen, rules_for(sample, request), between)
+
+
+def median_cut(
+    base: Bins, finer: Finer | None, *, low: bool = False
+) -> tuple[float, NDArray[Any], tuple[float, float] | None]:
+    """The median, how much of each cell lies above it (``low``: below), and where it lies if counts tell no more.
+
+    Then the end of its bin that is nearer stands for it.
+    """
+    bins, total = base, base.before[-1] + base.counts[-1]
+    for looks in range(_MOST_LOOKS + 1):
+        upto = bins.before + bins.counts
+        first, last = middle_of(upto.sum(1), total=float(total.sum()))
+        if first != last or bins.single[first]:
+            return (
+                float(bins.high[first] / 2 + bins.low[last] / 2),
+                bins.before[last] if low else total - upto[first],
+                None,
+            )
+        if finer is None or looks == _MOST_LOOKS:
+            break
+        bins = finer.recounted(bins[[first]], finer.most)
+    ends = float(bins.low[first]), float(bins.high[first])
+    at_top = upto[first].sum() - total.sum() / 2 <= total.sum() / 2 - bins.before[first].sum()
+    below = upto[first] if at_top else bins.before[first]
+    return ends[int(at_top)], below if low else total - below, ends
 
 
 def _as_read(request: Request, labels: Any) -> Request:

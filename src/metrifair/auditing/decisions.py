@@ -1,38 +1,64 @@
-"""Decisions at a threshold: rates by group, their differences, and the four-fifths ratio; by counting."""
+"""Decisions: who is selected at a threshold, beyond the median or by decisions themselves, and the rates by group."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from metrifair.auditing.distribution import Floats
-from metrifair.auditing.request import Threshold
+from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
+from metrifair.errors import DataError
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.results import Decisions, GroupRates, Interval
+from metrifair.problem.strata import EVERYONE
+from metrifair.results import Decisions, GroupRates, SelectedBy
+from metrifair.selection_rates import HIGHEST, RatioRule, rated
+from metrifair.standards import STANDARDS
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
-_FEWEST = 2  # samples of a group
+_ROUNDING = 1e-12  # of sums of weights
+_DECILES = range(1, 10)
 
 
-def threshold_for(threshold: Threshold, *, decisions: bool, probabilities: bool) -> float | None:
-    """The threshold at which decisions are made; None where there are none.
+class Selection(NamedTuple):
+    """Who is selected: from which score on, how that came about, and how much of each unit."""
+
+    threshold: float
+    by: SelectedBy
+    amount: NDArray[Any]  # rows, or weight, of each unit
+    rules: Mapping[str, RatioRule]  # what rates are divided by, by attribute
+    between: tuple[float, float] | None = None  # the median lies there, of counts that tell no more
+
+
+def threshold_for(
+    request: Request, *, decisions: bool, probabilities: bool
+) -> tuple[float | Literal["median"], SelectedBy] | None:
+    """The threshold at which decisions are made, and where it comes from; None where there are no decisions.
 
     ``decisions`` says that the scores are 0 and 1, decisions themselves.
 
-    >>> threshold_for("auto", decisions=False, probabilities=True), threshold_for(2, decisions=True, probabilities=True)
-    (0.5, 0.5)
+    >>> threshold_for(Request(), decisions=False, probabilities=True)
+    (0.5, 'threshold')
+    >>> threshold_for(Request(standard="ll144"), decisions=False, probabilities=True)
+    ('median', 'median')
     """
+    asked = request.threshold
     if decisions:
-        return DEFAULT_THRESHOLD
-    if threshold == "auto":
-        return DEFAULT_THRESHOLD if probabilities else None
-    return threshold
+        return DEFAULT_THRESHOLD, "decisions"
+    if asked == "auto" and STANDARDS[request.standard or ""].by_median:
+        asked = "median"
+    if asked == "auto":
+        asked = DEFAULT_THRESHOLD if probabilities else None
+    if asked is None and request.standard:
+        raise DataError(
+            f"standard={request.standard!r} is about who is selected; pass threshold=..., from which score on, or "
+            "'median', got None or scores that are not probabilities"
+        )
+    return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 
 
 def are_decisions(score: Floats) -> bool:
@@ -40,20 +66,77 @@ def are_decisions(score: Floats) -> bool:
     return bool(((score == 0) | (score == 1)).all())
 
 
-def decisions_of(
-    sample: AuditSample,
-    selected: NDArray[Any],
-    *,
-    threshold: float,
-    confidence: float,
-    resamples: int,
-    generator: np.random.Generator,
-) -> list[Decisions]:
-    """Decisions by attribute within each stratum; ``selected`` is how much of each unit is selected."""
-    problem, found = sample.problem, []
+def middle_of(upto: NDArray[Any], share: float = 0.5, total: float | None = None) -> tuple[int, int]:
+    """Between which two places so large a share of all rows ends; ``upto`` are rows, or weight, up to each place.
+
+    The median lies at the first of them, or half way between both.
+
+    >>> middle_of(np.array([1, 2, 3])), middle_of(np.array([1, 2, 3, 4])), middle_of(np.array([1, 4]))
+    ((1, 1), (1, 2), (1, 1))
+    """
+    total = float(upto[-1]) if total is None else total
+    wanted, rounding = share * total, _ROUNDING * total
+    return int(np.searchsorted(upto, wanted - rounding)), int(np.searchsorted(upto, wanted + rounding, side="right"))
+
+
+def selection_of(sample: AuditSample, request: Request) -> Selection | None:
+    """Who is selected among rows that are held in memory; None where nothing is decided."""
+    score = sample.score
+    if score is None and request.standard:
+        raise DataError(f"standard={request.standard!r} needs one score for each row; audit one class at a time")
+    if score is None:
+        return None
+    found = threshold_for(request, decisions=are_decisions(score), probabilities=sample.probabilities)
+    if found is None:
+        return None
+    threshold, by = found
+    low = request.favourable == "low"
+    if threshold == "median":
+        counted = sample.predicted[""]
+        first, last = middle_of(np.cumsum(counted.at(np.arange(counted.units))))
+        chosen = counted.place < last if low else counted.place > first
+        threshold = float(counted.values[first] / 2 + counted.values[last] / 2)
+    else:
+        chosen = score < threshold if low else score >= threshold
+    return Selection(
+        threshold, by, chosen if sample.weight is None else chosen * sample.weight, rules_for(sample, request)
+    )
+
+
+def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
+    """What rates are divided by, of each attribute; a DataError where the reference is none of its groups."""
+    attributes = (sample.rated or sample.problem).scheme.attributes
+    given, rules = request.reference, {}
+    if isinstance(given, Mapping) and (strange := set(given) - {one.name for one in attributes}):
+        raise DataError(f"reference names {min(strange)!r}, which is none of {[one.name for one in attributes]}")
+    for attribute in attributes:
+        wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
+        names = [str(group) for group in attribute.groups]
+        if wanted == HIGHEST and STANDARDS[request.standard or ""].named:
+            raise DataError(
+                f"standard={request.standard!r} compares with a reference; pass reference=..., one of the groups of "
+                f"{attribute.name}, such as {names[0]!r}"
+            )
+        same = [name for name, group in zip(names, attribute.groups, strict=True) if wanted in (group, name)]
+        if wanted != HIGHEST and not same:
+            raise DataError(
+                f"reference must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest', got "
+                f"{wanted!r}; of several attributes, name them: reference={{{attribute.name!r}: {names[0]!r}}}"
+            )
+        name = HIGHEST if wanted == HIGHEST else same[0]
+        rules[attribute.name] = RatioRule(name, request.least_share, request.least_count, request.confidence)
+    return rules
+
+
+def decisions_of(sample: AuditSample, selection: Selection, request: Request) -> list[Decisions]:
+    """Decisions by attribute within each stratum; a standard asks for those about everyone."""
+    problem, found = sample.rated or sample.problem, []
     positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
     labels = 1 if positive is None else 2
-    for within, inside in sets_of(STATISTICAL_PARITY, problem):
+    sets = sets_of(STATISTICAL_PARITY, problem)
+    if request.standard and problem.strata is not None:
+        sets = [(EVERYONE.names[0], np.arange(len(problem))), *sets]
+    for within, inside in sets:
         for place, attribute in enumerate(problem.scheme.attributes):
             units, code, present = members_of(problem, inside, place)
             if len(present) < 2:
@@ -63,48 +146,46 @@ def decisions_of(
             rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
             shape = len(attribute.groups), labels
             total = np.bincount(cell, rows if weight is None else weight, shape[0] * labels).reshape(shape)
-            chosen = np.bincount(cell, selected[own], shape[0] * labels).reshape(shape)
+            chosen = np.bincount(cell, selection.amount[own], shape[0] * labels).reshape(shape)
             counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
             sizes = np.bincount(code, rows, shape[0])[present]
-            pooled = counts.sum(1)
-            if weight is not None:
-                pooled = effective_counts(pooled, np.bincount(code, weight**2, shape[0])[present])
             names = [str(attribute.groups[group]) for group in present]
+            lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
+            # The spread of weights within a bin is not counted.
+            squares = None if weight is None or rows is not None else np.bincount(code, weight**2, shape[0])[present]
+            told = rated(
+                [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
+                counts.sum(1),
+                everyone=sample.size(inside),
+                rule=selection.rules[attribute.name],
+                squares=squares,
+                weighted=weight is not None,
+            )
+            rates = told.rates
+            standard = request.standard if request.standard and within == EVERYONE.names[0] else ""
+            if STANDARDS[standard].scores:
+                groups = [units[code == group] for group in present]
+                rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
             found.append(
-                _decisions(
-                    [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
-                    attribute=attribute.name,
-                    within=within,
-                    threshold=threshold,
-                    ratio=_ratio(counts.sum(1)),
-                    interval=ratio_interval(pooled, confidence=confidence, resamples=resamples, generator=generator),
+                Decisions(
+                    attribute.name,
+                    within,
+                    selection.threshold,
+                    rates,
+                    selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
+                    selection_ratio=told.ratio,
+                    selection_ratio_interval=told.interval,
+                    true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
+                    false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
+                    accuracy_difference=_range([rate.accuracy for rate in rates]),
+                    reference=told.reference,
+                    unknown=_unknown(sample, selection, lost, sample.size(inside)),
+                    selected_by=selection.by,
+                    favourable=request.favourable,
+                    standard=standard,
                 )
             )
     return found
-
-
-def _decisions(
-    rates: list[GroupRates],
-    *,
-    attribute: str,
-    within: str,
-    threshold: float,
-    ratio: float | None,
-    interval: Interval | None,
-) -> Decisions:
-    selection = [rate.selection_rate for rate in rates]
-    return Decisions(
-        attribute,
-        within,
-        threshold,
-        rates,
-        selection_difference=max(selection) - min(selection),
-        selection_ratio=ratio,
-        selection_ratio_interval=None if ratio is None else interval,
-        true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
-        false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
-        accuracy_difference=_range([rate.accuracy for rate in rates]),
-    )
 
 
 def _rates(name: str, size: float, table: Floats) -> GroupRates:
@@ -117,48 +198,53 @@ def _rates(name: str, size: float, table: Floats) -> GroupRates:
     return GroupRates(name, int(size), selected, accuracy, true_positive, false_positive)
 
 
-def _range(rates: Sequence[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
-    return max(known) - min(known) if known else None
+def _unknown(sample: AuditSample, selection: Selection, units: Integers, everyone: int) -> GroupRates | None:
+    """Those whose group is not known: counted, and in no ratio."""
+    if not len(units):
+        return None
+    size, chosen = sample.size(units), float(selection.amount[units].sum())
+    total = size if sample.weight is None else float(sample.weight[units].sum())
+    whole = None if sample.weight is not None else int(chosen)
+    return GroupRates(
+        "unknown", size, chosen / total, selected=whole, share=size / everyone, left_out="its category is not known"
+    )
 
 
-def _ratio(tables: Floats) -> float | None:
-    """The lowest selection rate over the highest, of (groups, 2) counts; by fractions, so that 4/5 comes out as 0.8."""
-    rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in tables]
-    return float(min(rates) / max(rates)) if max(rates) > 0 else None
+def _scored(
+    rates: Sequence[GroupRates], sample: AuditSample, inside: Integers, groups: Sequence[Integers], rule: RatioRule
+) -> list[GroupRates]:
+    """With the mean score of each group less the reference's, and the ratio of rates beyond each decile of all scores.
 
-
-def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
-    """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
-    found: Floats = weights * (weights.sum(1) / squares)[:, None]
+    Of rows that were counted, scores are those at the upper ends of bins.
+    """
+    names, counted = [rate.group for rate in rates], sample.predicted[""]
+    if rule.reference not in names:
+        return list(rates)
+    at, everyone = names.index(rule.reference), counted.at(inside).astype(np.float64)
+    centre = float(counted.values @ everyone / everyone.sum())
+    spread = float(np.sqrt((counted.values - centre) ** 2 @ everyone / everyone.sum()))
+    own = [counted.at(units).astype(np.float64) for units in groups]
+    means = [float((counted.values - centre) @ one / one.sum()) for one in own]
+    cuts = [middle_of(np.cumsum(everyone), decile / 10) for decile in _DECILES]
+    shares = []  # of each group, beyond each decile
+    for one in own:
+        upto = np.append(0.0, np.cumsum(one)) / one.sum()
+        shares.append([upto[last] if sample.favourable == "low" else 1 - upto[first + 1] for first, last in cuts])
+    found = []
+    for rate, mean, beyond in zip(rates, means, shares, strict=True):
+        ratios = [
+            None if there <= _ROUNDING else float(own / there) for own, there in zip(beyond, shares[at], strict=True)
+        ]
+        found.append(
+            replace(
+                rate,
+                mean_difference=None if spread == 0 or rates[at].left_out else (mean - means[at]) / spread,
+                decile_ratios=() if rate.left_out else ratios,
+            )
+        )
     return found
 
 
-def ratio_interval(
-    counts: Floats, *, confidence: float, resamples: int, generator: np.random.Generator
-) -> Interval | None:
-    """Bounds of the four-fifths ratio; None where nobody is selected, or a group has a single sample.
-
-    ``counts`` are (groups, 2): not selected, selected. The ratio is the smallest over all pairs of groups, and picked
-    because it is small: so every pair is given bounds, all of which hold at once, and the smallest lower and the
-    smallest upper ones are taken. Rates are drawn from the beta distribution of Jeffreys: unlike resamples, it knows
-    that nobody of few is not nobody at all. Logarithms of two rates are taken together as independent errors are,
-    those to one side and to the other apart. The ratio of the sample itself lies within the interval.
-    """
-    sample = _ratio(counts)
-    if not resamples or sample is None or counts.sum(1).min() < _FEWEST:
-        return None
-    rates = np.log(generator.beta(counts[:, 1] + 0.5, counts[:, 0] + 0.5, size=(resamples, len(counts))))
-    centre = np.log((counts[:, 1] + 0.5) / (counts.sum(1) + 1))
-    ends = np.quantile(rates, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    # How much wider bounds are that hold for all pairs of groups, than for one.
-    pairs = len(counts) * (len(counts) - 1) / 2
-    one, all_pairs = (ndtri(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
-    below, above = all_pairs / one * np.maximum([centre - ends[0], ends[1] - centre], 0.0)
-    lows, highs = [], []
-    for at in range(len(counts)):
-        least, most = (np.delete(of, at) for of in (below, above))
-        apart = np.delete(centre, at) - centre[at]
-        lows.append((apart - np.hypot(least, above[at])).min())
-        highs.append((apart + np.hypot(most, below[at])).min())
-    return Interval(min(float(np.exp(min(lows))), sample), max(float(np.exp(min(*highs, 0.0))), sample))
+def _range(rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return max(known) - min(known) if known else None

@@ -232,18 +232,18 @@ def shares(weights: NDArray[Any]) -> Floats:
     return found
 
 
-def unbiased_distance(metric: str, found: TwoSamples, value: float) -> float | None:
+def unbiased_distance(metric: str, sides: Sequence[tuple[Floats, Floats]], value: float) -> float | None:
     """The U-statistic of unweighted samples, from its plug-in value; None where there is none.
 
-    >>> found = TwoSamples(np.array([0.0, 1, 3]), np.array([1.0, 1, 0]), np.array([0.0, 1, 1]))
-    >>> unbiased_distance("energy", found, 1.5)
+    Either side is its scores and how often it has each.
+
+    >>> unbiased_distance("energy", [(np.array([0.0, 1]), np.ones(2)), (np.array([1.0, 3]), np.ones(2))], 1.5)
     0.0
     """
-    spread, sizes = facts(metric).spread, (found.left.sum(), found.right.sum())
-    if spread is None or min(sizes) < 2:
+    spread = facts(metric).spread
+    if spread is None or min(counts.sum() for _, counts in sides) < 2:
         return None
-    sides = zip(found[1:], sizes, strict=True)
-    return float(value - sum(spread(found.values, side / size) / (size - 1) for side, size in sides))
+    return float(value - sum(spread(points, shares(counts)) / (counts.sum() - 1) for points, counts in sides))
 
 
 def utility_of(metric: str, found: TwoSamples) -> Witness | None:

@@ -16,7 +16,7 @@ from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEWEST, Decisions, Finding, Note, few_text, listed
+from metrifair.results import FEWEST, Decisions, Favourable, Finding, Note, few_text, listed
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
@@ -47,17 +47,18 @@ def notes_of(
     notes = left_out_notes(sum(sample.left_out.values())) + constant_notes(sample, decisions)
     if not decided:
         notes.append(UNDECIDED)
-    if assumed and len(classes) == 2 and set(classes) not in _TELLING_LABELS:
+    if assumed and len(classes) == 2 and (sample.favourable == "low" or set(classes) not in _TELLING_LABELS):
         notes.append(label_note(classes, problem.scheme.positive))
     counted, outcome = sample.predicted.get(""), sample.outcome  # None: of several classes
     if counted is not None and outcome is not None and classes:
         positive, negative = (np.flatnonzero(outcome == label) for label in (1, 0))
         sizes = sample.size(positive), sample.size(negative)
-        notes += direction_notes(counted.at(positive), counted.at(negative), sizes)
+        notes += direction_notes(counted.at(positive), counted.at(negative), sizes, sample.favourable)
     units = np.arange(len(problem))
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         unknown = sample.size(np.flatnonzero(code < 0))
         notes += missing_notes(attribute.name, unknown, sample.size(units))
+    notes += [level_note(*one) for one in sample.levels.items()]
     notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence, least_count)
     if complete is not None:
         notes.append(exactness_note(sample.size(units), complete=complete))
@@ -68,6 +69,15 @@ def notes_of(
         score, unit = stand_ins(counted, _STAND_INS)
         notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
     return notes
+
+
+def level_note(name: str, levels: int) -> Note:
+    """That a number was cut so that its rows could be counted."""
+    text = (
+        f"{name} has very many different values and is cut into {levels} levels of about as many rows each, to be "
+        "counted: what is said of it is exact for these."
+    )
+    return Note("exactness", text)
 
 
 def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[Note]:
@@ -94,7 +104,9 @@ def _absent(sample: AuditSample, parts: Sequence[Part]) -> list[str]:
     return list(found)
 
 
-def direction_notes(positive: NDArray[Any], negative: NDArray[Any], sizes: tuple[int, int]) -> list[Note]:
+def direction_notes(
+    positive: NDArray[Any], negative: NDArray[Any], sizes: tuple[int, int], favourable: Favourable = "high"
+) -> list[Note]:
     """Scores that are clearly higher for the negative label: the score or the label may be the wrong one.
 
     Rows (or weights) of either label are counted at ascending scores; ``sizes`` are numbers of rows. The area under the
@@ -108,7 +120,7 @@ def direction_notes(positive: NDArray[Any], negative: NDArray[Any], sizes: tuple
         return []
     auc = float(positive / positive.sum() @ (np.cumsum(negative) - negative / 2) / negative.sum())
     chance = np.sqrt((sum(sizes) + 1) / (12 * sizes[0] * sizes[1]))  # spread where the score tells nothing
-    return [] if auc > 0.5 - max(_CLEARLY * chance, _SLIGHT) else [direction_note(auc)]
+    return [] if auc > 0.5 - max(_CLEARLY * chance, _SLIGHT) else [direction_note(auc, favourable)]
 
 
 def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Sequence[Attribute]) -> list[Note]:
@@ -119,14 +131,16 @@ def parity_notes(score: Floats, outcome: Floats, codes: Integers, attributes: Se
     notes = []
     for attribute, code in zip(attributes, codes.T, strict=True):
         found = {}
+        order = np.argsort(code, kind="stable")
+        starts = np.searchsorted(code[order], np.arange(len(attribute.groups) + 1))
         for place, name in enumerate(attribute.groups):
-            own = code == place
+            own = order[starts[place] : starts[place + 1]]
             if not _is_constant(outcome[own]):  # else there is nothing to tell
                 correlation = 0.0
                 if not _is_constant(score[own]):  # numbers may be of any size
                     both = (of[own] / np.abs(of[own]).max() for of in (score, outcome))
                     correlation = float(np.corrcoef(*both)[0, 1])
-                found[str(name)] = correlation, 2 / np.sqrt(own.sum())
+                found[str(name)] = correlation, 2 / np.sqrt(len(own))
         blind = {name: r for name, (r, error) in found.items() if abs(r) < error < _TELLING}
         told = {name: r for name, (r, error) in found.items() if r - error > 0 and r >= _TELLING}
         if blind and told:
@@ -180,17 +194,27 @@ def label_note(classes: Sequence[object], positive: int) -> Note:
     >>> label_note(["approved", "denied"], 1).text
     "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
     """
-    names = ", ".join(map(repr, classes))
-    return Note("labels", f"Positive label: {classes[positive]!r} (the last of {names}); pass pos_label= to change it.")
+    names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
+    return Note(
+        "labels", f"Positive label: {classes[positive]!r} (the {place} of {names}); pass pos_label= to change it."
+    )
 
 
-def direction_note(auc: float) -> Note:
-    """That scores are lower where the label is positive."""
+def direction_note(auc: float, favourable: Favourable = "high") -> Note:
+    """That scores are on the wrong side where the label is positive."""
+    side = "lower" if favourable == "high" else "higher"
     return Note(
         "labels",
-        f"The score ranks the positive label lower than the other (AUC {auc:.2f}, worse than chance): the score or "
+        f"The score ranks the positive label {side} than the other (AUC {auc:.2f}, worse than chance): the score or "
         "the positive label may be turned round.",
     )
+
+
+def median_note(ends: tuple[float, float]) -> Note:
+    """That the median of rows that were counted is known up to a bin."""
+    low, high = (score_text(end, ends[1] - ends[0]) for end in ends)
+    text = f"The median score lies between {low} and {high}: counts tell no more, so the nearer end stands for it."
+    return Note("exactness", text)
 
 
 def missing_notes(attribute: str, unknown: int, rows: int) -> list[Note]:

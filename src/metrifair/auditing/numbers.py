@@ -1,8 +1,10 @@
-"""Attributes that are numbers, in an audit: how much scores depend on them, and the worst cut in two.
+"""How much scores depend on an attribute, in an audit, and the worst cut of it in two.
 
-Everything is read off one table: how many rows lie in each band of the attribute and at each score. With the joint
-distribution function C and its margins F (of scores) and G (of the attribute), the gap between people up to a cut and
-above it is (C - F G) / (G (1 - G)), and the squared distance covariance 4 x the integral of (C - F G)^2 over both.
+Of a number people up to a cut are set against those above it; of names (``contrast="independence"``) each group against
+the rest. Everything is read off one table: how many rows lie in each band of the attribute and at each score. With the
+joint distribution function C and its margins F (of scores) and G (of the attribute), the gap between people up to a cut
+and above it is (C - F G) / (G (1 - G)), and the squared distance covariance 4 x the integral of (C - F G)^2 over both;
+of names the same with C and G of each group by itself, and twice the sum over groups.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from metrifair.auditing.distribution import Floats, Integers, LargestGap, TwoSamples, bin_means, bins, largest_gap
@@ -23,7 +26,8 @@ from metrifair.curves import curves_of
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import distance_correlation, energy_dependence, energy_scale
 from metrifair.metrics.dominance import AttributeValues
-from metrifair.problem.bands import cuts_of, number_name
+from metrifair.problem.attributes import number_name
+from metrifair.problem.bands import cuts_of
 from metrifair.report.audit import words
 from metrifair.results import FEWEST, Distribution, Finding, Interval
 
@@ -55,36 +59,41 @@ class BandTable:
     counts: Floats  # (bands, scores)
     scores: Floats  # (scores,)
     levels: Floats  # (bands,): the mean of the attribute in each
+    named: bool = False  # bands are groups, in no order
 
     @cached_property
     def scale(self) -> float:
         """What makes an energy distance of the distance covariance."""
-        return float(energy_scale(AttributeValues(torch.from_numpy(self.levels)), torch.from_numpy(self.counts.sum(1))))
+        levels = torch.from_numpy(self.levels)
+        attribute = AttributeValues(levels, "names", len(levels)) if self.named else AttributeValues(levels)
+        return float(energy_scale(attribute, torch.from_numpy(self.counts.sum(1))))
 
     def gaps(self, counts: Floats | None = None) -> Gaps:
         """Those of this table, or of others (..., bands, scores) with the same scores and levels."""
         counts = self.counts if counts is None else counts
         total = counts.sum((-2, -1), keepdims=True)
-        joint = np.cumsum(np.cumsum(counts, -2), -1) / total
-        below, share = joint[..., -1:, :], joint[..., :, -1:]
-        apart = (joint - below * share)[..., :-1, :]
-        inside = share[..., :-1, :] * (1 - share[..., :-1, :])
+        below = np.cumsum(counts.sum(-2, keepdims=True), -1) / total
+        sides = counts if self.named else np.cumsum(counts, -2)[..., :-1, :]
+        joint = np.cumsum(sides, -1) / total
+        share = joint[..., :, -1:]
+        apart, inside = joint - below * share, share * (1 - share)
         steps = np.append(np.diff(self.scores), 0.0)
         gap = np.divide(np.abs(apart), inside, out=np.zeros_like(apart), where=inside > 1e-12)
-        covariance = 4 * (apart**2 @ steps) @ np.diff(self.levels)
+        covariance = (apart**2 @ steps) @ (np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels))
         return Gaps(gap.max(-1), gap @ steps, self.scale * covariance)
 
     def coarser(self, cuts: int, scores: int) -> BandTable:
-        """At most so many cuts and scores."""
+        """At most so many cuts and scores; groups stay as they are."""
         bands = len(self.counts)
-        band_of = np.arange(bands) if bands <= cuts + 1 else np.arange(bands) * (cuts + 1) // bands
+        few = self.named or bands <= cuts + 1
+        band_of = np.arange(bands) if few else np.arange(bands) * (cuts + 1) // bands
         both = TwoSamples(self.scores, self.counts.sum(0), self.counts.sum(0))
         bin_of = bins(both, scores)
         counts = np.zeros((band_of[-1] + 1, bin_of[-1] + 1))
         np.add.at(counts, (band_of[:, None], bin_of[None, :]), self.counts)
         rows = self.counts.sum(1)
         levels = np.bincount(band_of, rows * self.levels) / np.bincount(band_of, rows)
-        return BandTable(counts, bin_means(both, bin_of), levels)
+        return BandTable(counts, bin_means(both, bin_of), levels, self.named)
 
     def resampled(self, rows: float, resamples: int, generator: np.random.Generator) -> tuple[float, Floats]:
         """The dependence in a smaller table, and in as many resamples of it."""
@@ -95,23 +104,46 @@ class BandTable:
 
 
 class WorstCut(NamedTuple):
-    """A number within a part of an audit: the cut that tells most, and everything that is found there."""
+    """An attribute within a part of an audit: the cut that tells most, and everything that is found there."""
 
     findings: list[Finding]
     distribution: Distribution | None
 
 
-def cuts_in(sample: AuditSample, part: Part, place: int) -> Floats:
-    """The cuts of an attribute that are looked at within a part."""
-    units, values = _known(sample, part, place)
-    return cuts_of(values, _amounts(sample, units)) if len(units) else np.zeros(0)
+class Bands(NamedTuple):
+    """The units of a part whose attribute is known, their values, and the bands that these lie in."""
 
+    units: Integers
+    values: Floats  # numbers, or codes of groups
+    band: Integers
+    sides: list[tuple[str, str]]  # who is set against whom, cut by cut
+    named: bool
 
-def _known(sample: AuditSample, part: Part, place: int) -> tuple[Integers, Floats]:
-    """The units of a part whose number is known, and that number."""
-    problem = sample.problem
-    units = part.units[problem.groups[part.units, place] >= 0]
-    return units, np.zeros(0) if problem.numbers is None else problem.numbers[units, place]
+    @classmethod
+    def of(cls, sample: AuditSample, part: Part, place: int) -> Bands:
+        """Those of the attribute at this place; without any cut where all values are equal."""
+        problem, attribute = sample.problem, sample.problem.scheme.attributes[place]
+        codes = problem.groups[part.units, place]
+        units, codes = part.units[codes >= 0], codes[codes >= 0]
+        if problem.numbers is not None and attribute.cuts:
+            values = problem.numbers[units, place]
+            cuts = cuts_of(values, _amounts(sample, units)) if len(units) else np.zeros(0)
+            names = [number_name(cut) for cut in cuts]
+            sides = [(f"up to {name}", f"above {name}") for name in names]
+            return cls(units, values, np.searchsorted(cuts, values), sides, named=False)
+        present, band = np.unique(codes, return_inverse=True)
+        sides = [(str(attribute.groups[one]), words.REST) for one in present]
+        return cls(units, band.astype(np.float64), band, sides if len(sides) > 1 else [], named=True)
+
+    @property
+    def size(self) -> int:
+        """How many bands there are."""
+        return len(self.sides) + (not self.named)
+
+    def below(self, cut: int) -> NDArray[np.bool_]:
+        """Who is on the first side of a cut."""
+        found: NDArray[np.bool_] = self.band == cut if self.named else self.band <= cut
+        return found
 
 
 def _amounts(sample: AuditSample, units: Integers) -> Floats | None:
@@ -133,19 +165,27 @@ class _Cut(NamedTuple):
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
 
-def _largest(scores: Floats, masses: Sequence[Floats]) -> _Cut:
-    """Of cuts after each band but the last; of equal ones the lowest."""
-    total, below, found, every = np.sum(masses, 0), np.zeros(len(scores)), None, []
-    for number, own in enumerate(masses[:-1]):
-        below = below + own
-        sides = TwoSamples(scores, below, total - below)
-        here = _Cut(number, largest_gap(sides), sides)
-        every.append(here.size)
-        if found is None or here.size > found.size + 1e-12:
-            found = here
+def _scanned(part: Part, bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
+    """The worst cut, of equal ones the lowest, from every single score; and a table of fewer scores."""
+    total = part.scores.at(bands.units).astype(np.float64)
+    used = total > 0
+    scores, total = part.scores.values[used], total[used]
+    everyone = TwoSamples(scores, total, total)
+    bin_of = bins(everyone, _SCORES)
+    counts = np.zeros((bands.size, bin_of[-1] + 1))
+    below, found, every = np.zeros(len(scores)), None, []
+    for number in range(bands.size):
+        own = part.scores.at(bands.units[bands.band == number])[used].astype(np.float64)
+        counts[number] = np.bincount(bin_of, own, counts.shape[1])
+        below = own if bands.named else below + own
+        if number < len(bands.sides):
+            sides = TwoSamples(scores, below, total - below)
+            here = _Cut(number, largest_gap(sides), sides)
+            every.append(here.size)
+            found = here if found is None or here.size > found.size + 1e-12 else found
     if found is None:
-        raise DataError("a number with one value cannot be cut")
-    return found._replace(every=every)
+        raise DataError("an attribute with one value cannot be cut")
+    return found._replace(every=every), BandTable(counts, bin_means(everyone, bin_of), levels, bands.named)
 
 
 def worst_cut(
@@ -164,33 +204,23 @@ def worst_cut(
     generator: np.random.Generator,
     ends: tuple[float, float] | None,
 ) -> WorstCut:
-    """The findings of a number: the worst cut by each metric, the dependence, and how sure one can be of them.
+    """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them.
 
-    ``functions`` are the distribution functions that joint bounds hold for at once, those of this number's cuts among
+    ``functions`` are the distribution functions that joint bounds hold for at once, those of this one's cuts among
     them; joint intervals hold for so many ``comparisons``.
     ``certified``: there are bounds at all, of rows without weights that trained nothing.
     """
-    units, values = _known(sample, part, place)
-    cuts, name = cuts_in(sample, part, place), sample.problem.scheme.attributes[place].name
-    if not len(cuts):
+    bands, name = Bands.of(sample, part, place), sample.problem.scheme.attributes[place].name
+    units, values = bands.units, bands.values
+    if not bands.sides:
         return WorstCut([], None)
-    band, amounts = np.searchsorted(cuts, values), _amounts(sample, units)
-    used = part.scores.at(units) > 0
-    scores = part.scores.values[used]
-    masses = [part.scores.at(units[band == one])[used].astype(np.float64) for one in range(len(cuts) + 1)]
-    cut = _largest(scores, masses)
-    sizes = sample.size(units[band <= cut.number]), sample.size(units[band > cut.number])
-    at = number_name(cuts[cut.number])
-    groups = f"up to {at}", f"above {at}"
-    rows = np.bincount(band, amounts, len(cuts) + 1).astype(np.float64)
-    levels = np.bincount(band, values if amounts is None else values * amounts, len(cuts) + 1) / rows
-    table = BandTable(np.array(masses), scores, levels).coarser(len(cuts), _SCORES)
-    observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
-    correlation = None
-    if sample.prediction is not None and len(units) <= _EXACT:
-        own = part.scores.values[part.scores.place[units]]
-        observed["energy"] = energy_dependence(own, values, weights=amounts)
-        correlation = distance_correlation(own, values) if amounts is None else None
+    amounts = _amounts(sample, units)
+    rows = np.bincount(bands.band, amounts, bands.size).astype(np.float64)
+    levels = np.bincount(bands.band, values if amounts is None else values * amounts, bands.size) / rows
+    cut, table = _scanned(part, bands, levels)
+    groups, scores, below = bands.sides[cut.number], cut.sides.values, bands.below(cut.number)
+    sizes = sample.size(units[below]), sample.size(units[~below])
+    observed, correlation = _observed(sample, part, bands, cut, table)
     p_values: dict[str, float] = {}
     if permutations and not sample.weighted:
         p_values = _p_values(table, sample.size(units), permutations, generator)
@@ -211,12 +241,11 @@ def worst_cut(
     alone, jointly, enough = None, None, min(sizes) >= least_count
     joint = {"energy": intervals[1]} if certified or sample.weighted else {}
     if certified:
-        alone, jointly = (
-            _bounds(rows, cut.every, *of).high for of in ((2 * len(cuts), confidence), (functions, confidence))
-        )
-        joint["kolmogorov"] = _bounds(rows, cut.every, 2 * len(cuts), level)
+        sides, cdfs = (rows if bands.named else np.cumsum(rows)[:-1], float(rows.sum())), 2 * len(bands.sides)
+        alone, jointly = (_bounds(*sides, cut.every, *of).high for of in ((cdfs, confidence), (functions, confidence)))
+        joint["kolmogorov"] = _bounds(*sides, cut.every, cdfs, level)
     span = float(scores[-1] - scores[0])
-    told = words.cut_meanings(name, observed, len(cuts), correlation)
+    told = words.cut_meanings(name, observed, len(bands.sides), correlation, named=bands.named)
     findings = [
         Finding(
             name,
@@ -232,18 +261,37 @@ def worst_cut(
             p_value=p_values.get(metric),
             sentence=words.cut_sentence(name, groups, cut.gap.score, cut.gap.shares, span),
             meaning=told[metric],
-            cuts=len(cuts),
+            cuts=len(bands.sides),
             enough=enough,
             joint_interval=joint.get(metric) if enough else None,
         )
         for metric in metrics
         if metric in METRICS
     ]
-    if not part.of_predictions:
+    if bands.named or not part.of_predictions:
         return WorstCut(findings, None)
     halves = dict(zip(groups, cut.sides[1:], strict=True))
     curves = curves_of(scores, halves, dict(zip(groups, sizes, strict=True)), ends or sample.ends)
     return WorstCut(findings, Distribution(name, part.within, curves))
+
+
+def _observed(
+    sample: AuditSample, part: Part, bands: Bands, cut: _Cut, table: BandTable
+) -> tuple[dict[str, float], float | None]:
+    """The figures by metric, and the distance correlation where rows are held and have no weights."""
+    units, values, amounts = bands.units, bands.values, _amounts(sample, bands.units)
+    observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
+    correlation = None
+    if sample.prediction is None:  # there are not many levels of the attribute: they were counted
+        distinct, place_of = np.unique(values, return_inverse=True)
+        every = bands._replace(band=place_of, sides=[("", "")] * (len(distinct) - (not bands.named)))
+        observed["energy"] = float(_scanned(part, every, distinct)[1].gaps().energy)
+    elif len(units) <= _EXACT:
+        own = part.scores.values[part.scores.place[units]]
+        attribute = values.astype(str) if bands.named else values
+        observed["energy"] = energy_dependence(own, attribute, weights=amounts)
+        correlation = distance_correlation(own, attribute) if amounts is None else None
+    return observed, correlation
 
 
 def _effective(sample: AuditSample, units: Integers) -> float:
@@ -254,11 +302,11 @@ def _effective(sample: AuditSample, units: Integers) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _bounds(rows: Floats, gaps: Sequence[float], functions: int, confidence: float) -> Interval:
+def _bounds(below: Floats, everyone: float, gaps: Sequence[float], functions: int, confidence: float) -> Interval:
     """Bounds of the largest true gap at any cut, while so many distribution functions are all near the true ones."""
     radii = [
-        sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, rows.sum() - own))
-        for own in np.cumsum(rows)[:-1]
+        sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, everyone - own))
+        for own in below
     ]
     low, high = float(np.max(np.subtract(gaps, radii))), float(np.max(np.add(gaps, radii)))
     return Interval(max(0.0, low), min(1.0, high))

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.auditing.decisions import decisions_of
+from metrifair.auditing.by_group import by_group_of
+from metrifair.auditing.decisions import Selection, decisions_of
 from metrifair.auditing.distribution import (
-    LargestGap,
+    Floats,
     TwoSamples,
     bin_means,
     bins,
     coarsened,
-    distances_of,
     largest_gap,
     shares,
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.notes import notes_of, training_note
-from metrifair.auditing.numbers import cuts_in, worst_cut
+from metrifair.auditing.notes import median_note, notes_of, training_note
+from metrifair.auditing.numbers import Bands, worst_cut
 from metrifair.auditing.request import MOST_PAIRED, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -34,7 +33,18 @@ from metrifair.auditing.resampling import (
     permutation_p_values,
     thinned,
 )
-from metrifair.auditing.sample import AuditSample, Compared, Part, compared_in, members_of, parts_of
+from metrifair.auditing.sample import (
+    AuditSample,
+    Compared,
+    Measured,
+    Part,
+    Proven,
+    compared_in,
+    counted,
+    held,
+    members_of,
+    parts_of,
+)
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
@@ -68,13 +78,6 @@ class Plan:
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
 
 
-class Proven(NamedTuple):
-    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
-
-    gap: LargestGap
-    brackets: Mapping[str, Interval]
-
-
 Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
 """What passes over a file prove of comparisons, and whether all of it is as exact as was asked for."""
 
@@ -83,12 +86,12 @@ def record_of(
     sample: AuditSample,
     request: Request,
     generator: np.random.Generator,
+    selection: Selection | None,
     *,
-    threshold: float | None,
-    selected: NDArray[Any] | None,
     prove: Prove | None = None,
+    lows: Floats | None = None,
 ) -> AuditRecord:
-    """The whole audit; ``selected`` is how much of each unit is selected at the threshold, None: nothing is decided."""
+    """The whole audit; ``selection`` says who is selected, None: nothing is decided; ``lows`` where bins begin."""
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
@@ -104,9 +107,9 @@ def record_of(
         (part, place)
         for part in parts
         for place, attribute in enumerate(sample.problem.scheme.attributes)
-        if attribute.cuts
+        if attribute.cuts or request.contrast == "independence"
     ]
-    cuts = sum(len(cuts_in(sample, *one)) for one in numbers)
+    cuts = sum(len(Bands.of(sample, *one).sides) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,
@@ -121,10 +124,11 @@ def record_of(
         None if ends is None else ends[1] - ends[0],
         request.vc_dimension,
     )
+    measured = held(compared, sample, plan.metrics) if proven is None else counted(compared, sample, proven)
     findings = [
         finding
-        for place, one in enumerate(compared)
-        for finding in findings_of(one, sample, plan, generator, None if proven is None else proven[place])
+        for one, known in zip(compared, measured, strict=True)
+        for finding in findings_of(one, known, sample, plan, generator)
     ]
     worst = [
         worst_cut(
@@ -146,28 +150,21 @@ def record_of(
     findings = judged(
         [*findings, *(finding for one in worst for finding in one.findings)], plan.confidence, plan.permutations
     )
-    decisions = []
-    if threshold is not None and selected is not None:
-        decisions = decisions_of(
-            sample,
-            selected,
-            threshold=threshold,
-            confidence=plan.confidence,
-            resamples=plan.resamples,
-            generator=generator,
-        )
+    decisions = [] if selection is None else decisions_of(sample, selection, request)
     notes = notes_of(
         sample,
         parts,
         findings,
         decisions,
         confidence=plan.confidence,
+        decided=selection is not None or request.threshold != "auto" or "" not in sample.predicted,
         least_count=request.least_count,
-        decided=selected is not None or request.threshold != "auto" or "" not in sample.predicted,
         assumed=request.pos_label is None,
         resampled=plan.resamples > 0,
         complete=complete,
     )
+    if selection is not None and selection.between is not None:
+        notes.append(median_note(selection.between))
     if plan.vc_dimension is not None:
         notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
@@ -189,6 +186,9 @@ def record_of(
         least_count=plan.least_count,
         provenance=Provenance(
             rows_read=sample.size(np.arange(len(sample.problem))) + sum(sample.left_out.values()), left_out=left_out
+        ),
+        by_group=by_group_of(
+            sample, None if selection is None else selection.amount, confidence=plan.confidence, low=lows
         ),
     )
 
@@ -238,20 +238,10 @@ def _distributions(
 
 
 def findings_of(
-    compared: Compared, sample: AuditSample, plan: Plan, generator: np.random.Generator, proven: Proven | None = None
+    compared: Compared, measured: Measured, sample: AuditSample, plan: Plan, generator: np.random.Generator
 ) -> list[Finding]:
     """The findings of one comparison, one for each metric."""
-    sides = compared.sides
-    found, rows = compared.two_samples(sides)
-    dealt = found  # groups are dealt anew to scores in bins that no group had a say in
-    brackets: Mapping[str, Interval] = {}
-    if proven is None:
-        gap = largest_gap(found)
-        values = {name: float(value) for name, value in distances_of(*found, plan.metrics).items()}
-    else:
-        gap, brackets = proven
-        found = _split_at(found, gap, whole=not sample.weighted)
-        values = {name: one.low / 2 + one.high / 2 for name, one in brackets.items()}
+    found, dealt, gap, values, brackets, rows, own = measured
     sizes, enough = compared.sizes, min(compared.sizes) >= plan.least_count
     # Scores are many, and are gone through once: what takes fewer of them takes them from these.
     bin_of = bins(found, _FINER * plan.resolution)
@@ -269,6 +259,8 @@ def findings_of(
     left, right = (float(shares(side) @ found.values) for side in found[1:])
     means = f"{words.mean_sentence(compared.groups, (left, right), span)} {where}"
 
+    both = (found.values, found.left) if own is None else own, (found.values, found.right)
+
     def bound(metric: str, radius: float | None) -> float | None:
         largest = brackets[metric].high if metric in brackets else values[metric]
         return None if radius is None else certified_distance(metric, largest, radius, width=width)
@@ -283,7 +275,7 @@ def findings_of(
             metric,
             value,
             bracket=brackets.get(metric),
-            unbiased=None if sample.weighted else unbiased_distance(metric, found, value),
+            unbiased=None if sample.weighted else unbiased_distance(metric, both, value),
             interval=intervals.get(metric),
             certified=bound(metric, alone),
             certified_jointly=bound(metric, jointly),
@@ -297,20 +289,6 @@ def findings_of(
         )
         for metric, value in values.items()
     ]
-
-
-def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
-    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
-    at = int(np.searchsorted(found.values, gap.score))
-    if at == len(found.values) or found.values[at] == gap.score:
-        return found
-    halves = []
-    for side, share in zip(found[1:], gap.shares, strict=True):
-        first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
-        first = np.rint(first) if whole else first
-        halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
-    used = (halves[0] > 0) | (halves[1] > 0)
-    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])
 
 
 def _sampled(

@@ -9,15 +9,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair.certificates import check_confidence
-from metrifair.checks import check_integer, check_known, check_switches, is_integer, is_number
+from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
-from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Attribute, Contrast
+from metrifair.problem.attributes import Continuous, Cuts
+from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
 from metrifair.provenance import check_about
-from metrifair.results import FEW
+from metrifair.results import FEW, Favourable
+from metrifair.selection_rates import HIGHEST, LEAST_SHARE
+from metrifair.standards import STANDARDS, StandardName
 
 MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart
@@ -27,8 +29,10 @@ MOST_PAIRED = 30
 _FEW_GROUPS = 30  # up to so many may be as small as they like
 _FEWEST_RESAMPLES = 20
 
-Threshold: TypeAlias = float | Literal["auto"] | None
+Threshold: TypeAlias = float | Literal["auto", "median"] | None
 """Scores from here on are decisions for; "auto": 0.5 for probabilities, none for other scores; None: no decisions."""
+Reference: TypeAlias = "str | Mapping[str, object]"
+"""Whose rate others are divided by: "highest", a group, or a group for each attribute."""
 Criteria: TypeAlias = Sequence[str | Criterion] | str | Criterion | None
 
 
@@ -43,6 +47,7 @@ class Request:
     contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
+    cuts: Cuts = None
     pos_label: object = None
     loss: str | None = None
     score_range: tuple[float, float] | None = None  # that holds all scores, seen or not; None: not known
@@ -53,23 +58,37 @@ class Request:
     title: str | None = None  # of the report
     about: Mapping[str, str] | None = None  # what is to be known of the data
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
+    standard: StandardName | None = None
+    reference: Reference = HIGHEST
+    favourable: Favourable = "high"
+    least_share: float = LEAST_SHARE
 
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Request:
         """The request that is among the arguments of a function, as ``locals()`` has them; checked."""
-        return cls(**{field.name: arguments[field.name] for field in fields(cls)}).checked()
+        named = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in arguments.items() if name in named}).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""
         check_confidence(self.confidence)
-        check_known("contrast", self.contrast, ("pairs", "rest"))
+        check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
         for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)
             if not is_integer(value, least=0) or 0 < value < least:
                 raise DataError(f"{name} must be 0 or an integer from {least} upwards, got {value!r}")
-        if self.threshold is not None and self.threshold != "auto" and not is_number(self.threshold):
-            raise DataError(f"threshold must be a finite number, 'auto' or None, got {self.threshold!r}")
+        if self.threshold not in (None, "auto", "median") and not is_number(self.threshold):
+            raise DataError(f"threshold must be a finite number, 'auto', 'median' or None, got {self.threshold!r}")
+        check_known("favourable", self.favourable, ("high", "low"))
+        check_number("least_share", self.least_share, low=0, high=1)
+        if self.standard is not None:
+            check_known("standard", self.standard, [name for name in STANDARDS if name])
+            if not STANDARDS[self.standard].named and self.reference != HIGHEST:
+                raise DataError(
+                    f"standard={self.standard!r} divides by the highest rate; leave reference out, got "
+                    f"{self.reference!r}"
+                )
         groups_allowed(self.most_groups)
         check_integer("least_count", self.least_count, least=1)
         check_about(self.about)

@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
 
+from metrifair.auditing.request import Request
+from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
@@ -60,6 +62,13 @@ class Viewable(Protocol):
         """What the page shows."""
 
 
+class HeldRows(NamedTuple):
+    """The rows of an audit, and what was asked of them."""
+
+    sample: AuditSample
+    request: Request
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What an audit found: findings, decisions, notes and a summary, and ways to hand them on.
@@ -68,6 +77,11 @@ class Audit:
     ----------
     record : AuditRecord
         Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
+    rows : HeldRows, default=None
+        The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
+        do not travel with a pickle.
+    library : str, default=None
+        Of the data frames that were audited, which ``to_frame`` uses too.
 
     Examples
     --------
@@ -81,6 +95,11 @@ class Audit:
     """
 
     record: AuditRecord
+    rows: HeldRows | None = None
+    library: Backend | None = None
+
+    def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
+        return Audit, (self.record, None, self.library)
 
     @property
     def provenance(self) -> Provenance:
@@ -154,8 +173,8 @@ class Audit:
 
         Parameters
         ----------
-        backend : {"polars", "pandas"}, default=None
-            Whose frame; by default polars where it is installed, else pandas.
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Whose frame; by default that of the data that were audited, else polars where it is installed, else pandas.
 
         Returns
         -------
@@ -170,7 +189,7 @@ class Audit:
         ['kolmogorov', 'wasserstein', 'energy']
         """
         columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
-        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend)
+        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend or self.library)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The whole audit as strict JSON text.

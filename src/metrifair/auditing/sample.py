@@ -1,27 +1,40 @@
-"""What an audit looks at, rows in memory or cells of a file, and who is compared with whom in it."""
+"""What an audit looks at, rows in memory or cells of a file; who is compared with whom in it, and how far apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, groupby, product
 from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.auditing.distribution import CountedScores, Floats, Integers, TwoSamples, counted_rows
+from metrifair.auditing.distribution import (
+    CountedScores,
+    Floats,
+    Integers,
+    LargestGap,
+    TwoSamples,
+    counted_rows,
+    distances_of,
+    largest_gap,
+)
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
+from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError
+from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.strata import EVERYONE
-from metrifair.problem.tables import Table
+from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
+from metrifair.results import Favourable, Interval
+from metrifair.standards import STANDARDS
 
 BANDS = 5  # of an attribute that is a number
 _NOBODY = Attribute("nobody", ("one", "other"))
@@ -39,6 +52,10 @@ class AuditSample:
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
+    levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
+    rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
+    favourable: Favourable = "high"  # whether high scores are, or low ones
+    order: Integers | None = None  # the place of each row among those handed over; None: as they stand
 
     @property
     def score(self) -> Floats | None:
@@ -53,10 +70,12 @@ class AuditSample:
 
     @property
     def outcome(self) -> Floats | None:
-        """The outcome as a number: the target, or 1 at the positive one of two labels; None for several classes."""
+        """The outcome as a number: the target, or 1 at the label that high scores are of; None for several classes."""
         if self.problem.labels is None or len(self.problem.scheme.classes) > 2:
             return None
         positive = self.problem.is_positive
+        if positive is not None and self.favourable == "low":
+            positive = ~positive  # scores are of the other label
         return np.asarray(self.problem.labels if positive is None else positive, dtype=np.float64)
 
     def size(self, units: Integers) -> int:
@@ -81,7 +100,7 @@ class AuditSample:
                 f"{criterion.name} compares other scores than the predictions, which is not done for files too large "
                 "to hold; write those scores to the file, as a column of their own"
             )
-        found = scores_of(criterion, self.prediction, problem, loss=loss).numpy()
+        found = scores_of(criterion, self.prediction, _scored(problem, self.favourable), loss=loss).numpy()
         return _by_class(found, self.problem, self.weight)
 
 
@@ -114,10 +133,10 @@ def sample_in_memory(
         pos_label=None if y_true is None else request.pos_label,
         compared=False,
     )
-    problem = with_bands(problem)
+    problem = favoured(with_bands(problem), request)
     check_groups(problem, most=request.most_groups)
-    prediction = predictions_of(y_pred, problem, pos_label=request.pos_label)
-    weight = problem.weight
+    prediction = predictions_of(y_pred, _scored(problem, request.favourable), pos_label=request.pos_label)
+    rated, weight, order = rated_by(problem, sensitive_features, request), problem.weight, None
     if weight is not None:
         # Sums of weights are rounded, and resamples are drawn by place: neither may depend on how rows were handed
         # over. Multiplying by a power of two changes no ratio of weights, and keeps sums from overflowing.
@@ -126,13 +145,55 @@ def sample_in_memory(
         order = np.lexsort([*others, *problem.groups.T, *columns, weight])
         weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))[order]
         problem, prediction = replace(problem.take(order), weight=weight), prediction[order]
+        rated = None if rated is None else replace(rated.take(order), weight=weight)
     ends = float(prediction.min()), float(prediction.max())
-    return AuditSample(problem, ends, prediction, weight=weight, weighted=weight is not None)
+    return AuditSample(
+        problem,
+        ends,
+        prediction,
+        weight=weight,
+        weighted=weight is not None,
+        rated=rated,
+        favourable=request.favourable,
+        order=order,
+    )
+
+
+def favoured(problem: Problem, request: Request) -> Problem:
+    """With the favourable label as the positive one: where low scores are, unless told, the first of two."""
+    if request.favourable == "high" or request.pos_label is not None or len(problem.scheme.classes) != 2:
+        return problem
+    return replace(problem, scheme=replace(problem.scheme, positive=0))
+
+
+def _scored(problem: Problem, favourable: Favourable) -> Problem:
+    """With the label that high scores are of as the positive one: the other one, where low scores are favourable."""
+    if favourable == "high" or len(problem.scheme.classes) != 2:
+        return problem
+    return replace(problem, scheme=replace(problem.scheme, positive=1 - problem.scheme.positive))
+
+
+def rated_by(problem: Problem, sensitive_features: Table, request: Request) -> Problem | None:
+    """The same rows by each attribute and, of those that are no numbers, by their crossing, where a standard asks."""
+    if not STANDARDS[request.standard or ""].crossed:
+        return None
+    given = columns("sensitive_features", sensitive_features)
+    if len(given) < 2:
+        return None
+    attributes, groups = list(problem.scheme.attributes), [problem.groups]
+    named = {name: given[name] for name in given if not any(one.cuts for one in attributes if one.name == name)}
+    apart = group_codes(named, intersectional=not request.intersectional)
+    if request.intersectional:
+        attributes, groups = [*apart.attributes, *attributes], [problem.of_kept(apart.codes), *groups]
+    elif len(named) > 1:
+        attributes, groups = [*attributes, *apart.attributes], [*groups, problem.of_kept(apart.codes)]
+    scheme = replace(problem.scheme, attributes=tuple(attributes), intersectional=False)
+    return replace(problem, scheme=scheme, groups=np.concatenate(groups, axis=1), numbers=None)
 
 
 def with_bands(problem: Problem, rows: Integers | None = None) -> Problem:
     """Attributes that are numbers as bands of about equal size, for decisions by group; the numbers stay there too."""
-    return replace(in_bands(problem, BANDS, rows), numbers=problem.numbers)
+    return problem if problem.numbers is None else replace(in_bands(problem, BANDS, rows), numbers=problem.numbers)
 
 
 class Part(NamedTuple):
@@ -252,7 +313,7 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
     """All comparisons of all attributes' groups within a part."""
     found = []
     for place, attribute in enumerate(sample.problem.scheme.attributes):
-        if attribute.cuts:  # a number, whose worst cut is looked for
+        if attribute.cuts or contrast == "independence":  # whose worst cut is looked for
             continue
         units, codes, present = members_of(sample.problem, part.units, place)
         size = np.bincount(codes, None if sample.rows is None else sample.rows[units]).astype(np.int64)
@@ -262,3 +323,64 @@ def compared_in(sample: AuditSample, part: Part, contrast: Contrast) -> list[Com
             sizes = int(size[left]), int(size.sum() - size[left] if right is None else size[right])
             found.append(Compared(sample.problem, part, place, left, right, sizes))
     return found
+
+
+class Proven(NamedTuple):
+    """What counting a file proves of a comparison: where the gap is largest, and bounds of each distance."""
+
+    gap: LargestGap
+    brackets: Mapping[str, Interval]
+
+
+class Measured(NamedTuple):
+    """One comparison: the scores of both sides, as far as they are told apart, and its distances."""
+
+    found: TwoSamples
+    dealt: TwoSamples  # groups are dealt anew to scores in bins that no group had a say in
+    gap: LargestGap
+    values: Mapping[str, float]
+    brackets: Mapping[str, Interval] = {}  # none where rows are held
+    rows: tuple[Rows, ...] = ()  # of either side, where they have weights and are held
+    own: tuple[Floats, Floats] | None = None  # all scores of the left side and its rows at each; None: as found
+
+
+def counted(compared: Sequence[Compared], sample: AuditSample, proven: Sequence[Proven]) -> Iterator[Measured]:
+    """Of rows that were counted in bins."""
+    for one, (gap, brackets) in zip(compared, proven, strict=True):
+        dealt, _ = one.two_samples(one.sides)
+        found = _split_at(dealt, gap, whole=not sample.weighted)
+        values = {name: bounds.low / 2 + bounds.high / 2 for name, bounds in brackets.items()}
+        yield Measured(found, dealt, gap, values, brackets)
+
+
+def held(compared: Sequence[Compared], sample: AuditSample, metrics: Sequence[str]) -> Iterator[Measured]:
+    """Of rows in memory; what is the same for many groups, each against the rest, is counted once."""
+    for _, some in groupby(compared, lambda one: (id(one.part), one.place)):
+        several = list(some)
+        part, place = several[0].part, several[0].place
+        many = len(several) > MOST_PAIRED and several[0].right is None and not sample.weighted
+        if many and all(map(is_known, metrics)):
+            members = members_of(sample.problem, part.units, place)
+            everyone = Everyone(part.scores, members.units, members.codes)
+            for one in several:
+                dealt, own, gap, values = everyone.against_rest(one.left, metrics)
+                yield Measured(_split_at(dealt, gap, whole=True), dealt, gap, values, own=own)
+            continue
+        for one in several:
+            found, rows = one.two_samples(one.sides)
+            values = {name: float(value) for name, value in distances_of(*found, metrics).items()}
+            yield Measured(found, found, largest_gap(found), values, rows=rows)
+
+
+def _split_at(found: TwoSamples, gap: LargestGap, *, whole: bool) -> TwoSamples:
+    """The same with the bin that holds the largest gap cut in two there, where shares are exact."""
+    at = int(np.searchsorted(found.values, gap.score))
+    if at == len(found.values) or found.values[at] == gap.score:
+        return found
+    halves = []
+    for side, share in zip(found[1:], gap.shares, strict=True):
+        first = np.clip(share * side.sum() - side[:at].sum(), 0.0, side[at])
+        first = np.rint(first) if whole else first
+        halves.append(np.concatenate([side[:at], [first, side[at] - first], side[at + 1 :]]))
+    used = (halves[0] > 0) | (halves[1] > 0)
+    return TwoSamples(np.insert(found.values, at, gap.score)[used], halves[0][used], halves[1][used])

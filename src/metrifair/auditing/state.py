@@ -11,10 +11,10 @@ import numpy as np
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
-from metrifair.auditing.request import Criteria, Request, Threshold
+from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape, StateParts, Value, content_of, parts_of
+from metrifair.auditing.state_file import Shape, StateParts, Threshold, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
@@ -24,8 +24,10 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.results import FEW, listed
+from metrifair.results import FEW, Favourable, listed
 from metrifair.saving.modelfile import Content, PathLike, read, write
+from metrifair.selection_rates import LEAST_SHARE
+from metrifair.standards import StandardName
 
 
 class AuditState:
@@ -340,6 +342,10 @@ class AuditState:
         most_groups: int | None = None,
         least_count: int = FEW,
         vc_dimension: int | None = None,
+        standard: StandardName | None = None,
+        reference: Reference = "highest",
+        favourable: Favourable = "high",
+        least_share: float = LEAST_SHARE,
         title: str | None = None,
         about: Mapping[str, str] | None = None,
     ) -> Audit:
@@ -355,8 +361,9 @@ class AuditState:
             Of intervals and certified bounds.
         random_state : int, Generator, RandomState or None, default=None
             What resampling draws from.
-        contrast : {"pairs", "rest"}, default="pairs"
-            Compare all pairs of groups, or each group with the rest.
+        contrast : {"pairs", "rest", "independence"}, default="pairs"
+            Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
+            finding of all groups together, whose energy is ``energy_dependence``.
         intersectional : bool, default=False
             Cross several attributes into one.
         continuous : "auto", bool or list of str, default="auto"
@@ -367,6 +374,8 @@ class AuditState:
             How many, for intervals and p-values; 0: none.
         most_groups, least_count, vc_dimension : int, default=None, 30, None
             As in ``audit``.
+        standard, reference, favourable, least_share : str, str or dict, str, float
+            As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
         title, about : str, dict of str, default=None
             As in ``audit``.
 
@@ -382,8 +391,9 @@ class AuditState:
         Interval(low=0.15, high=0.15)
         """
         given, seed = dict(locals()), seed_of(random_state)
-        asked = {"criteria": criteria if criteria is not None else self.criteria, "threshold": self.threshold}
-        request = Request.among(given | asked | {"score_range": self.range, "loss": None})
+        asked = criteria if criteria is not None else self.criteria
+        own = {"criteria": asked, "threshold": self.threshold, "score_range": self.range, "loss": None}
+        request = Request.among(given | own)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         rows = StateRows(self._parts, self.shape, self.counts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -13,7 +13,6 @@ from msgspec import Meta
 
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.request import Threshold
 from metrifair.auditing.state_counts import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
@@ -23,6 +22,7 @@ from metrifair.saving.schema import Arrays, Count, Record, record_of
 STATE = "audit state"
 MOST_CELLS = 2**14
 Value = bool | int | float | str | None
+Threshold: TypeAlias = float | Literal["auto"] | None
 
 _MOST_NAMES = 10_000
 _LONGEST = 10_000  # characters of a name or value

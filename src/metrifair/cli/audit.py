@@ -12,6 +12,7 @@ import click
 
 from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.limits import Limit, broken, limit_options, limits_of
+from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -27,14 +28,16 @@ from metrifair.cli.options import (
     check_paths,
     file_options,
     known,
+    number_options,
     together,
 )
 from metrifair.errors import DataError
-from metrifair.report.numbers import number_text
+from metrifair.report.numbers import number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.auditing.compare import AuditDifference
     from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
 
@@ -50,6 +53,13 @@ measure_options = together(
             multiple=True,
             callback=known(METRIC_NAMES),
             help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
+        ),
+        click.option(
+            "--contrast",
+            type=click.Choice(["pairs", "rest", "independence"]),
+            default="pairs",
+            show_default=True,
+            help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
         ),
         click.option(
             "--confidence",
@@ -69,6 +79,21 @@ measure_options = together(
 )
 """How groups are compared."""
 
+output_options = together(
+    [
+        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
+        click.option(
+            "--json", "json_to", type=Output(stdout=True), help="File for everything found; - is standard output."
+        ),
+        click.option(
+            "--output",
+            type=Output(*TABLES),
+            help="File for the table of what was found (csv, tsv, parquet, arrow or ndjson).",
+        ),
+    ]
+)
+"""Files to write."""
+
 result_options = together(
     [
         *limit_options,
@@ -79,15 +104,7 @@ result_options = together(
             type=Said(),
             help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
         ),
-        click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
-        click.option(
-            "--json", "json_to", type=Output(stdout=True), help="File for all findings; - is standard output."
-        ),
-        click.option(
-            "--output",
-            type=Output(*TABLES),
-            help="File for the table of findings (csv, tsv, parquet, arrow or ndjson).",
-        ),
+        output_options,
     ]
 )
 """What is made of the findings: what ``hand_over`` takes."""
@@ -95,8 +112,17 @@ result_options = together(
 
 @click.command(short_help="How unfair are the scores in a file, and for whom?")
 @click.argument("file")
-@click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
-@click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
+@click.option(
+    "--score",
+    required=True,
+    multiple=True,
+    metavar="COLUMN",
+    help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
+)
+@click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+@number_options
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
 @click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
@@ -145,8 +171,10 @@ def command(
     /,
     *,
     file: str,
-    score: str,
+    score: tuple[str, ...],
     group: tuple[str, ...],
+    continuous: tuple[str, ...],
+    cuts: tuple[tuple[str, list[float]], ...],
     label: str | None,
     positive: str | None,
     intersectional: bool,
@@ -156,6 +184,7 @@ def command(
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
+    contrast: str,
     confidence: float,
     least_count: int,
     tolerance: float,
@@ -184,13 +213,15 @@ def command(
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
     source = audited(file, table, [html, json_to, output], separator=separator, format=format)
-    from metrifair.cli.console import console, working
+    from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with working(f"Auditing {source.name}"):
+    with warnings_told(out), working(f"Auditing {source.name}"):
         found = source.audit(
-            score=score,
+            score=score[0] if len(score) == 1 else list(score),
             group=list(group),
+            continuous=continuous_asked(continuous, group),
+            cuts=cuts_asked(cuts, group),
             label=label,
             pos_label=positive,
             intersectional=intersectional,
@@ -199,6 +230,7 @@ def command(
             criteria=list(criteria) or None,
             loss=loss,
             metrics=metrics_asked(metrics, limits_of(ctx)),
+            contrast=contrast,
             threshold="auto" if threshold is None else threshold,
             confidence=confidence,
             random_state=seed,
@@ -215,7 +247,7 @@ def command(
 def hand_over(
     ctx: click.Context,
     out: Console,
-    found: Audit,
+    found: Audit | AuditDifference,
     *,
     html: Path | None,
     json_to: Path | None,
@@ -226,21 +258,28 @@ def hand_over(
 
     The report says by which command it was made, and of which ``files`` where the audit does not know them.
     """
+    from metrifair.auditing.compare import AuditDifference
+    from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
     from metrifair.cli.tables import write_table, write_text
     from metrifair.provenance import source_files
 
-    told = replace(found.provenance, call=command_text(ctx))
-    told = replace(told, files=source_files(files)) if files else told
-    found = replace(found, record=replace(found.record, provenance=told))
-    verdict = broken(found.record, limits_of(ctx))
-    show_audit(out, found.record)
+    limits = limits_of(ctx)
+    if isinstance(found, AuditDifference):
+        verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
+        show_differences(out, found)
+    else:
+        told = replace(found.provenance, call=command_text(ctx))
+        told = replace(told, files=source_files(files)) if files else told
+        found = replace(found, record=replace(found.record, provenance=told))
+        verdict = broken(found.record, limits)
+        show_audit(out, found.record)
     if html is not None:
         found.to_html(html)
         out.print(f"Report: {printable(html)}")
     if output is not None:
         write_table(found.to_frame("polars"), output)
-        out.print(f"Findings: {printable(output)}")
+        out.print(f"Table: {printable(output)}")
     if json_to is not None:
         write_text(found.to_json(), json_to)
     for line in verdict:
@@ -297,6 +336,7 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
 def show_audit(out: Console, record: AuditRecord) -> None:
     """Sentences first, then the comparisons, what is certain on top, rates of decisions, and notes."""
     from metrifair.cli.console import printable, show_table
+    from metrifair.report.audit.by_group import measure_text
     from metrifair.report.audit.words import most_certain_first
 
     for sentence in record.summary:
@@ -330,6 +370,16 @@ def show_audit(out: Console, record: AuditRecord) -> None:
         ]
         headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
         show_table(out, headings, rates, left=2)
+    if record.by_group:
+        figures = [
+            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
+            for found in record.by_group[:_SHOWN]
+            for one in found.groups
+            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+        ]
+        show_table(
+            out, ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"], figures, left=2
+        )
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 
@@ -344,6 +394,6 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
         f"{first.within}: {first.criterion.replace('_', ' ')}",
         *values,
         "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
-        "-" if p is None else f"{p:.4f}" if p >= 1e-4 else "< 0.0001",
+        "-" if p is None else p_text(p),
         "too few" if not first.enough else {True: "possible", False: "no", None: "-"}[first.by_chance],
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.limits import limits_of
+from metrifair.cli.options import as_options
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (
@@ -80,6 +81,19 @@ def show_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[ob
 def working(text: str) -> AbstractContextManager[Any]:
     """Shows that something is under way, on a terminal."""
     return console(stderr=True).status(printable(text))
+
+
+@contextmanager
+def warnings_told(out: Console) -> Iterator[None]:
+    """What the library warns of, as notes in the words of a command; warnings of others go their way."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MetrifairWarning)
+        yield
+    for one in caught:
+        if issubclass(one.category, MetrifairWarning):
+            out.print(f"Note: {printable(as_options(str(one.message)).rstrip('.'))}.", soft_wrap=True)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def selected(front: Frontier, **wish: Any) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from metrifair.cli.numbers import CUTS, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -21,7 +22,10 @@ from metrifair.cli.options import (
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
 @click.argument("file")
 @click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
-@click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several.")
+@click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+@CUTS
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
 @click.option("--weight", metavar="COLUMN", help="How often each row counts.")
@@ -54,6 +58,7 @@ def command(
     file: str,
     score: str,
     group: tuple[str, ...],
+    cuts: tuple[tuple[str, list[float]], ...],
     label: str | None,
     control: tuple[str, ...],
     weight: str | None,
@@ -84,7 +89,14 @@ def command(
     state = AuditState(
         list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(score=score, group=list(group), label=label, control=list(control) or None, weight=weight)
+    roles = Roles.named(
+        score=score,
+        group=list(group),
+        label=label,
+        control=list(control) or None,
+        weight=weight,
+        cuts=cuts_asked(cuts, group),
+    )
     with working(f"Counting {file}"):
         count_file(state, file, roles, format=format, separator=separator)
     kept = state.without(least_count)

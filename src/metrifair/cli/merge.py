@@ -8,6 +8,7 @@ import click
 
 from metrifair.cli.audit import hand_over, measure_options, metrics_asked, result_options
 from metrifair.cli.limits import limits_of
+from metrifair.cli.numbers import CONTINUOUS, continuous_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -29,6 +30,7 @@ from metrifair.cli.options import (
     callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
     help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
 )
+@CONTINUOUS
 @measure_options
 @result_options
 @click.option("--save", "save_to", type=Output(), help="File for all counts together.")
@@ -42,7 +44,9 @@ def command(
     files: tuple[str, ...],
     positive: str | None,
     criteria: tuple[str, ...],
+    continuous: tuple[str, ...],
     metrics: tuple[str, ...],
+    contrast: str,
     confidence: float,
     least_count: int,
     title: str | None,
@@ -62,15 +66,17 @@ def command(
     """
     check_paths(files, [html, json_to, output, save_to])
     from metrifair.auditing.state import AuditState
-    from metrifair.cli.console import console, printable, working
+    from metrifair.cli.console import console, printable, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with working(f"Adding up {len(files)} files"):
+    with warnings_told(out), working(f"Adding up {len(files)} files"):
         first, *others = (AuditState.load(file) for file in files)
         state = first.merge(*others)
         found = state.audit(
             criteria=list(criteria) or None,
+            continuous=continuous_asked(continuous, () if state.shape is None else state.shape.groups),
             metrics=metrics_asked(metrics, limits_of(ctx)),
+            contrast=contrast,  # type: ignore[arg-type]
             confidence=confidence,
             random_state=seed,
             pos_label=positive,

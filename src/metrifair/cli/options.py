@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from metrifair.auditing.out_of_core.files import matching
 from metrifair.checks import check_known
+from metrifair.cli.numbers import NUMBER_OPTIONS
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,6 +50,9 @@ CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (wi
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
 
 _SPOKEN = {
+    "continuous=False where every value is a group": "--continuous none where every value is a group; --cuts makes "
+    "groups of it",
+    "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
     "pass separator=": "use --separator ",
     "pass format": "use --format",
     "pass table, ": "use --table, ",
@@ -66,9 +73,15 @@ def as_options(text: str) -> str:
     >>> as_options("are the columns separated by ';'? pass separator=';'")
     "are the columns separated by ';'? use --separator ';'"
     """
+    text = re.sub(r"continuous=\[(.*?)\]", lambda found: _named("--continuous", found[1]), text)
     for argument, option in _SPOKEN.items():
         text = text.replace(argument, option)
     return text
+
+
+def _named(option: str, columns: str) -> str:
+    """An option for each column of a list as Python writes it."""
+    return " ".join(f"{option} {quote(name)}" for name in literal_eval(f"[{columns}]"))
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
@@ -248,7 +261,14 @@ _FILE_OPTIONS = (
 _TRAINING_OPTIONS = (
     click.argument("file"),
     click.option("--label", required=True, metavar="COLUMN", help="What is to be predicted."),
-    click.option("--group", required=True, multiple=True, metavar="COLUMN", help="The groups. Repeat it for several."),
+    click.option(
+        "--group",
+        required=True,
+        multiple=True,
+        metavar="COLUMN",
+        help="The groups, or a number. Repeat it for several.",
+    ),
+    *NUMBER_OPTIONS,
     click.option("--control", multiple=True, metavar="COLUMN", help="Be fair within each of its values. Repeatable."),
     click.option("--weight", metavar="COLUMN", help="How often each row counts."),
     click.option(
@@ -267,10 +287,10 @@ _TRAINING_OPTIONS = (
     ),
     click.option(
         "--contrast",
-        type=click.Choice(["pairs", "rest"]),
+        type=click.Choice(["pairs", "rest", "independence"]),
         default="pairs",
         show_default=True,
-        help="Compare all pairs of groups, or each group with the rest.",
+        help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
     ),
     click.option(
         "--combine",
@@ -331,6 +351,8 @@ training_options = together(_TRAINING_OPTIONS)
 """The file and the options of TrainingOptions."""
 file_options = together(_FILE_OPTIONS)
 """How FILE is read."""
+number_options = together(NUMBER_OPTIONS)
+"""Which groups are numbers, and which numbers are cut into groups."""
 
 
 @dataclass(frozen=True)
@@ -340,11 +362,13 @@ class TrainingOptions:
     file: str
     label: str
     group: tuple[str, ...]
+    continuous: tuple[str, ...]
+    cuts: tuple[tuple[str, list[float]], ...]
     control: tuple[str, ...]
     weight: str | None
     criterion: str
     metric: str
-    contrast: Literal["pairs", "rest"]
+    contrast: Literal["pairs", "rest", "independence"]
     combine: str
     estimate: str
     model: str

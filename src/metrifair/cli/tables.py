@@ -47,19 +47,21 @@ def read(
         raise DataError(f"{source.name} has no rows below its header")
     if not source.is_text:
         return frame
-    return pl.DataFrame([_typed(column, as_text=column.name in texts) for column in frame])
+    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame])
 
 
-def _typed(column: pl.Series, *, as_text: bool) -> pl.Series:
-    """A column of text as what it means.
+def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
+    """A column of text as what it means; others as they are.
 
-    >>> _typed(pl.Series(["1", " 2.5", "NA"]), as_text=False).to_list()
+    >>> typed_text(pl.Series(["1", " 2.5", "NA"])).to_list()
     [1.0, 2.5, None]
-    >>> _typed(pl.Series(["01", "02"]), as_text=False).to_list()
+    >>> typed_text(pl.Series(["01", "02"])).to_list()
     ['01', '02']
-    >>> _typed(pl.Series(["2026-01-31", "NA"]), as_text=False).to_list()
+    >>> typed_text(pl.Series(["2026-01-31", "NA"])).to_list()
     [datetime.date(2026, 1, 31), None]
     """
+    if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return column
     text = column.cast(pl.String).str.strip_chars()
     text = text.set(text == "", None)
     if as_text:

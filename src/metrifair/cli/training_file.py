@@ -18,14 +18,16 @@ import metrifair
 from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage, label_as_group
-from metrifair.cli.options import FAMILIES, TrainingOptions
+from metrifair.cli.numbers import continuous_asked, cuts_asked
+from metrifair.cli.options import FAMILIES, TrainingOptions, as_options
 from metrifair.cli.predictions import free_name, with_predictions
-from metrifair.cli.tables import without_missing_words
+from metrifair.cli.tables import typed_text, without_missing_words
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
+from metrifair.problem.attributes import in_groups, note_on_numbers, numbers_among
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.table_model import TableModel
@@ -137,9 +139,13 @@ class TrainingFile:
         """The estimator of a family; post-processors are around the model of the options, trained without penalty."""
         options, regression = self.options, not self.data.problem.scheme.classes
         positive = None if regression else self.estimator.pos_label
+        numbers = self.estimator.continuous or ()
+        own: dict[str, Any] = {"regression": regression, "positive": positive, "continuous": numbers}
         if name not in FAMILIES[:2]:
-            return _estimator(replace(options, model=name), regression=regression, strength=1.0, positive=positive)
-        base = _estimator(options, regression=regression, strength=0.0, positive=positive)
+            return _estimator(replace(options, model=name), strength=1.0, **own)
+        if numbers:
+            raise DataError(f"--families {name} needs groups, and {numbers[0]!r} is a number; cut it with --cuts")
+        base = _estimator(options, strength=0.0, **own)
         if not regression and len(self.data.problem.scheme.classes) > 2:
             raise DataError(f"--families {name} is of two classes or a number; leave it out")
         if name == "threshold":
@@ -163,7 +169,9 @@ class TrainingFile:
         label, scheme = repr(self.options.label), self.data.problem.scheme
         what = f"{label}: {', '.join(map(str, scheme.classes))}" if scheme.classes else f"the number {label}"
         groups = "; ".join(
-            f"{attribute.name}: {', '.join(map(str, attribute.groups))}" for attribute in scheme.attributes
+            f"{attribute.name}: {', '.join(map(str, attribute.groups))}"
+            + (" (a number, shown in bands)" if attribute.cuts else "")
+            for attribute in scheme.attributes
         )
         lines = [
             f"Learned {what} (groups: {groups}).",
@@ -182,9 +190,8 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
     known = told_missing.drop_nulls(options.label)
     labels, regression = _labels(options, known)
     positive = None if regression else _positive(options, labels)
-    given: dict[str, Any] = {
-        "sensitive_features": {name: _groups("--group", known.get_column(name)) for name in options.group}
-    }
+    sensitive, continuous, of_numbers = _sensitive(options, known)
+    given: dict[str, Any] = {"sensitive_features": sensitive}
     if options.control:
         given["control_features"] = {name: _groups("--control", known.get_column(name)) for name in options.control}
     if options.weight is not None:
@@ -202,13 +209,15 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         regression=regression,
         criterion=options.criterion,
         contrast=options.contrast,
+        continuous=continuous,
         pos_label=positive,
         sample_weight=given.get("sample_weight"),
     )
     told = check_leakage(features, known.get_column(options.label), keep=options.keep, number=regression)
-    estimator = _estimator(options, regression=regression, strength=strength, positive=positive)
+    estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
     notes = (
         *told,
+        *of_numbers,
         *label_as_group({name: known.get_column(name) for name in options.group}, known.get_column(options.label)),
         *(
             f"{strays.note(column.name)}, or leave it out with --ignore."
@@ -267,6 +276,30 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
     return classes[options.positive]
 
 
+def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str, Column], list[str], list[str]]:
+    """The groups: names, or numbers; which of them are numbers; and what to know where the user did not say so."""
+    cuts, asked = cuts_asked(options.cuts, options.group), continuous_asked(options.continuous, options.group)
+    found, values = dict[str, Column](), dict[str, Column]()
+    for name in options.group:
+        meant = typed_text(frame.get_column(name))
+        if meant.dtype.is_numeric():
+            values[name] = meant.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        elif name in (cuts or ()) or (isinstance(asked, list) and name in asked):
+            raise DataError(
+                f"--group {name!r} holds {meant.drop_nulls()[0]!r}, and is to be a number; correct its values"
+            )
+    numbers = [name for name in numbers_among(values, asked) if name not in (cuts or ())]
+    for name in options.group:
+        if name in numbers:
+            found[name] = values[name]
+        elif cuts is not None and name in cuts:
+            found |= in_groups({name: values[name]}, cuts[name])
+        else:
+            found[name] = _groups("--group", frame.get_column(name))
+    told = [f"{as_options(note_on_numbers(values, numbers))}."] if numbers and asked == "auto" else []
+    return found, numbers, told
+
+
 def _groups(option: str, series: pl.Series) -> Column:
     """The name of each row's group, None where it is not known."""
     (column,) = columns(series.name, series).values()
@@ -276,7 +309,8 @@ def _groups(option: str, series: pl.Series) -> Column:
     different = len(set(found[~missing].tolist()))
     if different > _MOST_LEVELS:
         raise DataError(
-            f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; cut it into ranges first"
+            f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; "
+            f"{'cut a number with --cuts' if option == '--group' else 'cut it into ranges first'}"
         )
     return found
 
@@ -290,9 +324,12 @@ def _weights(series: pl.Series) -> NDArray[np.float64]:
     return values.astype(np.float64)
 
 
-def _estimator(options: TrainingOptions, *, regression: bool, strength: float, positive: object) -> Any:
+def _estimator(
+    options: TrainingOptions, *, regression: bool, strength: float, positive: object, continuous: Sequence[str]
+) -> Any:
     words = ("criterion", "metric", "contrast", "combine", "estimate")
     asked: dict[str, Any] = {name: getattr(options, name) for name in words} | {"random_state": options.seed}
+    asked["continuous"] = list(continuous) or False
     if not regression:
         asked["pos_label"] = positive
     family, more = _BOOSTERS.get(options.model, ("", {"model": options.model, "verbose": True}))

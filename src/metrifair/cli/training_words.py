@@ -178,6 +178,10 @@ def held_out_sentences(options: TrainingOptions, model: TableModel, rows: int, p
         return told
     asked = ["--score", "prediction" if model.classes is None else "probability"]
     asked += [part for name in options.group for part in ("--group", name)]
+    asked += [part for name in options.continuous for part in ("--continuous", name)]
+    for column, cuts in options.cuts:
+        listed = ",".join(f"{cut:.17g}" for cut in cuts)
+        asked += ["--cuts", f"{column}={listed}" if column else listed]
     asked += [part for name in options.control for part in ("--control", name)]
     asked += [] if options.weight is None else ["--weight", options.weight]
     asked += ["--label", options.label]

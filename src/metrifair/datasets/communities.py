@@ -71,4 +71,5 @@ def load(read: Read, *, task: Task = "classification", include_protected: bool |
         task=task,
         names=("at most the median share of Black residents", "more than the median share of Black residents"),
         description=DESCRIPTION,
+        number=table[_SHARE].astype("float64"),
     )

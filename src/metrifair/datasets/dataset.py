@@ -35,6 +35,8 @@ class Dataset:
         What the rows are, with source, citation and licence.
     prescribed : int or None, default=None
         Number of leading rows that the source itself calls training rows; None where it prescribes no split.
+    number : pandas.Series or None, default=None
+        The number that the groups were cut from, with the index of ``X``; None where they were not.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Dataset:
     names: tuple[str, str]
     description: str
     prescribed: int | None = None
+    number: pd.Series | None = None
 
     @cached_property
     def sensitive_features(self) -> pd.Series:

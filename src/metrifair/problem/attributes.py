@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from numbers import Real
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -30,6 +31,9 @@ from metrifair.problem.tables import (
 
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numbers: columns, all or none; or those that look like it."""
+
+Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
+"""Where numbers are cut into groups, "up to" and "above": by column, or those of the only one."""
 
 _LARGEST = 1e150  # number whose square is finite
 
@@ -105,6 +109,67 @@ def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: 
     if strange:
         raise DataError(f"continuous names {strange[0]!r}, which is none of the sensitive features {list(given)}")
     return names
+
+
+def cuts_by_column(cuts: Cuts, names: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """The cuts of each column that is cut, ascending.
+
+    >>> cuts_by_column([60, 25], ["age"]), cuts_by_column({"age": [40]}, ["sex", "age"])
+    ({'age': (25.0, 60.0)}, {'age': (40.0,)})
+    """
+    if cuts is None:
+        return {}
+    if not isinstance(cuts, Mapping):
+        if len(names) != 1:
+            raise DataError(f"cuts must map columns to numbers, as in {{{names[0]!r}: [...]}}, where there are several")
+        cuts = {names[0]: cuts}
+    found = {}
+    for name, given in cuts.items():
+        if name not in names:
+            raise DataError(f"cuts name {name!r}, which is none of the sensitive features {list(names)}")
+        try:
+            numbers = sorted({float(one) for one in given})
+        except (TypeError, ValueError):
+            numbers = []
+        if not numbers or not np.isfinite(numbers).all():
+            raise DataError(f"the cuts of {name!r} must be finite numbers, at least one, got {given!r}")
+        found[name] = tuple(numbers)
+    return found
+
+
+def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
+    """The columns, those that are cut as names of groups.
+
+    >>> in_groups({"age": np.array([20, 40, 25, 70])}, [25, 60])["age"].tolist()
+    ['up to 25', 'above 25 up to 60', 'up to 25', 'above 60']
+    """
+    given = columns("sensitive_features", sensitive_features)
+    found = dict(given)
+    for name, edges in cuts_by_column(cuts, list(given)).items():
+        column, known = given[name], ~is_missing(given[name])
+        found[name] = np.full(len(column), None, dtype=object)
+        names = np.array(band_names(edges), dtype=object)
+        found[name][known] = names[np.searchsorted(edges, array_of(name, column[known]).astype(np.float64))]
+    return found
+
+
+def band_names(cuts: Sequence[float] | NDArray[np.float64]) -> tuple[str, ...]:
+    """What the bands between cuts are called.
+
+    >>> band_names([25.0, 40.5])
+    ('up to 25', 'above 25 up to 40.5', 'above 40.5')
+    """
+    told = [number_name(cut) for cut in cuts]
+    return f"up to {told[0]}", *(f"above {low} up to {high}" for low, high in pairwise(told)), f"above {told[-1]}"
+
+
+def number_name(number: float) -> str:
+    """A number as people write it.
+
+    >>> number_name(25.0), number_name(1234567.0), number_name(0.1 + 0.2)
+    ('25', '1234567', '0.3')
+    """
+    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
 def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:

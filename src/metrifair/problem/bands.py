@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import DataError
+from metrifair.problem.attributes import band_names
 from metrifair.problem.cells import Attribute
 from metrifair.problem.problem import Floats, Problem
 
@@ -57,18 +56,20 @@ def quantile_cuts(values: Floats, weight: Floats | None, bands: int) -> Floats:
 def in_bands(problem: Problem, bands: int | None = None, rows: NDArray[Any] | None = None) -> Problem:
     """The same rows with groups where attributes are numbers: so many bands of equal size, or one between all cuts.
 
-    What is compared is everybody up to a cut with everybody above it. ``rows`` says how many rows each row stands for.
+    What is compared is everybody up to a cut with everybody above it, and groups in pairs. ``rows`` says how many rows
+    each row stands for.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> ages = problem_of(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
     >>> [str(one) for one in in_bands(ages).comparisons]
     ["age 'up to 20' against 'above 20', everyone", "age 'up to 30' against 'above 30', everyone"]
     """
-    if problem.numbers is None:
+    independence = problem.scheme.contrast == "independence"
+    if problem.numbers is None and not (independence and bands):
         return problem
     groups, attributes = problem.groups.copy(), list(problem.scheme.attributes)
     for place, attribute in enumerate(attributes):
-        if not attribute.is_number:
+        if problem.numbers is None or not attribute.is_number:
             continue
         known = groups[:, place] >= 0
         counts = problem.weight if rows is None else rows.astype(np.float64)
@@ -78,25 +79,6 @@ def in_bands(problem: Problem, bands: int | None = None, rows: NDArray[Any] | No
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
         groups[known, place] = np.searchsorted(cuts, values)
         attributes[place] = Attribute(attribute.name, band_names(cuts), cuts=tuple(cuts.tolist()))
-    contrast = "pairs" if problem.scheme.contrast == "independence" else problem.scheme.contrast
+    contrast = "pairs" if independence else problem.scheme.contrast
     scheme = replace(problem.scheme, attributes=tuple(attributes), contrast=contrast)
     return replace(problem, scheme=scheme, groups=groups, numbers=None)
-
-
-def band_names(cuts: Sequence[float] | Floats) -> tuple[str, ...]:
-    """What the bands between cuts are called.
-
-    >>> band_names([25.0, 40.5])
-    ('up to 25', 'above 25 up to 40.5', 'above 40.5')
-    """
-    told = [number_name(cut) for cut in cuts]
-    return f"up to {told[0]}", *(f"above {low} up to {high}" for low, high in pairwise(told)), f"above {told[-1]}"
-
-
-def number_name(number: float) -> str:
-    """A number as people write it.
-
-    >>> number_name(25.0), number_name(1234567.0), number_name(0.1 + 0.2)
-    ('25', '1234567', '0.3')
-    """
-    return f"{number:.0f}" if float(number).is_integer() and abs(number) < 1e15 else f"{number:.6g}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regression, scores, tied
 from metrifair.problem.problem import Floats, Problem
-from metrifair.problem.tables import Table, array_of, columns
+from metrifair.problem.tables import Table, array_of, columns, same_rows, wrapped
 
 _ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
@@ -40,6 +42,32 @@ def predictions_of(y_pred: Table, problem: Problem, *, name: str = "y_pred", pos
     return np.ascontiguousarray(given[:, scheme.positive if len(scheme.classes) == 2 else 1])
 
 
+def models_of(y_pred: Table) -> dict[str, Table] | None:
+    """The predictions of several models by name; None where all columns are of one.
+
+    Named columns, of a dict or a data frame, are several models unless they are the probabilities of classes.
+
+    >>> models_of({"old": [0.2, 0.7], "new": [0.3, 0.4]})
+    {'old': [0.2, 0.7], 'new': [0.3, 0.4]}
+    >>> models_of({"no": [0.2, 0.7], "yes": [0.8, 0.3]}), models_of([[0.2, 0.8]])
+    (None, None)
+    """
+    if isinstance(y_pred, Mapping):
+        if any(np.ndim(part) > 1 for part in y_pred.values()):  # class probabilities, of each model
+            return {str(name): part for name, part in y_pred.items()}
+        given = {str(name): part for name, part in y_pred.items()}
+    else:
+        native = wrapped("y_pred", y_pred)
+        if not isinstance(native, nw.DataFrame):
+            return None
+        given = {str(name): native.get_column(name).to_native() for name in native.columns}
+    if len(given) < 2:
+        return None
+    same_rows(**given)
+    parts = [np.asarray(array_of(f"y_pred {name!r}", column), np.float64) for name, column in given.items()]
+    return None if are_probabilities(np.stack(parts, -1), rounding=_ROUNDING) else given
+
+
 def are_probabilities(columns: Floats, *, rounding: float) -> bool:
     """True where columns can be the probabilities of classes: none negative, and each row sums to 1, up to rounding.
 
@@ -55,7 +83,7 @@ def _check_classes(name: str, given: Floats, problem: Problem, pos_label: object
     if not are_probabilities(given, rounding=_ROUNDING):
         raise DataError(
             f"{name} has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
-            "classes; pass one column of scores, and the scores of several models one after the other"
+            "classes; pass one column of scores, or the scores of several models by name: {'a': ..., 'b': ...}"
         )
     if len(classes) > count:
         raise DataError(

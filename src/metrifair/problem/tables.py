@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from math import inf
+from typing import Any, Literal, TypeAlias, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -19,13 +21,15 @@ from metrifair.problem.strata import Booleans, Integers
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""
 Column: TypeAlias = NDArray[Any]
-Backend: TypeAlias = Literal["pandas", "polars"]
+Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
 
 UNKNOWN = -1
 MOST_CLASSES = 20  # integers with more values than this are measurements, not classes or groups
 _EXACT = 2**53  # up to here every integer is a float
 _LONGEST = 1023  # bits of integers below the largest float
 _LISTED = 5
+_NUMBER = r"-?[\d.]+(?:e[+-]\d+)?"
+_BAND = re.compile(rf"(above {_NUMBER})? ?(up to {_NUMBER})?", re.ASCII)  # of a number
 
 
 def columns(name: str, table: Table) -> dict[str, Column]:
@@ -160,17 +164,25 @@ def _equals_itself(value: object) -> bool:
 
 
 def levels(name: str, column: Column) -> tuple[object, ...]:
-    """Distinct values that are not missing, in ascending order."""
+    """Distinct values that are not missing, in ascending order; those that name bands of a number, in its order.
+
+    >>> levels("age", np.array(["above 60", "up to 8.5", None, "above 8.5 up to 60"], dtype=object))
+    ('up to 8.5', 'above 8.5 up to 60', 'above 60')
+    """
     if column.dtype.kind in "iu":  # of which none is missing, and all can be ordered
         return tuple(distinct(column)[0])
-    present = column[~is_missing(column)]
+    present = column[~is_missing(column)].tolist()
     try:
-        return tuple(sorted(set(present.tolist())))
+        found = sorted(set(present))
     except TypeError:
-        kinds = sorted({type(value).__name__ for value in present.tolist()})
+        kinds = sorted({type(value).__name__ for value in present})
         raise DataError(
             f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
         ) from None
+    bands = [_BAND.fullmatch(value) for value in found] if found and isinstance(found[0], str) else []
+    if bands and all(bands):
+        found.sort(key=lambda value: float(value.split()[1]) if value.startswith("above") else -inf)
+    return tuple(found)
 
 
 def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
@@ -304,6 +316,24 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any] | None, b
     [1.0, nan]
     """
     chosen: Backend = backend or ("polars" if find_spec("polars") else "pandas")
-    check_known("backend", chosen, ("pandas", "polars"))
-    require(chosen, extra="cli" if chosen == "polars" else "datasets", purpose="to_frame")
+    check_known("backend", chosen, get_args(Backend))
+    if chosen in (extras := {"polars": "cli", "pandas": "datasets"}):
+        require(chosen, extra=extras[chosen], purpose="to_frame")
     return nw.from_dict(dict(data), schema=None if schema is None else dict(schema), backend=chosen).to_native()
+
+
+def library_of(*tables: Table | None) -> Backend | None:
+    """Whose data frames or series these are: of the first that is one, and that tables can be made in.
+
+    >>> import pandas as pd
+    >>> library_of([1, 2], pd.Series([1, 2])), library_of([1, 2])
+    ('pandas', None)
+    """
+    for table in tables:
+        parts = table.values() if isinstance(table, Mapping) else [table]
+        for part in parts:
+            native = nw.from_native(part, allow_series=True, pass_through=True)
+            if isinstance(native, nw.DataFrame | nw.Series):
+                name = native.implementation.value
+                return next((known for known in get_args(Backend) if known == name), None)
+    return None

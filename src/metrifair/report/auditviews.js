@@ -170,7 +170,7 @@ function lookAtDecisions(index) {
 }
 
 function showDecisions(found) {
-  byId("decided-title").textContent = `Decisions at threshold ${found.threshold}: ${found.attribute}, ${found.within}`;
+  byId("decided-title").textContent = `Decisions: ${found.selected.toLowerCase()}, by ${found.attribute}, ${found.within}`;
   byId("decided-text").textContent = found.ratio.text + (found.left_out ? ` Of ${found.rates.length + found.left_out} groups, those with the lowest and the highest selection rates are listed.` : "");
   drawRatio(found.ratio);
   byId("decided-gaps").replaceChildren(...found.gaps.map(([name, text]) => {

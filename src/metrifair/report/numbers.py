@@ -95,3 +95,12 @@ def _significant(value: float, digits: int) -> str:
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{shown}e{int(exponent)}".replace("-", MINUS)
+
+
+def p_text(value: float | None) -> str:
+    """A p-value in four decimals, as far as resampling tells.
+
+    >>> p_text(0.01234), p_text(3e-36), p_text(None)
+    ('0.0123', '< 0.0001', '–')
+    """
+    return MISSING if value is None else f"{value:.4f}" if value >= 1e-4 else "< 0.0001"

@@ -22,6 +22,7 @@ from metrifair.problem.predictions import scores_of
 from metrifair.problem.tables import codes
 from metrifair.report.frontier.words import small_groups_note
 from metrifair.results import Curves, Interval, Point
+from metrifair.selection_rates import RatioRule, ratios_of
 from metrifair.tradeoff.split import HeldOut
 from metrifair.utility import CONFIDENCE, Rival, decides_alike, rivals
 
@@ -149,16 +150,13 @@ def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
     scheme, weight = part.problem.scheme, part.problem.weight
     if len(scheme.classes) != 2:
         return None
-    chosen = found.decision == scheme.positive
-    rates = [
-        [
-            float(np.average(chosen[group], weights=None if weight is None else weight[group]))
-            for group in groups.values()
-            if group.any()
-        ]
-        for groups in part.members.values()
-    ]
-    return min((min(own) / max(own) for own in rates if max(own, default=0.0) > 0), default=None)
+    chosen, ratios = (found.decision == scheme.positive).astype(np.int64), []
+    for groups in part.members.values():
+        own = [group for group in groups.values() if group.any()]
+        amounts = [np.bincount(chosen[group], None if weight is None else weight[group], 2) for group in own]
+        counts = np.array(amounts, dtype=np.float64).reshape(-1, 2)
+        ratios.append(ratios_of(counts, [int(group.sum()) for group in own], len(chosen), RatioRule()).smallest)
+    return min((ratio for ratio in ratios if ratio is not None), default=None)
 
 
 def curves_of(found: Predictions, part: HeldOut) -> Curves:

@@ -160,7 +160,7 @@ def data_set(
         pos_label=pos_label,
         target="numbers" if regression else "labels",
     )
-    problem = in_bands(problem, BANDS)
+    problem = problem if problem.numbers is None else in_bands(problem, BANDS)
     rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
     if problem.weight is not None and np.ptp(problem.weight) == 0:
         problem = replace(problem, weight=None)  # equal weights weigh nothing, and leave certificates valid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
@@ -19,10 +19,14 @@ from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.files import MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
 from metrifair.errors import DataError
+from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
+from metrifair.problem.bands import quantile_cuts
+from metrifair.problem.tables import MOST_CLASSES
 
 if TYPE_CHECKING:
     import polars as pl
 
+LEVELS = 256  # that a number is cut into where rows are counted
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -36,6 +40,8 @@ class Roles(NamedTuple):
     label: str | None = None
     controls: tuple[str, ...] = ()
     weight: str | None = None
+    cuts: Mapping[str, tuple[float, ...]] = {}  # that make groups of numbers, by column
+    continuous: Continuous = False  # which of the groups are numbers
 
     @classmethod
     def named(
@@ -46,6 +52,8 @@ class Roles(NamedTuple):
         label: str | None = None,
         control: str | Sequence[str] | None = None,
         weight: str | None = None,
+        cuts: Cuts = None,
+        continuous: Continuous = False,
     ) -> Self:
         """The columns that a user named; a DataError where one would play two parts."""
         several: dict[str, tuple[str, ...]] = {}
@@ -59,7 +67,8 @@ class Roles(NamedTuple):
         for role, name in (("label", label), ("weight", weight)):
             if name == score:
                 raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
-        return cls(score, several["group"], label, several["control"], weight)
+        edges = cuts_by_column(cuts, several["group"])
+        return cls(score, several["group"], label, several["control"], weight, edges, continuous)
 
     @property
     def by_role(self) -> dict[str, Sequence[str]]:
@@ -77,6 +86,12 @@ class Roles(NamedTuple):
     def columns(self) -> tuple[str, ...]:
         """All columns that are read."""
         return *self.keys, self.score, *([] if self.weight is None else [self.weight])
+
+    def is_number(self, name: str) -> bool | None:
+        """Whether a column of groups holds a number; None: its values tell."""
+        if isinstance(self.continuous, bool | str):
+            return None if self.continuous == "auto" else bool(self.continuous)
+        return name in self.continuous
 
 
 def numbers(role: str, name: str, column: pl.Series) -> Floats:
@@ -126,17 +141,45 @@ def meant(values: Sequence[object]) -> list[Any]:
     return found
 
 
+class ManyNumbers(DataError):
+    """A column of numbers with more values than are told apart one by one; it has to be cut into levels."""
+
+    level: ColumnLevels
+
+
 @dataclass
 class ColumnLevels:
-    """The values of one column, in the order in which they were met."""
+    """The values of one column, in the order in which they were met; of numbers that are cut, one for each band."""
 
     role: str
     name: str
     most: int = MOST_LEVELS
     values: list[Any] = field(default_factory=list)
+    is_number: bool | None = False  # None: its values tell
+    cuts: Floats | None = None
+
+    def cut_at(self, cuts: Sequence[float] | Floats, largest: float) -> None:
+        """Take numbers for the largest of their band: up to the first cut, up to the next, above the last."""
+        self.cuts = np.asarray(cuts, dtype=np.float64)
+        self.values = [*self.cuts.tolist(), largest]
+
+    def cut_into_levels(
+        self, values: Floats, amounts: Floats | None, *, rows: int, ends: tuple[float, float]
+    ) -> Floats:
+        """A number where it is too long to hold: ``values`` of some or all of so many rows, which lie between ends."""
+        whole = bool((values % 1 == 0).all()) and len(np.unique(values)) == len(values)
+        if self.is_number is None and whole and ends[1] - ends[0] + 1 == rows:  # numbers of rows, each once
+            self._refuse(rows)
+        cuts = quantile_cuts(values, amounts, LEVELS)
+        beyond = values > cuts[-1]
+        self.cut_at(cuts, float(np.average(values[beyond], weights=None if amounts is None else amounts[beyond])))
+        return cuts
 
     def codes(self, column: pl.Series) -> NDArray[Any]:
         """1 + the place of each value, 0 where it is missing."""
+        if self.cuts is not None:
+            found = numbers(self.role, self.name, column)
+            return np.where(np.isnan(found), 0, np.searchsorted(self.cuts, found) + 1)
         if column.dtype.is_float():
             column = column.fill_nan(None)
             column = column.set((column == 0).fill_null(value=False), 0.0)  # -0.0 is 0.0, but not as text
@@ -149,14 +192,14 @@ class ColumnLevels:
         """Take in the values that are not known yet; whether there are any."""
         distinct = column.filter(polars().Series(found == 0)).drop_nulls().unique()
         if len(self.values) + len(distinct) > self.most + len(MISSING) and self.role == "group":
-            self._refuse(len(self.values) + len(distinct))  # before a million of them are named and sorted
+            self._refuse(len(self.values) + len(distinct), distinct)  # before a million of them are named and sorted
         other = distinct.sort().to_list()
         # Text without a value is missing; so is, in labels, what stands for it.
         missing = MISSING if self.role == "label" else ("",)
         new = [value for value in other if str(value).strip().lower() not in missing]
         self.values += new
         if len(self.values) > self.most and self.role == "group":
-            self._refuse(len(self.values))
+            self._refuse(len(self.values), distinct)
         if len(self.values) > self.most:
             raise DataError(
                 f"the {self.role} column {self.name!r} has {len(self.values):,} or more different values, of which at "
@@ -164,8 +207,13 @@ class ColumnLevels:
             )
         return bool(new)
 
-    def _refuse(self, groups: int) -> NoReturn:
-        raise too_many_groups(self.name, f"{groups:,} or more different values", max(groups, MOST_LEVELS))
+    def _refuse(self, groups: int, distinct: pl.Series | None = None) -> NoReturn:
+        error = too_many_groups(self.name, f"{groups:,} or more different values", max(groups, MOST_LEVELS))
+        if distinct is not None and self.is_number is not False and _are_numbers(distinct):
+            many = ManyNumbers(*error.args)
+            many.level = self
+            raise many
+        raise error
 
     def _known(self, column: pl.Series) -> NDArray[Any]:
         pl = polars()
@@ -181,14 +229,26 @@ class ColumnLevels:
         return (places.cast(pl.Int64) + 1).fill_null(0).to_numpy()
 
 
+def _are_numbers(column: pl.Series) -> bool:
+    """Whether a column holds numbers, or text that all looks like them; codes such as 02139 do not."""
+    if column.dtype != polars().String:
+        return column.dtype.is_numeric()
+    text = column.str.strip_chars()
+    strange = text.cast(polars().Float64, strict=False).is_null() & ~text.str.to_lowercase().is_in(MISSING)
+    return not (strange | text.str.contains(r"^[+-]?0\d")).any()
+
+
 def levels_for(roles: Roles, *, most: int = MOST_LEVELS, most_groups: int | None = None) -> list[ColumnLevels]:
     """Levels of the key columns, none of them met yet; there may be ``most_groups`` of groups."""
     groups, controls = len(roles.groups), len(roles.controls)
     kinds = ["group"] * groups + ["control"] * controls + ["label"] * (roles.label is not None)
-    return [
-        ColumnLevels(kind, name, most_groups if kind == "group" and most_groups is not None else most)
-        for kind, name in zip(kinds, roles.keys, strict=True)
-    ]
+    found = [ColumnLevels(kind, name, most) for kind, name in zip(kinds, roles.keys, strict=True)]
+    for level in found[:groups]:
+        level.most = most if most_groups is None else most_groups
+        level.is_number = roles.is_number(level.name)
+        if level.name in roles.cuts:
+            level.cut_at(roles.cuts[level.name], np.inf)
+    return found
 
 
 def decoded(
@@ -199,12 +259,15 @@ def decoded(
     for level, code in zip(levels, codes, strict=True):
         # Booleans of a control are a set of rows, which has the name of its column.
         is_set = level.role == "control" and {str(value).lower() for value in level.values} <= {"true", "false"}
-        values = (meant if level.role == "label" or is_set else named)(level.values) if is_text else level.values
+        values: Sequence[Any] = level.values
+        if is_text and level.cuts is None:
+            many = level.is_number or (level.is_number is None and len(values) > MOST_CLASSES)
+            values = (meant if level.role == "label" or is_set or many else named)(values)
         place = np.asarray(code, dtype=np.int64)
         array = np.array([None, *values], dtype=object)[place] if (place == 0).any() else np.array(values)[place - 1]
         found[level.role][level.name] = array
     return {
-        "sensitive_features": found["group"],
+        "sensitive_features": in_groups(found["group"], roles.cuts),
         "control_features": found["control"] or None,
         "y_true": found["label"][roles.label] if roles.label is not None else None,
     }
@@ -225,7 +288,7 @@ class UsedRows(NamedTuple):
 
 
 def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame) -> UsedRows:
-    """The rows of a table with a score, a label and a weight, where asked for, and a known group."""
+    """The rows of a table with a score, and with a label and a weight where asked for; groups may be unknown."""
     scores = numbers("score", roles.score, table[roles.score])
     weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
     codes = [level.codes(table[level.name]) for level in levels]
@@ -264,6 +327,5 @@ def check_values(roles: Roles, scores: tuple[float, float], weights: tuple[float
 
 
 def used_codes(roles: Roles, codes: Sequence[NDArray[Any]]) -> Booleans:
-    """Which rows have a label, where one is asked for, and a known group."""
-    used: Booleans = np.any([code > 0 for code in codes[: len(roles.groups)]], axis=0)
-    return used if roles.label is None else used & (codes[-1] > 0)
+    """Which rows have a label, where one is asked for."""
+    return np.ones(len(codes[0]), np.bool_) if roles.label is None else codes[-1] > 0

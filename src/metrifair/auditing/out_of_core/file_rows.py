@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.bins import bins_for
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, UsedRows, levels_for, used_rows
+from metrifair.auditing.out_of_core.columns import (
+    ColumnLevels,
+    ManyNumbers,
+    Roles,
+    UsedRows,
+    levels_for,
+    numbers,
+    used_rows,
+)
 from metrifair.auditing.out_of_core.counting import Block, Passes, Survey, grid_of
 from metrifair.auditing.out_of_core.files import Source
 from metrifair.auditing.out_of_core.rows import MOST_CELLS, Cells, Counted, Tally, cells_of, too_many_cells
@@ -51,7 +59,21 @@ class FileRows:
         return self.roles.weight is not None
 
     def surveyed(self, threshold: float) -> Cells:
-        """Read all rows once: the cells there are, what they hold, and a sample of the scores."""
+        """Read all rows once: the cells there are, what they hold, and a sample of the scores.
+
+        A number with very many values shows itself on the way: a sample of it then says where to cut it into levels.
+        """
+        while True:
+            try:
+                return self._survey(threshold)
+            except ManyNumbers as many:
+                level, self.survey, seen = many.level, Survey(), Survey()
+                for batch in self.source.batches((level.name,)):
+                    values = numbers("group", level.name, batch[level.name])
+                    seen.add(values[np.isfinite(values)])
+                level.cut_into_levels(seen.sample, None, rows=seen.rows, ends=(seen.low, seen.high))
+
+    def _survey(self, threshold: float) -> Cells:
         tally, left_out = dict[tuple[int, ...], Floats](), Counter[str]()
         for scores, codes, weight, not_used in self._batches():
             left_out += not_used

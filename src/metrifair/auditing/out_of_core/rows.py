@@ -34,6 +34,7 @@ class Cells(NamedTuple):
     tally: Tally
     ends: tuple[float, float]
     left_out: Mapping[str, int] = MappingProxyType({})  # rows, by why
+    levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
 
 
 class Counted(NamedTuple):
@@ -74,7 +75,8 @@ def cells_of(
     if not isfinite(ends[1] - ends[0]):
         raise DataError(f"the column {roles.score!r} spans more than floating-point numbers can; scale the scores down")
     columns = decoded(roles, levels, list(np.array(cells).T), is_text=is_text)
-    return Cells(columns, tally, ends, left_out)
+    cut = {one.name: len(one.values) for one in levels if one.cuts is not None and one.name not in roles.cuts}
+    return Cells(columns, tally, ends, left_out, cut)
 
 
 def check_some(name: str, roles: Roles, rows: int) -> None:

@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.distribution import Integers
-from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, check_values, levels_for, used_codes
+from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.out_of_core.columns import (
+    ColumnLevels,
+    ManyNumbers,
+    Roles,
+    check_values,
+    levels_for,
+    numbers,
+    used_codes,
+)
 from metrifair.auditing.out_of_core.connections import answer_of
 from metrifair.auditing.out_of_core.files import check_columns, polars
 from metrifair.auditing.out_of_core.rows import MOST_CELLS, UNUSABLE, Cells, Counted, Tally, cells_of, too_many_cells
@@ -25,6 +33,24 @@ from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
+
+_MOST_VALUES = 2**21  # of a number that are looked at to cut it
+
+
+def _in_bands(value: nw.Expr, cuts: Floats) -> nw.Expr:
+    """Numbers as the largest of their band, one beyond the last cut above it.
+
+    By halves: one question for each cut in a row would nest too deeply for some engines.
+    """
+    beyond = float(cuts[-1]) + max(1.0, abs(float(cuts[-1])))
+
+    def among(low: int, high: int) -> nw.Expr:
+        if low == high:
+            return nw.lit(float(cuts[low]) if low < len(cuts) else beyond)
+        middle = (low + high) // 2
+        return nw.when(value <= float(cuts[middle])).then(among(low, middle)).otherwise(among(middle + 1, high))
+
+    return among(0, len(cuts))
 
 
 @dataclass
@@ -62,7 +88,7 @@ class TableRows:
             ) from None
         schema = answer_of(name, frame.collect_schema, secrets)
         check_columns(name, schema.names(), roles.by_role)
-        for role, column in (("score", roles.score), ("weight", roles.weight)):
+        for role, column in (("score", roles.score), ("weight", roles.weight), *(("group", one) for one in roles.cuts)):
             kind = nw.Float64() if column is None else schema[column]
             if not (kind.is_numeric() or kind == nw.Boolean):
                 raise DataError(
@@ -81,6 +107,16 @@ class TableRows:
 
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, most_groups=self.most_groups)
+        for level in self.levels:
+            if level.cuts is not None:
+                self._cut(level, level.cuts)
+
+    def _cut(self, level: ColumnLevels, cuts: Floats) -> None:
+        key = f"key_{self.levels.index(level)}"
+        known = ~nw.col(key).is_null()
+        if self.frame.collect_schema()[key].is_float() and self._knows_nan:
+            known &= ~nw.col(key).is_nan()
+        self.frame = self.frame.with_columns(nw.when(known).then(_in_bands(nw.col(key), cuts)).alias(key))
 
     @property
     def weighted(self) -> bool:
@@ -101,7 +137,24 @@ class TableRows:
         return every.select(**dict(zip(self.roles.columns, (polars().col(kind) for kind in kinds), strict=True)))
 
     def surveyed(self, threshold: float) -> Cells:
-        """Ask for the cells there are, what they hold, and where the scores lie."""
+        """Ask for the cells there are, what they hold, and where the scores lie.
+
+        A number with very many values shows itself in the answer: it is then cut into levels, by the engine.
+        """
+        while True:
+            try:
+                return self._survey(threshold)
+            except ManyNumbers as many:
+                level, key = many.level, f"key_{self.levels.index(many.level)}"
+                found = self._answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
+                values, rows = numbers("group", level.name, found[key]), found["rows"].to_numpy()
+                known = np.isfinite(values)
+                values, rows = values[known], rows[known].astype(np.float64)
+                ends = float(values.min()), float(values.max())
+                cuts = level.cut_into_levels(values, rows, rows=int(rows.sum()), ends=ends)
+                self._cut(level, cuts)
+
+    def _survey(self, threshold: float) -> Cells:
         selected = nw.when(nw.col("score") >= threshold).then(1.0).otherwise(0.0)  # PostgreSQL casts no booleans
         by, ends = list(self._keys), {"low": nw.col("score").min(), "high": nw.col("score").max()}
         sums = {"rows": nw.len(), "chosen": nw.col("chosen").sum(), **ends}

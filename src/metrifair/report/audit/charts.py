@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from metrifair.errors import DataError
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.audit.glossary import ratio_text, witness_text
-from metrifair.report.audit.words import points_text
+from metrifair.report.audit.words import points_text, selected_text
 from metrifair.report.charts import (
     Gap,
     Json,
@@ -24,8 +24,9 @@ from metrifair.report.charts import (
     thinned,
     widest_gap,
 )
-from metrifair.report.numbers import MISSING, percent_text, shown_number, strength_texts
+from metrifair.report.numbers import MISSING, percent_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
+from metrifair.standards import STANDARDS
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160
@@ -194,7 +195,7 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
     return {
         "attribute": found.attribute,
         "within": found.within,
-        "threshold": strength_texts([found.threshold])[0],
+        "selected": selected_text(found),
         "columns": ["Group", "Rows", *shares],
         "rates": [
             {
@@ -218,7 +219,7 @@ def decisions_json(found: Decisions, number: Callable[[str, str], int]) -> Json:
             if gap is not None
         ],
         "ratio": {
-            "value": shown_number(found.selection_ratio),
+            "value": shown_number(found.selection_ratio) if STANDARDS[found.standard].four_fifths else None,
             "low": None if interval is None else shown_number(interval.low),
             "high": None if interval is None else shown_number(interval.high),
             "text": ratio_text(found),

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.report.audit.words import (
-    FOUR_FIFTHS,
     confidence_text,
     headline_of,
-    is_below,
     is_open,
     most_certain_first,
     quoted,
+    selected_text,
     worst_of,
+    worst_ratio,
 )
-from metrifair.report.numbers import number_text, percent_text, strength_texts
+from metrifair.report.numbers import number_text, percent_text
 from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
+from metrifair.selection_rates import FOUR_FIFTHS, is_below
+from metrifair.standards import STANDARDS
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
     "constant": "The same for everyone",
@@ -114,21 +116,22 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
 
 
 def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
-    known = [(found.selection_ratio, found) for found in record.decisions if found.selection_ratio is not None]
-    if not known:
+    worst = worst_ratio(record.decisions)
+    if worst is None:
         return None
-    ratio, worst = min(known, key=lambda pair: pair[0])
-    rates = sorted(worst.rates, key=lambda found: found.selection_rate)
-    low, high = rates[0], rates[-1]
+    table, low, high = worst
     sentence = (
         f"{quoted(low.group)} is selected in {percent_text(low.selection_rate)} of cases, "
         f"{quoted(high.group)} in {percent_text(high.selection_rate)}."
     )
-    figures = (("Four-fifths ratio", number_text(ratio)), ("the rule asks for", number_text(FOUR_FIFTHS)))
-    where = f"{worst.attribute}, {worst.within}, threshold {strength_texts([worst.threshold])[0]}"
-    side = "near" if is_open(worst) else "below" if is_below(ratio) else "within"
-    heading = f"Decisions {side} four fifths"
-    return AuditHighlight(heading, figures, sentence, where, worst)
+    where = f"{table.attribute}, {table.within}, {selected_text(table).lower()}"
+    if not STANDARDS[table.standard].four_fifths:
+        return AuditHighlight(
+            "Smallest impact ratio", (("Impact ratio", number_text(worst.ratio)),), sentence, where, table
+        )
+    figures = (("Four-fifths ratio", number_text(worst.ratio)), ("the rule asks for", number_text(FOUR_FIFTHS)))
+    side = "near" if is_open(table) else "below" if is_below(worst.ratio) else "within"
+    return AuditHighlight(f"Decisions {side} four fifths", figures, sentence, where, table)
 
 
 def notes_by_kind(record: AuditRecord) -> tuple[tuple[NoteKind, str, tuple[str, ...]], ...]:
@@ -156,8 +159,13 @@ def ratio_text(found: Decisions) -> str:
     """The four-fifths ratio with its interval, and which side of four fifths it is on."""
     ratio, interval = found.selection_ratio, found.selection_ratio_interval
     if ratio is None:
-        return "Nobody is selected, so there is no ratio."
+        why = next((rate.left_out for rate in found.rates if rate.left_out), "")
+        there = any(rate.selection_rate > 0 and not rate.left_out for rate in found.rates)
+        told = "Nobody of the reference" if there else "Nobody"
+        return f"There is no ratio: {why}." if why else f"{told} is selected, so there is no ratio."
     bounds = "" if interval is None else f" ({number_text(interval.low)} to {number_text(interval.high)})"
+    if not STANDARDS[found.standard].four_fifths:
+        return f"Smallest impact ratio {number_text(ratio)}{bounds}."
     side = "below" if is_below(ratio) else "not below"
     verdict = f"{side} four fifths, but the sample leaves both possible." if is_open(found) else f"{side} four fifths."
     return f"Four-fifths ratio {number_text(ratio)}{bounds}: {verdict}"
@@ -232,7 +240,11 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
             for key, name in _EVIDENCE_NAMES.items()
             if any(getattr(finding, key) is not None for finding in record.findings)
         ),
-        *(_DECISION_WORDS.items() if record.decisions else ()),
+        *(
+            (word, meaning)
+            for word, meaning in (_DECISION_WORDS.items() if record.decisions else ())
+            if word != "Four-fifths ratio" or any(STANDARDS[one.standard].four_fifths for one in record.decisions)
+        ),
     )
 
 
@@ -261,9 +273,12 @@ _EVIDENCE = {
     "Among many findings some are small by chance.",
 }
 _DECISION_WORDS = {
-    "Selection rate": "The share of a group that is decided positively at the threshold.",
-    "Four-fifths ratio": "The lowest selection rate divided by the highest. Below 0.8, a rule of thumb of United "
-    "States law asks for an explanation.",
+    "Selection rate": "The share of a group that is decided positively: at the threshold, or beyond the median score.",
+    "Impact ratio": "The selection rate of a group divided by that of the reference.",
+    "Shortfall": "How many more selections would bring a group to the rate of the reference.",
+    "Fisher’s p": "How often chance alone would make two groups with one selection rate differ at least this much.",
+    "Four-fifths ratio": "The smallest impact ratio. Below 0.8, a rule of thumb of United States law asks for an "
+    "explanation.",
     "True positive rate": "Of those with a positive label, the share that is selected.",
     "False positive rate": "Of those with a negative label, the share that is selected.",
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
+from metrifair.report.audit.by_group import MEANINGS, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.glossary import (
     audit_glossary,
@@ -16,6 +17,7 @@ from metrifair.report.audit.glossary import (
     notes_by_kind,
     overview,
 )
+from metrifair.report.audit.rates import rates_section
 from metrifair.report.audit.words import confidence_text, most_certain_first
 from metrifair.report.charts import Json, axis, axis_json
 from metrifair.report.frontier.glossary import glossary
@@ -62,13 +64,23 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     >>> "The scores differ." in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
-    body = Markup(Template(resource("audit.html")).substitute(table=_table(most_certain_first(record.findings))))
+    body = Markup(
+        Template(resource("audit.html")).substitute(
+            bygroup=by_group_section(record.by_group),
+            ratios=rates_section(record.decisions, record.confidence, frontier=frontier),
+            table=_table(most_certain_first(record.findings)),
+        )
+    )
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
         part = frontier_section(frontier, most_numbers=25_000)
         heading = element("section", element("h2", frontier.title), frontier_head(frontier), class_="part")
         added = [replace(part, body=joined(heading, part.body))]
-    words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
+    words = (
+        dict(audit_glossary(record))
+        | (MEANINGS if record.by_group else {})
+        | dict(() if frontier is None else glossary(frontier))
+    )
 
     count = len(record.findings)
     listed = f"the {_STATIC_ROWS} largest of {count:,} findings" if count > _STATIC_ROWS else "all findings"

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
+from typing import NamedTuple
 
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEW, Decisions, Finding, Interval, Note
+from metrifair.results import FEW, Decisions, Finding, GroupRates, Interval, Note
+from metrifair.selection_rates import is_below
+from metrifair.standards import STANDARDS
 
 REST = "the rest"
 """What all groups but one are called."""
 
-FOUR_FIFTHS = 0.8
 _ROUNDING = 1e-9
-_LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
 
 
 # --- numbers and names ------------------------------------------------------------------------------------------
@@ -85,11 +86,13 @@ def gap_sentence(groups: tuple[str, str], score: float, shares: tuple[float, flo
 def cut_sentence(
     name: str, groups: tuple[str, str], score: float, shares: tuple[float, float], span: float = 0.0
 ) -> str:
-    """Who scores lower, below or above the worst cut of a number, and by how much.
+    """Who scores lower, below or above the worst cut of a number, and by how much; of a group and the rest, the gap.
 
     >>> cut_sentence("age", ("up to 41", "above 41"), 0.37, (0.4, 0.61))
     'People of age above 41 score lower: 21.0 points more of them than of those up to 41 have a score of 0.37 or less.'
     """
+    if groups[1] == REST:
+        return gap_sentence(groups, score, shares, span)
     if shares[0] == shares[1]:
         return f"No cut of {name} tells people apart: their scores are distributed alike."
     lower, other = groups if shares[0] > shares[1] else groups[::-1]
@@ -99,13 +102,18 @@ def cut_sentence(
     )
 
 
-def cut_meanings(name: str, values: Mapping[str, float], cuts: int, correlation: float | None) -> dict[str, str]:
-    """What the figures of an attribute that is a number say, by metric."""
+def cut_meanings(
+    name: str, values: Mapping[str, float], cuts: int, correlation: float | None, *, named: bool = False
+) -> dict[str, str]:
+    """What the figures of an attribute say that is a number, or of which each group is set against the rest."""
+    each = f"Whichever of the {cuts} groups of {name} is set against the rest"
+    cut = f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at)"
+    worst = f"With the worst of the {cuts} groups of {name}" if named else f"At the worst of {cuts} cuts of {name}"
     told = "" if correlation is None else f" The distance correlation is {score_text(correlation)}."
     return {
-        "kolmogorov": f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at), and "
+        "kolmogorov": f"{each if named else cut}, and "
         f"however a threshold is chosen, the shares above it differ by at most {points_text(values['kolmogorov'])}.",
-        "wasserstein": f"At the worst of {cuts} cuts of {name}, scores would have to move by "
+        "wasserstein": f"{worst}, scores would have to move by "
         f"{score_text(values['wasserstein'])} on average to be distributed alike on both sides.",
         "energy": f"How much scores depend on {name} over all its values, on the scale of the energy distance between "
         f"two groups: 0 means not at all.{told}",
@@ -191,15 +199,6 @@ def headline_of(findings: Sequence[Finding]) -> Finding | None:
     certain = [one for one in findings if one.certain]
     metric = _main_metric(findings)
     return next((one for one in most_certain_first(certain) if one.metric == metric), None)
-
-
-def is_below(ratio: float) -> bool:
-    """Whether a ratio is below four fifths.
-
-    >>> is_below(0.79), is_below(0.8), is_below(0.7999999999999999)
-    (True, False, False)
-    """
-    return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
 
 
 def is_open(found: Decisions) -> bool:
@@ -325,14 +324,50 @@ def chance_text(one: Finding) -> str:
     return "" if one.by_chance is None else "could be chance" if one.by_chance else "not by chance"
 
 
+class WorstRatio(NamedTuple):
+    """The smallest ratio that enough rows are behind: its table, the group, and the reference."""
+
+    table: Decisions
+    group: GroupRates
+    reference: GroupRates
+
+    @property
+    def ratio(self) -> float:
+        """The group's rate over the reference's."""
+        return self.group.ratio or 0.0
+
+
+def worst_ratio(decisions: Iterable[Decisions]) -> WorstRatio | None:
+    """The smallest ratio of all tables among groups of enough rows; None where there is none."""
+    found = [
+        WorstRatio(table, rate, reference)
+        for table in decisions
+        for reference in [one for one in table.rates if one.group == table.reference and not one.few]
+        for rate in table.rates
+        if rate.ratio is not None and rate is not reference and not rate.few
+    ]
+    return min(found, key=lambda one: one.ratio, default=None)
+
+
+def selected_text(found: Decisions) -> str:
+    """Who is selected.
+
+    >>> selected_text(Decisions("sex", "everyone", 0.5, [], 0.0, None, favourable="low", selected_by="median"))
+    'Below the median score 0.5'
+    """
+    at, low = score_text(found.threshold), found.favourable == "low"
+    if found.selected_by == "median":
+        return f"{'Below' if low else 'Above'} the median score {at}"
+    return f"Below threshold {at}" if low else f"At threshold {at}"
+
+
 def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
-    rated = [one for one in decisions if one.selection_ratio is not None]
-    if not rated:
+    worst = worst_ratio(decisions)
+    if worst is None:
         return []
-    worst = min(rated, key=lambda one: one.selection_ratio or 0.0)
-    rates = sorted(worst.rates, key=lambda rate: rate.selection_rate)
-    ratio = worst.selection_ratio or 0.0
-    where = "" if worst.within == "everyone" else f" (within {worst.within})"
-    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in (rates[0], rates[-1]))
-    rates_of = f"At threshold {score_text(worst.threshold)}{where}, {low} and {high} are selected"
-    return [f"{rates_of}: a ratio of {ratio:.2f}, {'below' if is_below(ratio) else 'not below'} four fifths."]
+    table, ratio = worst.table, worst.ratio
+    where = "" if table.within == "everyone" else f" (within {table.within})"
+    low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
+    side = f", {'below' if is_below(ratio) else 'not below'} four fifths"
+    told = side if STANDARDS[table.standard].four_fifths else ""
+    return [f"{selected_text(table)}{where}, {low} and {high} are selected: a ratio of {ratio:.2f}{told}."]

@@ -121,6 +121,27 @@ class FrontierView:
         """The same, so that larger is better."""
         return self.utility.worth(self.value(point))
 
+    @property
+    def alternatives(self) -> tuple[Point, tuple[Point, ...]]:
+        """The best model, and those that are as good, within its interval, and less unfair: the least unfair first.
+
+        Models that are no better than a constant are none.
+
+        >>> best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
+        >>> view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1)])
+        >>> [point.strength for point in view.alternatives[1]]
+        [1]
+        """
+        usable = [point for point in self.points if not point.failed and point.figure(self.key) is not None]
+        usable = [point for point in usable if not self.mark(point)] or usable or list(self.points)
+        best = max(usable, key=self.worth)
+        interval = best.intervals.get(self.key)
+        least = self.worth(best)
+        if interval is not None:
+            least = min(self.utility.worth(end) for end in (interval.low, interval.high))
+        found = [point for point in usable if self.worth(point) >= least and point.gap(self.on) < best.gap(self.on)]
+        return best, tuple(sorted(found, key=lambda point: point.gap(self.on)))
+
     def mark(self, point: Point) -> str:
         """What is said of a point that is no better than a constant; empty of others."""
         return point.marks.get(self.key, "")

@@ -1,0 +1,240 @@
+"""``compare(before, after)``: what got better or worse between audits, and what cannot be told apart.
+
+JSON files hold figures and intervals, which is all that audits of different rows take; rows in memory also tell what
+two audits of the same rows have in common.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import msgspec
+import narwhals.stable.v2 as nw
+
+from metrifair.auditing.differences import correlations, difference_of, figures_of, judged
+from metrifair.auditing.result import Audit
+from metrifair.checks import check_switches
+from metrifair.errors import DataError
+from metrifair.files import write_file
+from metrifair.problem.tables import Backend, frame
+from metrifair.report.audit.difference import difference_html, difference_summary
+from metrifair.report.html import write_html
+from metrifair.results import AuditRecord, Difference, DifferenceRecord, Pairing
+
+_COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
+    "model": (nw.String, lambda one: one.model),
+    "attribute": (nw.String, lambda one: one.attribute),
+    "criterion": (nw.String, lambda one: one.criterion),
+    "within": (nw.String, lambda one: one.within),
+    "groups": (nw.String, lambda one: " / ".join(one.groups)),
+    "metric": (nw.String, lambda one: one.metric),
+    "before": (nw.Float64, lambda one: one.before),
+    "after": (nw.Float64, lambda one: one.after),
+    "difference": (nw.Float64, lambda one: one.difference),
+    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
+    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
+    "p_value": (nw.Float64, lambda one: one.p_value),
+    "p_jointly": (nw.Float64, lambda one: one.p_jointly),
+    "verdict": (nw.String, lambda one: one.verdict),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditDifference:
+    """Audits compared: every figure of each with the same figure of the first, the baseline.
+
+    Parameters
+    ----------
+    audits : mapping of str to Audit
+        The audits by name, the baseline first.
+    record : DifferenceRecord
+        Everything that was found, as plain values; ``compare`` makes it.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> group = ["a", "a", "a", "b", "b", "b"] * 20
+    >>> found = audit({"old": [0.1, 0.2, 0.3, 0.7, 0.8, 0.9] * 20, "new": [0.1, 0.4, 0.7, 0.2, 0.5, 0.8] * 20},
+    ...               sensitive_features=group, random_state=0)
+    >>> found.differences[0].verdict, list(found.audits)
+    ('better', ['old', 'new'])
+    """
+
+    audits: Mapping[str, Audit]
+    record: DifferenceRecord
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        """One for each figure and audit but the first."""
+        return self.record.differences
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """The comparison in plain sentences; one of them says how rows were taken together."""
+        return self.record.summary
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The differences as a data frame, one row each.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}, default=None
+            Whose frame; by default that of the data that were audited, else polars where it is installed.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Difference`` as columns; what is not known is missing.
+        """
+        columns = {name: [value(one) for one in self.differences] for name, (_, value) in _COLUMNS.items()}
+        known = (one.library for one in self.audits.values())
+        chosen = backend or next((one for one in known if one), None)
+        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, chosen)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The comparison as strict JSON text: ``kind`` ("metrifair comparison"), ``version`` and the record's fields.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where the text is written as well.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        content = {"kind": "metrifair comparison", "version": 1, **asdict(self.record)}
+        text = json.dumps(content, allow_nan=False, indent=1)
+        if path is not None:
+            write_file(path, text.encode())
+        return text
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str = "Audits compared") -> None:
+        """Write one page with all audits and their differences.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default="Audits compared"
+            What stands on top.
+        """
+        write_html(path, self._page(title))
+
+    def _page(self, title: str) -> str:
+        return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary)
+
+
+def compare(
+    before: Audit | str | os.PathLike[str], after: Audit | str | os.PathLike[str], *, paired: bool | None = None
+) -> AuditDifference:
+    """What got better or worse from one audit to another, and what cannot be told apart.
+
+    Every finding that both audits have is compared, with an interval of the difference and a p-value. Two models on the
+    same rows are compared by these rows (paired), if both audits were made of rows in memory; then what both have in
+    common cancels. Otherwise the rows are taken for different ones, such as those of two periods. What counts as better
+    or worse holds for all differences at once (Holm).
+
+    Parameters
+    ----------
+    before, after : Audit or path of a JSON file
+        The baseline, and what is compared with it. A JSON file that ``to_json`` wrote holds no rows.
+    paired : bool, default=None
+        Whether both are about the same rows, in the same order; by default that is found out: groups, labels, strata
+        and weights of all rows are equal. True is an error where the rows are not at hand.
+
+    Returns
+    -------
+    AuditDifference
+        The differences, in sentences, tables, JSON and one page with both audits.
+
+    Raises
+    ------
+    DataError
+        Where the audits have no finding in common, or cannot be compared.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> group = ["a", "b"] * 50
+    >>> one = audit([0.1, 0.6] * 50, sensitive_features=group, random_state=0)
+    >>> print(compare(one, one))
+    None of the 4 figures of “after” can be told apart from those of “before”.
+    Both audits are of the same 100 rows: what they have in common cancels (paired).
+    """
+    audits = {"before": audit_in(before), "after": audit_in(after)}
+    return compared_audits(audits, paired=paired)
+
+
+def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
+    """The audit itself, or that of a JSON file."""
+    if isinstance(given, Audit):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise DataError(f"compare takes audits, or JSON files that Audit.to_json wrote, got {type(given).__name__}")
+    try:
+        with open(given, "rb") as file:  # noqa: PTH123  (a path of any kind)
+            content = file.read()
+        kind = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("kind")
+        if kind is None or msgspec.json.decode(kind) != "metrifair audit":
+            raise DataError(f"{os.fspath(given)} is not the JSON of an audit; write one with metrifair audit --json")
+        return Audit(msgspec.json.decode(content, type=AuditRecord))
+    except OSError as error:
+        raise DataError(f"cannot read {os.fspath(given)}: {error.strerror or error}") from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"{os.fspath(given)} is not the JSON of an audit: {error}") from None
+
+
+def compared_audits(
+    audits: Mapping[str, Audit], *, paired: bool | None = None, same_rows: bool = False
+) -> AuditDifference:
+    """Each audit compared with the first one; ``same_rows`` says that all are of the same ones, at hand or not."""
+    if paired is not None:
+        check_switches(paired=paired)
+    (baseline, first), *others = audits.items()
+    differences: list[Difference] = []
+    unmatched, pairing = 0, set[Pairing]()
+    for name, other in others:
+        if other.record.confidence != first.record.confidence:
+            raise DataError(
+                f"intervals of confidence {first.record.confidence} and {other.record.confidence} cannot be compared; "
+                "audit both with the same confidence"
+            )
+        common = correlations(first.rows, other.rows) if paired is not False else None
+        if common is None and paired:
+            raise DataError(
+                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
+                "such as audit({'a': scores, 'b': others}, ...)"
+            )
+        how: Pairing = "rows" if common is not None else "unknown" if same_rows else "independent"
+        pairing.add(how)
+        mine, theirs = figures_of(first.record), figures_of(other.record)
+        shared = [key for key in mine if key in theirs]
+        unmatched += len(mine) + len(theirs) - 2 * len(shared)
+        for key in shared:
+            by_rows = None if common is None else common.get(key)
+            known = by_rows if how == "rows" else 0.0 if how == "independent" else None
+            differences.append(difference_of(name, mine[key], theirs[key], known, first.record.confidence))
+    if not differences:
+        raise DataError(
+            f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common; audit the same groups, "
+            "criteria and metrics in both"
+        )
+    found = judged(differences, first.record.confidence)
+    record = DifferenceRecord(
+        tuple(audits),
+        next(iter(pairing)) if len(pairing) == 1 else "unknown",
+        first.record.confidence,
+        found,
+        unmatched,
+    )
+    summary = difference_summary(record, [one.record for one in audits.values()])
+    return AuditDifference(audits, replace(record, summary=summary))

@@ -1,0 +1,215 @@
+"""Differences of the figures of two audits: intervals, p-values, verdicts.
+
+A figure and its interval are all it takes. Half widths of intervals add up as errors do, less what both have in
+common: of rows that are at hand, the correlation of two distances is that of their witness utilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from metrifair.auditing.distribution import Floats, utility_of
+from metrifair.auditing.result import HeldRows
+from metrifair.auditing.sample import Compared, compared_in, parts_of
+from metrifair.errors import DataError
+from metrifair.metrics.registry import METRICS, facts
+from metrifair.results import AuditRecord, Difference, Interval, Verdict
+
+BY_GROUP = "by group"
+"""Where a comparison lists figures of one group, beside the names of criteria."""
+
+_BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_error": False}  # more is better
+
+
+class Figure(NamedTuple):
+    """A figure of an audit that has its counterpart in others."""
+
+    attribute: str
+    criterion: str
+    within: str
+    groups: tuple[str, ...]
+    metric: str
+    value: float
+    interval: Interval | None
+    larger_is_better: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str, tuple[str, ...], str]:
+        """What it is about."""
+        return self.attribute, self.criterion, self.within, self.groups, self.metric
+
+
+def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
+    """By what they are about; the cut of a number may be another one in each audit."""
+    found: dict[Hashable, Figure] = {}
+    for one in record.findings:
+        place = one.attribute, one.criterion, one.within
+        key = *place, () if one.cuts else one.groups, one.metric
+        found[key] = Figure(*place, one.groups, one.metric, one.value, one.interval)
+    for rates in record.decisions:
+        if rates.selection_ratio is not None:
+            where = rates.attribute, "decisions", rates.within
+            ratio = Figure(*where, (), "selection_ratio", rates.selection_ratio, rates.selection_ratio_interval, True)
+            found[*where, ratio.metric] = ratio
+    for table in record.by_group:
+        for group in table.groups:
+            for metric, more_is_better in _BY_GROUP.items():
+                own = getattr(group, metric)
+                if own is not None:
+                    where = table.attribute, BY_GROUP, table.within
+                    figure = Figure(*where, (group.group,), metric, own.value, own.interval, more_is_better)
+                    found[figure.key] = figure
+    return found
+
+
+def difference_of(name: str, before: Figure, after: Figure, correlation: float | None, confidence: float) -> Difference:
+    """The difference of two figures; ``correlation`` is that of their errors, None: any.
+
+    Errors below and above differ, so those of the difference add up apart (Zou and Donner's MOVER). Where an interval
+    begins at 0, what the sample shows beyond 0 may be noise alone, all of it on one side, and is added as it is.
+    """
+    place = before.attribute, before.criterion, before.within, after.groups, before.metric
+    apart = after.value - before.value
+    found = Difference(name, *place, before.value, after.value, apart)
+    if before.interval is None or after.interval is None:
+        return found
+    sides = [_centred(one) for one in (before, after)]
+    (old, less_old, more_old, _), (new, less_new, more_new, _) = sides
+    near_zero = [one.near_zero for one in sides]
+    shared = -1.0 if correlation is None else min(0.0, correlation) if any(near_zero) else correlation
+    below = _added(less_new, more_old, -1.0 if near_zero[1] else shared)
+    above = _added(more_new, less_old, -1.0 if near_zero[0] else shared)
+    centre = new - old
+    half = below if centre > 0 else above
+    z = float(ndtri((1 + confidence) / 2))
+    p_value = 1.0 if centre == 0 else 0.0 if half == 0 else float(2 * ndtr(-z * abs(centre) / half))
+    interval = Interval(min(centre - below, apart), max(centre + above, apart))
+    verdict: Verdict = "better" if (centre > 0) == before.larger_is_better else "worse"
+    return replace(found, interval=interval, p_value=p_value, verdict=verdict)
+
+
+class _Centred(NamedTuple):
+    """The best guess of a figure, and how far off it may be below and above."""
+
+    value: float
+    below: float
+    above: float
+    near_zero: bool
+
+
+def _centred(one: Figure) -> _Centred:
+    """The middle of an interval has no bias, which the value of a sample has; squares are guessed as their roots."""
+    if one.interval is None:
+        raise DataError(f"the {one.metric} has no interval")
+    low, high = one.interval.low, one.interval.high
+    if low <= 0 or one.metric not in METRICS:
+        return _Centred(one.value, one.value - low, high - one.value, low <= 0)
+    squared = facts(one.metric).squared
+    value = ((sqrt(low) + sqrt(high)) / 2) ** 2 if squared else (low + high) / 2
+    half = (high - low) / 2
+    return _Centred(value, half, half, False)
+
+
+def _added(one: float, other: float, correlation: float) -> float:
+    return sqrt(max(0.0, one**2 + other**2 - 2 * correlation * one * other))
+
+
+def judged(differences: Sequence[Difference], confidence: float) -> list[Difference]:
+    """With p-values and verdicts that hold for all differences at once (Holm)."""
+    p_values = np.array([1.0 if one.p_value is None else one.p_value for one in differences])
+    order = np.argsort(p_values, kind="stable")
+    tested = sum(one.p_value is not None for one in differences)
+    steps = (min(1.0, float(p_values[at]) * max(1, tested - place)) for place, at in enumerate(order))
+    jointly = dict(zip(order.tolist(), accumulate(steps, max), strict=True))
+    found = []
+    for at, one in enumerate(differences):
+        if one.p_value is None:
+            found.append(one)
+            continue
+        verdict: Verdict = one.verdict if jointly[at] <= 1 - confidence else "cannot be told apart"
+        found.append(replace(one, p_jointly=jointly[at], verdict=verdict))
+    return found
+
+
+def correlations(before: HeldRows | None, after: HeldRows | None) -> dict[Hashable, float] | None:
+    """Of the errors of each finding in two audits of the same rows; None where they are not, or not at hand."""
+    if before is None or after is None or not _same_rows(before, after):
+        return None
+    found: dict[Hashable, float] = {}
+    theirs = {_place(one): one for one in _comparisons(after)}
+    orders = [
+        np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in (before, after)
+    ]
+    for mine in _comparisons(before):
+        other = theirs.get(_place(mine))
+        if other is None:
+            continue
+        both = [metric for metric in before.request.named_metrics() if metric in after.request.named_metrics()]
+        told = [_told(one, both, order) for one, order in zip((mine, other), orders, strict=True)]
+        found |= {(*_place(mine), metric): _correlation(told[0][metric], told[1][metric]) for metric in told[0]}
+    return found
+
+
+def _same_rows(before: HeldRows, after: HeldRows) -> bool:
+    """Whether groups, labels, strata and weights of all rows are equal, in the order in which they were handed over."""
+    columns = []
+    for one in (before, after):
+        problem, order = one.sample.problem, one.sample.order
+        place = slice(None) if order is None else np.argsort(order)
+        names = [(attribute.name, tuple(map(str, attribute.groups))) for attribute in problem.scheme.attributes]
+        parts = problem.groups, problem.labels, problem.strata, one.sample.weight
+        columns.append((names, [None if part is None else part[place] for part in parts]))
+    (names, mine), (other, theirs) = columns
+    return names == other and all(
+        (one is None) == (two is None) and (one is None or two is None or np.array_equal(one, two))
+        for one, two in zip(mine, theirs, strict=True)
+    )
+
+
+def _comparisons(held: HeldRows) -> list[Compared]:
+    parts = parts_of(held.sample, held.request.named_criteria(), held.request.loss)
+    return [one for part in parts for one in compared_in(held.sample, part, held.request.contrast)]
+
+
+def _place(one: Compared) -> tuple[Any, ...]:
+    return one.attribute.name, one.part.criterion, one.part.within, one.groups
+
+
+class _Told(NamedTuple):
+    """What the rows of both sides, in one order for all audits, add to a distance, and their weights."""
+
+    utility: tuple[Floats, Floats]
+    weight: tuple[Floats, Floats]
+
+
+def _told(compared: Compared, metrics: Sequence[str], order: Any) -> dict[str, _Told]:
+    counted, sides = compared.part.scores, compared.sides
+    found, _ = compared.two_samples(sides)
+    place = np.searchsorted(found.values, counted.values)
+    sorted_sides = [units[np.argsort(order[units], kind="stable")] for units in sides]
+    weights = [np.ones(len(units)) if counted.amount is None else counted.amount[units] for units in sorted_sides]
+    told = {}
+    for metric in metrics:
+        utility = utility_of(metric, found)
+        if utility is not None:
+            values = utility(found.values)
+            left, right = (values[place[counted.place[units]]] for units in sorted_sides)
+            told[metric] = _Told((left, right), (weights[0], weights[1]))
+    return told
+
+
+def _correlation(mine: _Told, theirs: _Told) -> float:
+    moments = np.zeros((2, 2))
+    for one, other, weight in zip(mine.utility, theirs.utility, mine.weight, strict=True):
+        share = weight / weight.sum()
+        apart = np.stack([values - share @ values for values in (one, other)]) * share
+        moments += apart @ apart.T
+    scale = sqrt(moments[0, 0] * moments[1, 1])
+    return 0.0 if scale == 0 else float(np.clip(moments[0, 1] / scale, -1.0, 1.0))

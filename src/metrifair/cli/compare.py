@@ -1,0 +1,92 @@
+"""`metrifair compare`: what got better or worse between audits that were written as JSON, or counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from metrifair.cli.audit import hand_over, output_options
+from metrifair.cli.options import STANDARD_OUTPUT, as_options, check_paths
+from metrifair.report.numbers import figure_text, number_text, p_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from metrifair.auditing.compare import AuditDifference
+
+_SHOWN = 20  # differences in the table on the terminal
+
+
+@click.command(short_help="What got better or worse between two audits?")
+@click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
+@output_options
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    html: Path | None,
+    json_to: Path | None,
+    output: Path | None,
+    seed: int,
+) -> None:
+    """Compare audits, which metrifair audit --json wrote (or counts of metrifair count), with the first of them.
+
+    Such files hold no rows, so their rows are taken for different ones, as those of two periods are. Two models on the
+    same rows are told apart better together: metrifair audit FILE --score a --score b.
+
+    \b
+    Example:
+      metrifair compare january.json february.json --html changes.html
+    """
+    if len(files) < 2:
+        raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
+    check_paths(files, [html, json_to, output])
+    from metrifair.auditing.compare import audit_in, compared_audits
+    from metrifair.auditing.state import AuditState
+    from metrifair.cli.console import console, working
+
+    out = console(stderr=json_to == STANDARD_OUTPUT)
+    with working(f"Comparing {len(files)} audits"):
+        names = [Path(file).stem for file in files]
+        named = names if len(set(names)) == len(names) else list(files)
+        audits = (
+            audit_in(file) if file.endswith(".json") else AuditState.load(file).audit(random_state=seed)
+            for file in files
+        )
+        found = compared_audits(dict(zip(named, audits, strict=True)))
+    hand_over(ctx, out, found, (), html=html, json_to=json_to, output=output)
+
+
+def show_differences(out: Console, found: AuditDifference) -> None:
+    """Sentences first, then the differences, the most certain on top."""
+    from metrifair.cli.console import printable, show_table
+
+    for sentence in found.summary:
+        out.print(printable(as_options(sentence)), soft_wrap=True)
+    ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
+    rows: Sequence[Sequence[object]] = [
+        [
+            " ".join(filter(None, (one.model if len(found.audits) > 2 else "", f"{one.attribute}:", *one.groups))),
+            f"{one.within}: {one.criterion.replace('_', ' ')}",
+            one.metric,
+            number_text(one.before),
+            number_text(one.after),
+            figure_text(one.difference, signed=True),
+            "-" if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}",
+            p_text(one.p_jointly),
+            one.verdict,
+        ]
+        for one in ordered[:_SHOWN]
+    ]
+    names = list(found.audits)
+    after = names[1] if len(names) == 2 else "after"
+    headings = ["groups", "compared", "figure", names[0], after, "difference", "interval", "p", "verdict"]
+    show_table(out, headings, rows, left=3)
+    if len(ordered) > _SHOWN:
+        out.print(f"... and {len(ordered) - _SHOWN} more differences; --output or --html shows all.")

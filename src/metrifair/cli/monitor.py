@@ -1,0 +1,110 @@
+"""`metrifair monitor`: distances over time, and whether they have changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from metrifair.cli.audit import measure_options, output_options
+from metrifair.cli.options import (
+    CRITERIA_HELP,
+    CRITERION_NAMES,
+    OTHER_CRITERION_NAMES,
+    STANDARD_OUTPUT,
+    check_paths,
+    known,
+)
+
+_CHANGED = 1  # the exit code
+_SHOWN = 20
+
+
+@click.command(short_help="Have distances changed over time?")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--criterion",
+    "criteria",
+    multiple=True,
+    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+    help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
+)
+@measure_options
+@output_options
+@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    criteria: tuple[str, ...],
+    metrics: tuple[str, ...],
+    confidence: float,
+    least_count: int,
+    html: Path | None,
+    json_to: Path | None,
+    output: Path | None,
+    fail_worse: bool,
+    seed: int,
+) -> None:
+    """Compare each of FILES, counts of metrifair count in the order of time, with the first of them.
+
+    The test holds for repeated looks: with no change, the chance of any false alarm is at most 5% (1 - confidence), in
+    however many files. JSON of metrifair audit is taken too.
+
+    \b
+    Example:
+      metrifair monitor monday.state tuesday.state wednesday.state --html week.html
+    """
+    check_paths(files, [html, json_to, output])
+    from metrifair.auditing.monitor import monitor
+    from metrifair.auditing.state import AuditState
+    from metrifair.cli.console import console, printable, show_table, working
+    from metrifair.cli.tables import write_table, write_text
+    from metrifair.report.numbers import figure_text, number_text, p_text
+
+    out = console(stderr=json_to == STANDARD_OUTPUT)
+    with working(f"Looking at {len(files)} files"):
+        names = [Path(file).stem for file in files]
+        found = monitor(
+            {
+                name: file if file.endswith(".json") else AuditState.load(file)
+                for name, file in zip(names if len(set(names)) == len(names) else files, files, strict=True)
+            },
+            criteria=list(criteria) or None,
+            metrics=list(metrics) or None,
+            confidence=confidence,
+            least_count=least_count,
+            random_state=seed,
+        )
+    for sentence in found.summary:
+        out.print(printable(sentence), soft_wrap=True)
+    alarms = sorted(found.alarms, key=lambda one: one.p_value or 0.0)
+    rows = [
+        [
+            f"{one.attribute}: {', '.join(one.groups)}",
+            f"{one.within}: {one.criterion.replace('_', ' ')}",
+            one.look,
+            one.metric,
+            number_text(one.value),
+            figure_text(one.difference, signed=True),
+            p_text(one.p_value),
+            one.alarm,
+        ]
+        for one in alarms[:_SHOWN]
+    ]
+    if rows:
+        headings = ["groups", "compared", "look", "distance", "value", "since the first", "p-value", "alarm"]
+        show_table(out, headings, rows, left=4)
+    if html is not None:
+        found.to_html(html)
+        out.print(f"Report: {printable(html)}")
+    if output is not None:
+        write_table(found.to_frame("polars"), output)
+        out.print(f"Table: {printable(output)}")
+    if json_to is not None:
+        write_text(found.to_json(), json_to)
+    if fail_worse and any(one.alarm == "worse" for one in alarms):
+        ctx.exit(_CHANGED)

@@ -1,0 +1,216 @@
+"""Audits compared, in words and as one page with all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from metrifair.metrics.registry import METRICS
+from metrifair.report.audit.by_group import FIGURES
+from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
+from metrifair.report.audit.words import confidence_text, quoted
+from metrifair.report.charts import axis, score_axis, thinned
+from metrifair.report.html import Markup, Section, document, element, joined
+from metrifair.report.lines import Line, interval_bar, line_chart, line_key
+from metrifair.report.numbers import MISSING, figure_text, number_text, p_text
+from metrifair.results import AuditRecord, Difference, DifferenceRecord, Distribution, Verdict
+
+_VERDICTS: tuple[Verdict, ...] = ("worse", "better", "cannot be told apart", "not tested")
+_MOST_ROWS = 2_000
+_MOST_DRAWN = 6  # distributions of each audit
+_MOST_GROUPS = 12
+
+WORDS = {
+    "Difference": "The figure of the model, less that of the baseline. For distances less is better, for ratios more.",
+    "Interval of a difference": "Made of the intervals of both figures, whose errors are added as those of independent "
+    "figures are, less what both have in common where the same rows are behind both. Close to a distance of 0 it is "
+    "wider than need be.",
+    "p-value of a difference": "How often chance alone would make a difference at least as large, of equal ones: by "
+    "itself, and with all differences of the page considered (Holm), by which better and worse are called so.",
+}
+
+
+def difference_summary(record: DifferenceRecord, audits: Sequence[AuditRecord]) -> list[str]:
+    """The comparison in plain sentences, the most important first; one says how rows were taken together."""
+    baseline, *others = record.names
+    told = []
+    for name in others:
+        own = [one for one in record.differences if one.model == name]
+        count = {verdict: sum(one.verdict == verdict for one in own) for verdict in _VERDICTS}
+        untested = f" {count['not tested']} have no interval." if count["not tested"] else ""
+        tested = len(own) - count["not tested"]
+        if not count["better"] + count["worse"]:
+            which = f"None of the {tested} figures" if tested != 1 else "The one figure"
+            can = "can" if tested != 1 else "cannot"
+            told.append(f"{which} of {quoted(name)} {can} be told apart from those of {quoted(baseline)}.{untested}")
+            continue
+        told.append(
+            f"{quoted(name)} is better than {quoted(baseline)} in {count['better']} and worse in {count['worse']} of "
+            f"{tested} figures; {count['cannot be told apart']} cannot be told apart.{untested}"
+        )
+        told += [_largest(own, verdict) for verdict in ("better", "worse") if count[verdict]]
+    told.append(_pairing(record, audits))
+    if record.unmatched:
+        told.append(f"{record.unmatched} figures that only one of the audits has are not compared.")
+    return told
+
+
+def _largest(differences: Sequence[Difference], verdict: Verdict) -> str:
+    """The most certain change of a kind."""
+    one = min(
+        (one for one in differences if one.verdict == verdict), key=lambda one: (one.p_value, -abs(one.difference))
+    )
+    span = "" if one.interval is None else f", {number_text(one.interval.low)} to {number_text(one.interval.high)}"
+    return (
+        f"Most certainly {verdict}: {_metric_name(one.metric)} of {_place(one)}, from {number_text(one.before)} to "
+        f"{number_text(one.after)} ({figure_text(one.difference, signed=True)}{span})."
+    )
+
+
+def _place(one: Difference) -> str:
+    groups = " and ".join(map(quoted, one.groups))
+    return f"{groups}{' of ' if groups else ''}{one.attribute} ({one.within}, {criterion_name(one.criterion)})"
+
+
+def _metric_name(metric: str) -> str:
+    return metric_words(metric).short if metric in METRICS else FIGURES.get(metric, metric.replace("_", " "))
+
+
+def _pairing(record: DifferenceRecord, audits: Sequence[AuditRecord]) -> str:
+    both = "Both audits" if len(audits) == 2 else "All audits"
+    if record.pairing == "rows":
+        return f"{both} are of the same {audits[0].rows:,} rows: what they have in common cancels (paired)."
+    if record.pairing == "independent":
+        return (
+            f"{both} are taken for audits of different rows (independent), as rows are not at hand or not the same. "
+            "Where they are the same rows, audit the scores together, which tells more."
+        )
+    return (
+        f"{both} are of the same rows, which are not all at hand: the intervals hold however both depend on each "
+        "other, and are wider than those of rows in memory."
+    )
+
+
+def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord], *, title: str) -> str:
+    """One page: what changed, and what was found in each audit."""
+    first, *others = record.summary
+    facts = (
+        ("Baseline", record.names[0]),
+        ("Compared with it", ", ".join(record.names[1:])),
+        ("Differences", f"{len(record.differences):,}"),
+        ("Confidence", confidence_text(record.confidence)),
+        ("Rows", {"rows": "the same, paired", "independent": "independent"}.get(record.pairing, "the same, unpaired")),
+    )
+    head = joined(
+        element("p", first, id="audit-summary", class_="summary lead"),
+        *([element("ul", *(element("li", text) for text in others), class_="sentences")] if others else []),
+        element(
+            "dl", *(element("div", element("dt", name), element("dd", text)) for name, text in facts), class_="facts"
+        ),
+    )
+    tables = [_table(record, name) for name in record.names[1:]]
+    body = joined(*tables, _audits(audits))
+    words = WORDS | dict(audit_glossary(next(iter(audits.values()))))
+    return document(
+        title=title,
+        about="audits compared",
+        head=head,
+        unscripted="This page needs no script.",
+        sections=[Section(body, "difference-data", None, ())],
+        words=list(words.items()),
+    )
+
+
+def _table(record: DifferenceRecord, name: str) -> Markup:
+    """The differences of one audit from the baseline, what is certain first."""
+    order = {verdict: place for place, verdict in enumerate(_VERDICTS)}
+    own = sorted(
+        (one for one in record.differences if one.model == name),
+        key=lambda one: (order[one.verdict], 1.0 if one.p_value is None else one.p_value),
+    )
+    reach: dict[str, float] = {}
+    for one in own:
+        ends = (one.difference,) if one.interval is None else (one.difference, one.interval.low, one.interval.high)
+        reach[one.metric] = max(reach.get(one.metric, 0.0), *map(abs, ends))
+    names = (
+        "Groups",
+        "Among",
+        "Figure",
+        record.names[0],
+        name,
+        "Difference",
+        "",
+        "Interval",
+        "p-value",
+        "all considered",
+    )
+    head = element("thead", element("tr", *(element("th", text, scope="col") for text in (*names, "Verdict"))))
+    rows = [_row(one, reach[one.metric]) for one in own[:_MOST_ROWS]]
+    more = [element("p", f"and {len(own) - _MOST_ROWS:,} more: to_frame() has them all", class_="hint")]
+    table = element("table", head, element("tbody", *rows), class_="differences")
+    return element(
+        "section",
+        element("h2", f"{name} against {record.names[0]}"),
+        *(more if len(own) > _MOST_ROWS else []),
+        element(
+            "div", table, class_="scroll", tabindex="0", role="region", aria_label=f"{name} against {record.names[0]}"
+        ),
+        class_="card",
+    )
+
+
+def _row(one: Difference, reach: float) -> Markup:
+    groups = joined(" vs ".join(one.groups) or "all groups", element("small", one.attribute))
+    interval = (
+        MISSING if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}"
+    )
+    verdict = one.verdict if one.verdict in ("better", "worse") else ""
+    cells = (
+        joined(element("span", one.within), element("small", criterion_name(one.criterion))),
+        joined(_metric_name(one.metric)),
+        *map(joined, (number_text(one.before), number_text(one.after), figure_text(one.difference, signed=True))),
+        interval_bar(one.difference, one.interval, reach, verdict),
+        *map(joined, (interval, p_text(one.p_value), p_text(one.p_jointly))),
+        element("span", one.verdict, class_=f"change {verdict}"),
+    )
+    return element("tr", element("th", groups, scope="row"), *(element("td", cell) for cell in cells))
+
+
+def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
+    """What was found in each, side by side, with the groups' distributions."""
+    drawn = [
+        {(one.attribute, one.within): one for one in record.distributions if len(one.curves.grid) > 1}
+        for record in audits.values()
+    ]
+    shared = [key for key in drawn[0] if all(key in own for own in drawn)][:_MOST_DRAWN]
+    cards = []
+    for (name, record), own in zip(audits.items(), drawn, strict=True):
+        facts = [element("div", element("dt", term), element("dd", text)) for term, text in overview(record)]
+        cards.append(
+            element(
+                "section",
+                element("h2", name),
+                element("ul", *(element("li", text) for text in record.summary), class_="sentences"),
+                element("dl", *facts, class_="facts"),
+                *(_drawing(own[key]) for key in shared),
+                class_="card",
+            )
+        )
+    return element("div", *cards, class_="pair cards")
+
+
+def _drawing(found: Distribution) -> Markup:
+    curves = thinned(found.curves, 120)
+    names = list(curves.cumulative)[:_MOST_GROUPS]
+    lines = [
+        Line(name, at, list(zip(curves.grid, curves.cumulative[name], strict=True))) for at, name in enumerate(names)
+    ]
+    about = f"{found.attribute}, {found.within}"
+    chart = line_chart(
+        about,
+        score_axis([curves.grid[0], curves.grid[-1]]),
+        axis([0.0, 1.0], from_zero=True, top=1.0, count=5),
+        lines,
+        x_title="Score",
+        y_title=f"Share below each score: {about}",
+    )
+    return joined(chart, line_key(names))

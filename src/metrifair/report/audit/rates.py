@@ -1,0 +1,225 @@
+"""The section of rates and ratios: tables of decisions as a standard asks for them, without a script, fit for print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from metrifair.report.audit.glossary import ratio_text
+from metrifair.report.audit.words import confidence_text, quoted, selected_text
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.html import Markup, element, joined
+from metrifair.report.numbers import MISSING, figure_text, number_text, percent_text, strength_texts
+from metrifair.results import Decisions, GroupRates, Interval, Point
+from metrifair.selection_rates import is_below
+from metrifair.standards import COLUMNS, NO_VERDICT, STANDARDS
+
+_MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
+_WIDTH, _HEIGHT, _LEFT, _BASE = 640, 220, 40, 190  # of the drawing of ratios at deciles
+_REGION = {"class_": "scroll", "tabindex": "0", "role": "region"}
+
+
+def _share(share: float | None) -> str:
+    return MISSING if share is None else percent_text(share)
+
+
+def _with_interval(text: str, interval: Interval | None, show: Callable[[float], str], word: str = "") -> Markup:
+    told = "" if interval is None else f"{show(interval.low).rstrip('%')} to {show(interval.high)}"
+    small = word or told
+    return joined(text, *([element("small", small)] if small else []))
+
+
+def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[Markup]:
+    """What a category shows in these columns, its name aside."""
+    is_reference = rate.group == table.reference and rate is not table.unknown
+    below = rate.ratio is not None and is_below(rate.ratio)
+    why = "left out" if rate.left_out else ""
+    texts: dict[str, str] = {
+        "rows": f"{rate.size:,}",
+        "share": _share(rate.share),
+        "selected": MISSING if rate.selected is None else f"{rate.selected:,}",
+        "rate": _with_interval(_share(rate.selection_rate), rate.interval, percent_text),
+        "ratio": _with_interval(
+            number_text(rate.ratio), rate.ratio_interval, number_text, "reference" if is_reference else why
+        ),
+        "below": "below" if below else "",
+        "p": MISSING if rate.p_value is None else "< 0.0001" if rate.p_value < 1e-4 else f"{rate.p_value:.4f}",
+        "shortfall": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
+        "difference": figure_text(rate.mean_difference, digits=2, signed=True),
+    }
+    return [joined(texts[column]) for column in columns if column != "group"]
+
+
+def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str]) -> list[Markup]:
+    return [
+        element(
+            "tr",
+            element("th", rate.group, scope="row"),
+            *(element("td", cell) for cell in _cells(rate, table, columns)),
+        )
+        for rate in rates
+    ]
+
+
+def rates_table(table: Decisions, rates: Sequence[GroupRates], confidence: float, number: int = 0) -> Markup:
+    """One table of rates with its heading, those of too few rows apart, and why some are left out.
+
+    >>> found = Decisions("sex", "everyone", 0.5, [GroupRates("f", 9, 0.5, few=True)], 0.0, None)
+    >>> "Too few rows to tell" in rates_table(found, found.rates, 0.95)
+    True
+    """
+    standard = STANDARDS[table.standard]
+    names = {**COLUMNS, **({"rate": "Scoring rate"} if table.selected_by == "median" else {})}
+    columns = standard.columns
+    if all(rate.selected is None for rate in table.rates):  # of weighted rows
+        columns = tuple(name for name in columns if name not in ("selected", "p", "shortfall"))
+    title = f"{table.attribute}, {table.within}"
+    enough, few = ([rate for rate in rates if rate.few is apart] for apart in (False, True))
+    bodies = [element("tbody", *_rows(enough, table, columns))] if enough else []
+    wide = str(len(columns))
+    if few:
+        heading = element("tr", element("th", "Too few rows to tell", colspan=wide, scope="rowgroup"), class_="apart")
+        bodies.append(element("tbody", heading, *_rows(few, table, columns)))
+    if table.unknown is not None:
+        bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
+    head = element("thead", element("tr", *(element("th", names[name], scope="col") for name in columns)))
+    left_out = [
+        f"{quoted(rate.group)} ({rate.size:,} {'row' if rate.size == 1 else 'rows'}, {_share(rate.share)}): "
+        f"{rate.left_out}"
+        for rate in [*rates, *([table.unknown] if table.unknown else [])]
+        if rate.left_out
+    ]
+    who = "by the decisions given" if table.selected_by == "decisions" else selected_text(table).lower()
+    low = " Low scores are favourable." if table.favourable == "low" else ""
+    said = [element("p", f"Selected: {who}.{low} {ratio_text(table)}", class_="said")]
+    if left_out:
+        said.append(element("p", f"Left out of ratios: {'; '.join(left_out)}.", class_="hint"))
+    if len(rates) < len(table.rates):
+        text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
+        said.append(element("p", text, class_="hint"))
+    small = f"Small figures are {confidence_text(confidence)} intervals." if any(one.interval for one in rates) else ""
+    return joined(
+        element("h3", title, id=f"ratios-{number}"),
+        element("div", element("table", head, *bodies), **_REGION, aria_labelledby=f"ratios-{number}"),
+        *said,
+        *([element("p", small, class_="hint")] if small else []),
+        *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
+    )
+
+
+def _deciles(table: Decisions) -> Markup:
+    """The ratio beyond each decile of the score: a curve for each category, and the numbers."""
+    shown = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:12]
+    known = [ratio for rate in shown for ratio in rate.decile_ratios if ratio is not None]
+    top = max(1.2, *known) if known else 1.2
+    across = [_LEFT + (_WIDTH - 2 * _LEFT) * at / 8 for at in range(9)]
+    height = [_BASE - (_BASE - 10) * ratio / top for ratio in (0.0, 1.0)]
+    lines = [
+        joined(
+            element("line", class_=name, x1=str(_LEFT), x2=str(_WIDTH - _LEFT), y1=f"{y:.1f}", y2=f"{y:.1f}"),
+            element("text", text, class_="tick", x=str(_LEFT - 8), y=f"{y + 4:.1f}", text_anchor="end"),
+        )
+        for name, text, y in (("axis", "0", height[0]), ("baseline", "1", height[1]))
+    ]
+    for number, rate in enumerate(shown):
+        points = [
+            f"{x:.1f},{_BASE - (_BASE - 10) * ratio / top:.1f}"
+            for x, ratio in zip(across, rate.decile_ratios, strict=True)
+            if ratio is not None
+        ]
+        style = f"group c{number % 7} d{number // 7}"
+        lines.append(element("polyline", class_=style, points=" ".join(points)))
+    ticks = [
+        element("text", f"{10 * at}%", class_="tick", x=f"{x:.1f}", y=str(_BASE + 18), text_anchor="middle")
+        for at, x in enumerate(across, 1)
+    ]
+    box = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "role": "img", "aria_label": "Ratio at every decile of the score"}
+    head = element("tr", element("th", "Category", scope="col"), *(element("th", f"{10 * at}%") for at in range(1, 10)))
+    rows = [
+        element(
+            "tr",
+            element("th", rate.group, scope="row"),
+            *(element("td", figure_text(ratio, digits=2)) for ratio in rate.decile_ratios),
+        )
+        for rate in table.rates
+        if rate.decile_ratios
+    ]
+    side = "below" if table.favourable == "low" else "above"
+    return joined(
+        element("h3", f"Impact ratio, were those selected with a score {side} each decile"),
+        element("div", element("svg", *lines, *ticks, **box), class_="plot"),
+        element(
+            "ul",
+            *(
+                element("li", element("span", "\N{BLACK SQUARE}", class_=f"c{number % 7}"), rate.group)
+                for number, rate in enumerate(shown)
+            ),
+            class_="key",
+        ),
+        element(
+            "div", element("table", element("thead", head), element("tbody", *rows)), **_REGION, aria_label="Deciles"
+        ),
+    )
+
+
+def alternatives_table(view: FrontierView) -> Markup:
+    """Less discriminatory alternatives: models of a frontier at least as accurate, within its interval, and fairer."""
+    base, others = view.alternatives
+    names = [view.label(key) for key in ("strength", view.key, view.gap_key)]
+    texts = dict(zip(view.points, strength_texts([point.strength for point in view.points]), strict=True))
+
+    def row(point: Point, word: str = "") -> Markup:
+        cells = [
+            _with_interval(figure_text(point.figure(key)), point.intervals.get(key), figure_text)
+            for key in (view.key, view.gap_key)
+        ]
+        name = joined(f"{point.family} {texts[point]}".strip(), *([element("small", word)] if word else []))
+        return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+
+    told = (
+        f"Of {len(view.points):,} models, {len(others):,} {'is' if len(others) == 1 else 'are'} less unfair than the "
+        f"best by {names[1].lower()} and within the interval of its {names[1].lower()}, on rows kept apart."
+    )
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
+    body = element("tbody", row(base, "compared with"), *map(row, others))
+    return joined(
+        element("h3", "Less discriminatory alternatives"),
+        element("p", told, class_="said"),
+        element("div", element("table", head, body), **_REGION, aria_label="Less discriminatory alternatives"),
+    )
+
+
+def rates_section(
+    decisions: Sequence[Decisions],
+    confidence: float,
+    *,
+    about: Mapping[str, str] | None = None,
+    frontier: FrontierView | None = None,
+) -> Markup:
+    """All tables of rates as one section of the page; those that a standard asks for alone, where one does."""
+    asked = [table for table in decisions if table.standard] or list(decisions)
+    if not asked:
+        return Markup("")
+    standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
+    for number, table in enumerate(asked):
+        if room > 0:
+            parts.append(rates_table(table, table.rates[:room], confidence, number))
+        room -= len(table.rates)
+    if standard.fields:
+        known = {key.strip().lower(): value for key, value in (about or {}).items()}
+        entries = [
+            element("div", element("dt", name.capitalize()), element("dd", known.get(name, "not given")))
+            for name in standard.fields
+        ]
+        parts.append(element("dl", *entries, class_="facts"))
+    if standard.named and frontier is not None:
+        parts.append(alternatives_table(frontier))
+    return element(
+        "section",
+        element("h2", standard.title, id="ratios-title"),
+        element("p", standard.about, class_="hint"),
+        *parts,
+        element("p", NO_VERDICT, class_="said verdict"),
+        id="ratios",
+        class_="card",
+        aria_labelledby="ratios-title",
+    )

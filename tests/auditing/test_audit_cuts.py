@@ -1,0 +1,119 @@
+"""Numbers that are cut: into groups where that is asked for, into levels where there are too many values to count."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from metrifair import AuditState, audit, audit_file, audit_table, energy_dependence, kolmogorov_distance
+from metrifair.auditing.count_file import count_file
+from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.errors import DataError
+from metrifair.problem.attributes import in_groups
+
+FAST = {"random_state": 0, "permutations": 0, "resamples": 0}
+GROUPS = ("up to 25", "above 25 up to 60", "above 60")
+
+
+def people(n: int = 3000) -> pl.DataFrame:
+    generator = np.random.default_rng(0)
+    age = generator.integers(18, 90, n).astype(float)
+    income = generator.lognormal(10, 1, n)
+    score = np.clip(generator.normal(0.5, 0.15, n) - 0.2 * (age > 60) + 0.02 * np.log(income), 0, 1)
+    table = pl.DataFrame({"p": score, "age": age, "income": income, "row": np.arange(n)})
+    return table.with_columns(age=pl.when(pl.col("row") % 100 == 0).then(None).otherwise("age"))
+
+
+def figures(found) -> list[tuple[object, ...]]:
+    return [(one.groups, one.sizes, one.metric, pytest.approx(one.value, abs=1e-5)) for one in found.findings]
+
+
+def test_cuts_make_the_same_groups_wherever_the_rows_are(tmp_path) -> None:
+    table = people()
+    table.write_parquet(tmp_path / "p.parquet")
+    table.write_csv(tmp_path / "p.csv")
+    columns, cuts = {"score": "p", "group": "age"}, {"age": [60, 25]}
+    held = audit(table["p"], sensitive_features=table.select("age"), cuts=[25, 60], **FAST)
+    assert {one.groups for one in held.findings} == {(GROUPS[0], GROUPS[1]), (GROUPS[0], GROUPS[2]), GROUPS[1:]}
+    old, young = (table.filter(way)["p"].to_numpy() for way in (pl.col("age") > 60, pl.col("age") <= 25))
+    (pair,) = [one for one in held.findings if set(one.groups) == {GROUPS[0], GROUPS[2]} and one.metric == "kolmogorov"]
+    assert pair.value == pytest.approx(kolmogorov_distance(young, old), abs=1e-12)
+    assert [rate.group for rate in held.decisions[0].rates] == list(GROUPS)
+    others = [
+        audit_file(tmp_path / name, **columns, cuts=cuts, in_memory_rows=rows, **FAST)
+        for name in ("p.parquet", "p.csv")
+        for rows in (10, 10**6)
+    ]
+    others += [audit_table(table, **columns, cuts=cuts, in_memory_rows=rows, **FAST) for rows in (0, 10**6)]
+    duck = duckdb.connect()
+    duck.register("people", table.to_arrow())
+    others.append(audit_table(duck.table("people"), **columns, cuts=cuts, in_memory_rows=0, **FAST))
+    state = AuditState()
+    count_file(state, tmp_path / "p.csv", Roles.named(**columns, cuts=cuts))
+    others.append(state.audit(**FAST))
+    for found in others:
+        assert figures(found) == figures(held)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        ({"pay": [1]}, "cuts name 'pay', which is none of the sensitive features ['age', 'sex']"),
+        ([25], "cuts must map columns to numbers, as in {'age': [...]}, where there are several"),
+        ({"age": []}, "the cuts of 'age' must be finite numbers, at least one, got []"),
+        ({"age": ["x"]}, "the cuts of 'age' must be finite numbers, at least one, got ['x']"),
+        ({"age": [float("nan")]}, "the cuts of 'age' must be finite numbers, at least one, got [nan]"),
+    ],
+)
+def test_cuts_that_cannot_be_meant_are_refused(cuts, message: str) -> None:
+    with pytest.raises(DataError) as error:
+        audit([0.1, 0.2, 0.3], sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}, cuts=cuts)
+    assert str(error.value) == message
+
+
+def test_names_cannot_be_cut() -> None:
+    with pytest.raises(DataError, match="sex"):
+        in_groups({"sex": np.array(["f", "m"])}, [25])
+    with pytest.raises(DataError, match="the group column 'sex' of the table holds String, not numbers"):
+        audit_table(pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}), score="p", group="sex", cuts=[1])
+
+
+@pytest.mark.parametrize("place", ["held", "parquet", "csv", "polars", "duckdb"])
+def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path, monkeypatch, place: str) -> None:
+    monkeypatch.setattr("metrifair.auditing.counted.MOST_LEVELS", 1000)  # names that are told apart in memory
+    table = people()
+    held = audit(table["p"], sensitive_features=table.select("income"), continuous=True, **FAST)
+    options = {"score": "p", "group": "income", "continuous": ["income"], **FAST}
+    if place in ("held", "parquet", "csv"):
+        path = tmp_path / f"s.{'parquet' if place == 'held' else place}"
+        (table.write_csv if place == "csv" else table.write_parquet)(path)
+        found = audit_file(path, **options, in_memory_rows=10**6 if place == "held" else 10)
+    else:
+        duck = duckdb.connect()
+        duck.register("people", table.to_arrow())
+        found = audit_table(table if place == "polars" else duck.table("people"), **options, in_memory_rows=0)
+    ours, theirs = ({one.metric: one for one in one.findings} for one in (held, found))
+    exact = place == "held"
+    assert theirs["kolmogorov"].value == pytest.approx(ours["kolmogorov"].value, rel=1e-9 if exact else 0.05)
+    assert theirs["energy"].value == pytest.approx(
+        energy_dependence(table["p"], table["income"]), rel=1e-9 if exact else 0.02
+    )
+    cut = float(theirs["kolmogorov"].groups[0].removeprefix("up to "))
+    assert theirs["kolmogorov"].sizes[0] == pytest.approx((table["income"] <= cut).sum(), abs=1)  # six digits of it
+    assert any("256 levels" in note.text for note in found.notes) == (not exact)
+
+
+def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:
+    people().write_parquet(tmp_path / "s.parquet")
+    for rows in (10, 10**6):
+        with pytest.raises(DataError, match=r"the groups 'row' hold .* different values"):
+            audit_file(tmp_path / "s.parquet", score="p", group="row", in_memory_rows=rows, **FAST)
+
+
+def test_numbers_written_with_trailing_zeros_are_numbers(tmp_path) -> None:
+    shares = [f"{value:.2f}" for value in np.linspace(0, 1, 60)]
+    pl.DataFrame({"p": np.linspace(0, 1, 60), "share": shares}).write_csv(tmp_path / "s.csv")
+    found = audit_file(tmp_path / "s.csv", score="p", group="share", continuous=["share"], **FAST)
+    assert found.findings[0].cuts

@@ -1,0 +1,113 @@
+"""Many groups, each against the rest: what all of them share is counted once, and every figure is the plain one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metrifair import audit, distances, energy_distance
+from metrifair.auditing import rest
+from metrifair.auditing.distribution import TwoSamples, counted_rows, largest_gap
+from metrifair.auditing.rest import Everyone
+
+METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
+
+
+def plain(scores, own) -> TwoSamples:
+    values = np.unique(scores)
+    sides = (np.searchsorted(values, scores[rows]) for rows in (own, ~own))
+    return TwoSamples(values, *(np.bincount(side, minlength=len(values)).astype(float) for side in sides))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), digits=st.integers(1, 6), size=st.integers(1, 9), shift=st.floats(-1e3, 1e3))
+def test_every_distance_and_the_largest_gap_are_those_of_the_scores(seed, digits, size, shift):
+    """Groups of any size, ties with the rest, any place on the line."""
+    rng = np.random.default_rng(seed)
+    codes = np.append(np.zeros(size, np.int64), rng.integers(1, 4, 200))
+    scores = np.append(rng.beta(2, 4, size), rng.random(200)).round(digits) + shift
+    order = rng.permutation(len(codes))
+    scores, codes = scores[order], codes[order]
+    everyone = Everyone(counted_rows(scores), np.arange(len(codes)), codes)
+    for group in range(4):  # one that is measured by stretches, and three that are not
+        own = codes == group
+        found, (points, counts), gap, values = everyone.against_rest(group, METRICS)
+        direct = plain(scores, own)
+        assert all(np.array_equal(*pair) for pair in zip(found, direct, strict=True))
+        assert np.array_equal(np.repeat(points, counts.astype(int)), np.sort(scores[own]))
+        assert gap == largest_gap(direct)
+        exact = distances(scores[own], scores[~own], METRICS)
+        assert values == pytest.approx(exact, rel=1e-9, abs=1e-9)
+
+
+def test_few_scores_stand_for_many_and_nothing_is_lost(monkeypatch):
+    """What is drawn from takes few of them, while distances, sizes and the gap take all."""
+    rng = np.random.default_rng(3)
+    monkeypatch.setattr(rest, "SCORES", 4_096)  # still more than are resampled
+    codes = rng.permutation(np.arange(20_000) % 50)
+    scores = rng.normal(0.002 * codes, 1.0)
+    found = audit(scores, sensitive_features=codes.astype(str), metrics=METRICS, resamples=20, permutations=19)
+    assert len(found.findings) == 50 * len(METRICS)
+    for one in found.findings[:: 5 * len(METRICS)]:
+        own = codes == int(one.groups[0])
+        exact = distances(scores[own], scores[~own], METRICS)
+        same = {f.metric: f for f in found.findings if f.groups == one.groups}
+        assert {name: f.value for name, f in same.items()} == pytest.approx(exact, rel=1e-9)
+        unbiased = energy_distance(scores[own], scores[~own], unbiased=True)
+        assert same["energy"].unbiased == pytest.approx(unbiased, abs=1e-6)
+        assert one.sizes == (400, 19_600)
+        for metric in ("kolmogorov", "wasserstein", "energy"):
+            assert same[metric].interval.low <= same[metric].value <= same[metric].interval.high
+            assert 0 < same[metric].p_value <= 1
+        assert same["total_variation"].interval is None  # no bin keeps it
+
+
+def test_a_small_group_costs_its_own_rows_only(monkeypatch):
+    """No pass over everyone's scores for a group of few: the time of all groups is linear in rows and groups."""
+    monkeypatch.setattr(rest, "SCORES", 64)
+    rng = np.random.default_rng(4)
+    codes, scores = rng.permutation(np.arange(40_000) % 400), rng.random(40_000)
+    everyone = Everyone(counted_rows(scores), np.arange(40_000), codes)
+    for name in ("_order", "_place", "_count", "_upto", "_share", "_bin_of", "values"):
+        setattr(everyone, name, getattr(everyone, name).view(Watched))
+    everyone._running = [one.view(Watched) for one in everyone._running]
+    Watched.seen.clear()
+    for group in range(400):
+        everyone.against_rest(group, METRICS)
+    assert len(Watched.seen) > 400
+    assert max(Watched.seen) <= 4 * 100  # a group has 100 rows, everyone 40,000
+
+
+class Watched(np.ndarray):
+    """An array that notes the length of what is computed from it."""
+
+    seen: list[int] = []  # noqa: RUF012
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        plain = [np.asarray(one) if isinstance(one, Watched) else one for one in inputs]
+        found = getattr(ufunc, method)(*plain, **options)
+        self.seen.append(max(np.size(one) for one in [*plain, found]))
+        return found
+
+
+def test_labels_and_unknown_groups_are_seen_to():
+    """Sets of rows, groups that are missing, and a group that one set lacks."""
+    rng = np.random.default_rng(5)
+    codes, scores = rng.integers(40, size=4_000), rng.random(4_000).round(3)
+    labels = (rng.random(4_000) < scores).astype(int)
+    labels[codes == 7] = 0
+    names = np.where(rng.random(4_000) < 0.1, None, codes.astype(str).astype(object))
+    found = audit(scores, sensitive_features=names, y_true=labels, resamples=0, permutations=0, metrics=["wasserstein"])
+    known = names != None  # noqa: E711
+    for one in found.findings:
+        inside = (
+            known
+            & {"statistical_parity": True, "equal_opportunity": labels == 1, "predictive_equality": labels == 0}[
+                one.criterion
+            ]
+        )
+        own = names == one.groups[0]
+        exact = distances(scores[inside & own], scores[inside & ~own], ["wasserstein"])["wasserstein"]
+        assert one.value == pytest.approx(exact, rel=1e-9)
+        assert one.sizes == (int((inside & own).sum()), int((inside & ~own).sum()))
+    assert len(found.findings) == 40 + 39 + 40

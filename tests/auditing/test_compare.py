@@ -1,0 +1,230 @@
+"""Audits compared: differences, intervals and verdicts, paired and independent, of several models and of files."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import logit, ndtr
+
+from metrifair import Audit, AuditDifference, DataError, audit, audit_file, audit_table, compare
+from metrifair.auditing.differences import judged
+from metrifair.results import Difference
+
+QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
+
+
+def logistic(values: Any) -> Any:
+    return 1 / (1 + np.exp(-values))
+
+
+def models(
+    rows: int, shifts: tuple[float, float], *, common: float = 0.8, seed: int = 0
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Groups, and the scores of two models of the same rows; the first group's scores are shifted."""
+    generator = np.random.default_rng(seed)
+    group = np.repeat(["a", "b"], [rows, rows * 3 // 4])
+    shared, own = generator.normal(size=(len(group), 1)), generator.normal(size=(len(group), 2))
+    latent = np.sqrt(common) * shared + np.sqrt(1 - common) * own + np.outer(group == "a", shifts)
+    return group, dict(zip(("old", "new"), logistic(latent).T, strict=True))
+
+
+def test_identical_audits_differ_by_nothing_and_cannot_be_told_apart() -> None:
+    group, scores = models(200, (0.7, 0.7))
+    label = (np.arange(len(group)) % 3 == 0).astype(int)
+    one = audit(scores["old"], sensitive_features=group, y_true=label, random_state=0, **QUICK)
+    for found in (compare(one, one), compare(one, one, paired=False)):
+        by_group = 8  # AUC, accuracy, log loss and calibration error of two groups
+        assert len(found.differences) == len(one.findings) + len(one.decisions) + by_group
+        assert {(each.difference, each.p_value, each.verdict) for each in found.differences} == {
+            (0.0, 1.0, "cannot be told apart")
+        }
+
+
+def test_a_planted_improvement_is_found_and_the_way_back_is_worse() -> None:
+    group, scores = models(400, (1.0, 0.2))
+    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    there, back = compare(*audits), compare(*audits[::-1])
+    assert {one.verdict for one in there.differences if one.criterion != "decisions"} == {"better"}
+    assert {one.verdict for one in back.differences if one.criterion != "decisions"} == {"worse"}
+    for one, other in zip(there.differences, back.differences, strict=True):
+        assert one.difference == -other.difference
+        assert one.interval is not None
+        assert other.interval is not None
+        assert one.interval.low == pytest.approx(-other.interval.high)
+    assert "better than “before” in" in there.summary[0]
+
+
+def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
+    group, scores = models(300, (0.8, 0.7), common=0.98)
+    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    paired, apart = compare(*audits), compare(*audits, paired=False)
+    assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
+    for one, other in zip(paired.differences, apart.differences, strict=True):
+        if one.criterion != "decisions" and one.interval is not None and other.interval is not None:
+            assert one.interval.high - one.interval.low < 0.6 * (other.interval.high - other.interval.low)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_interval_of_a_paired_difference_is_as_wide_as_resampled_rows_say(weighted: bool) -> None:
+    group, scores = models(300, (0.9, 0.5), common=0.7, seed=3)
+    generator = np.random.default_rng(1)
+    weight = generator.uniform(0.5, 1.5, len(group)) if weighted else np.ones(len(group))
+    given = weight if weighted else None
+    found = audit(
+        scores,
+        sensitive_features=group,
+        sample_weight=given,
+        metrics=["wasserstein", "energy"],
+        random_state=0,
+        **QUICK,
+    )
+    assert isinstance(found, AuditDifference)
+    assert found.record.pairing == "rows"
+    order = np.argsort(np.stack(list(scores.values())), axis=1)
+    drawn = []
+    for _ in range(400):
+        picked = np.concatenate(
+            [generator.choice(own, len(own)) for own in (np.flatnonzero(group == name) for name in "ab")]
+        )
+        again = np.bincount(picked, minlength=len(group)) * weight
+        values = []
+        for place, score in zip(order, scores.values(), strict=True):
+            below = [np.cumsum((again * (group == name))[place]) / again[group == name].sum() for name in "ab"]
+            gap, step = (below[0] - below[1])[:-1], np.diff(score[place])
+            values.append((np.abs(gap) @ step, 2 * gap**2 @ step))
+        drawn.append(np.subtract(values[1], values[0]))
+    for one, spread in zip(found.differences, np.std(drawn, axis=0), strict=False):
+        assert one.interval is not None
+        # An error of 1 / sqrt(800) in the spread, and the intervals' own corrections; unpaired: 1.8 times.
+        assert (one.interval.high - one.interval.low) / (2 * 1.96 * spread) == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.slow
+def test_intervals_of_differences_cover_and_equal_ones_are_rarely_told_apart() -> None:
+    shifts, times = (0.8, 0.5), 400
+    x = np.linspace(1e-6, 1 - 1e-6, 20_001)
+    truth = [float(np.abs(ndtr(logit(x)) - ndtr(logit(x) - shift)).mean()) for shift in shifts]
+    held = {True: 0, False: 0}
+    for seed in range(times):
+        group, scores = models(120, shifts, seed=seed)
+        _, later = models(120, shifts, seed=10_000 + seed)
+        options = {"sensitive_features": group, "metrics": "wasserstein", "threshold": None, "random_state": seed}
+        old, new, next_one = (
+            audit(one, **options, resamples=40, permutations=0) for one in (scores["old"], scores["new"], later["new"])
+        )
+        for paired, other in ((True, new), (False, next_one)):
+            (found,) = compare(old, other, paired=paired).differences
+            assert found.interval is not None
+            held[paired] += found.interval.low <= truth[1] - truth[0] <= found.interval.high
+    # 95 % of 400, and three standard errors: all 400 are held where paired ones are taken for independent.
+    assert all(365 <= times_held <= 394 for times_held in held.values()), held
+
+
+def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
+    group, scores = models(200, (0.9, 0.3))
+    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    files = [tmp_path / "old.json", tmp_path / "new.json"]
+    for file, one in zip(files, audits, strict=True):
+        one.to_json(file)
+    found, held = compare(*files), compare(*audits, paired=False)
+    assert list(found.differences) == list(held.differences)
+    assert "independent" in " ".join(found.summary)
+    assert json.loads(found.to_json())["pairing"] == "independent"
+    assert pickle.loads(pickle.dumps(audits[0])).rows is None
+    with pytest.raises(DataError, match="paired=True needs the rows of both audits"):
+        compare(*files, paired=True)
+    strange = tmp_path / "strange.json"
+    strange.write_text('{"kind": "something else"}')
+    with pytest.raises(DataError, match="is not the JSON of an audit"):
+        compare(strange, files[0])
+    with pytest.raises(DataError, match="cannot read"):
+        compare(tmp_path / "none.json", files[0])
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars"])
+def test_named_columns_that_are_no_probabilities_are_several_models(library: str) -> None:
+    group, scores = models(100, (0.8, 0.2))
+    table = {"dict": dict, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library](scores)
+    found = audit(table, sensitive_features=group, random_state=0, **QUICK)
+    assert isinstance(found, AuditDifference)
+    assert list(found.audits) == ["old", "new"]
+    assert {one.model for one in found.differences} == {"new"}
+    kind = {"dict": pl.DataFrame, "pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    assert isinstance(found.to_frame(), kind)
+    assert isinstance(found.audits["old"].to_frame(), kind)
+
+
+def test_columns_that_sum_to_one_are_classes_and_others_are_never_cut_to_one() -> None:
+    group, scores = models(100, (0.8, 0.2))
+    found = audit({"no": 1 - scores["old"], "yes": scores["old"]}, sensitive_features=group, random_state=0, **QUICK)
+    assert isinstance(found, Audit)
+    with pytest.raises(DataError, match="several models by name"):
+        audit(np.stack(list(scores.values()), 1), sensitive_features=group)
+    three = {name: np.stack([one, (1 - one) / 2, (1 - one) / 2], 1) for name, one in scores.items()}
+    assert isinstance(audit(three, sensitive_features=group, random_state=0, **QUICK), AuditDifference)
+
+
+def test_files_and_tables_of_several_scores_are_compared_by_the_rows_that_have_all(tmp_path: Path) -> None:
+    group, scores = models(100, (0.8, 0.2))
+    table = pl.DataFrame({**scores, "sex": group}).with_row_index()
+    table = table.with_columns(new=pl.when(pl.col("index") == 3).then(None).otherwise("new"))
+    table.write_parquet(tmp_path / "scores.parquet")
+    options = {"score": ["old", "new"], "group": "sex", "random_state": 0, **QUICK}
+    held = audit_file(tmp_path / "scores.parquet", **options)
+    assert isinstance(held, AuditDifference)
+    assert held.record.pairing == "rows"
+    assert {one.record.left_out for one in held.audits.values()} == {1}
+    counted = audit_file(tmp_path / "scores.parquet", in_memory_rows=10, **options)
+    assert isinstance(counted, AuditDifference)
+    assert counted.record.pairing == "unknown"
+    assert "however both depend on each other" in " ".join(counted.summary)
+    elsewhere = audit_table(table.drop_nulls().lazy(), **options)
+    assert isinstance(elsewhere, AuditDifference)
+    assert elsewhere.record.pairing == "rows"
+    with pytest.raises(DataError, match="several different ones"):
+        audit_file(tmp_path / "scores.parquet", **(options | {"score": ["old", "old"]}))
+
+
+def test_verdicts_hold_for_all_differences_at_once() -> None:
+    p_values = (0.012, 0.04, 0.013, None, 0.9)
+    rows = [
+        Difference(
+            "new", "sex", "parity", "everyone", ("f", "m"), "energy", 1.0, 0.5, -0.5, p_value=p, verdict="better"
+        )
+        for p in p_values
+    ]
+    found = judged(rows, 0.95)
+    # By hand: 0.012 x 4, then max(0.048, 0.013 x 3), 0.04 x 2, 0.9.
+    assert [None if one.p_jointly is None else round(one.p_jointly, 6) for one in found] == [
+        0.048,
+        0.08,
+        0.048,
+        None,
+        0.9,
+    ]
+    assert [one.verdict for one in found] == [
+        "better",
+        "cannot be told apart",
+        "better",
+        "better",
+        "cannot be told apart",
+    ]
+
+
+def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() -> None:
+    group, scores = models(50, (0.8, 0.2))
+    one = audit(scores["old"], sensitive_features=group, metrics="energy", threshold=None, **QUICK)
+    other = audit(scores["old"], sensitive_features=group, metrics="wasserstein", threshold=None, **QUICK)
+    with pytest.raises(DataError, match="no finding in common"):
+        compare(one, other)
+    with pytest.raises(DataError, match="same confidence"):
+        compare(one, audit(scores["new"], sensitive_features=group, confidence=0.9, **QUICK))
+    with pytest.raises(DataError, match="compare takes audits"):
+        compare(one, 3)  # type: ignore[arg-type]

@@ -1,0 +1,71 @@
+"""`metrifair compare`, `metrifair monitor`, and several scores of one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(0)
+    group = np.repeat(["f", "m"], 150)
+    latent = generator.normal(size=300)
+    columns = {name: 1 / (1 + np.exp(-latent - shift * (group == "m"))) for name, shift in (("old", 1.5), ("new", 0.1))}
+    pl.DataFrame({**columns, "sex": group}).write_csv(tmp_path / "scores.csv")
+    return tmp_path / "scores.csv"
+
+
+def test_several_scores_of_a_file_are_compared_with_the_first(scores: Path, call: Any, tmp_path: Path) -> None:
+    files = ["--html", tmp_path / "both.html", "--json", tmp_path / "both.json", "--output", tmp_path / "both.csv"]
+    done = call("audit", scores, "--score", "old", "--score", "new", "--group", "sex", *files)
+    assert done.exit_code == 0, done.output
+    assert "is better than “old” in" in done.output
+    assert "what they have in common cancels (paired)" in done.output
+    found = json.loads((tmp_path / "both.json").read_text())
+    assert (found["kind"], found["names"], found["pairing"]) == ("metrifair comparison", ["old", "new"], "rows")
+    assert set(pl.read_csv(tmp_path / "both.csv")["model"]) == {"new"}
+    assert "better" in (tmp_path / "both.html").read_text()
+    limited = call(
+        "audit", scores, "--score", "old", "--score", "new", "--group", "sex", "--fail-above", "kolmogorov=0.3"
+    )
+    assert limited.exit_code == 1
+    assert "Unfair: old: kolmogorov is" in limited.output
+    assert "Unfair: new" not in limited.output
+
+
+def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        assert (
+            call("audit", scores, "--score", name, "--group", "sex", "--json", tmp_path / f"{name}.json").exit_code == 0
+        )
+        state = tmp_path / f"{name}.state"
+        assert call("count", scores, "--score", name, "--group", "sex", "--output", state).exit_code == 0
+    for ending in ("json", "state"):
+        done = call("compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}")
+        assert done.exit_code == 0, done.output
+        assert "“new” is better than “old”" in done.output
+        assert "(independent)" in done.output
+    series = call(
+        "monitor", tmp_path / "new.state", tmp_path / "old.state", "--fail-worse", "--html", tmp_path / "s.html"
+    )
+    assert series.exit_code == 1
+    assert "Worse than at “new”" in series.output
+    assert call("monitor", tmp_path / "old.state", tmp_path / "new.state", "--fail-worse").exit_code == 0
+
+
+def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:
+    alone = call("compare", scores)
+    assert alone.exit_code == 2
+    assert "two files or more" in alone.output
+    strange = call("compare", scores, scores)
+    assert strange.exit_code == 2
+    assert "not a model file" in strange.output
+    twice = call("audit", scores, "--score", "old", "--score", "old", "--group", "sex")
+    assert twice.exit_code == 2
+    assert "several different ones" in twice.output
