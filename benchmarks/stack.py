@@ -72,7 +72,7 @@ def against_one_by_one() -> list[Claim]:
 
 def on_gpu() -> list[Claim]:
     rows = []
-    for batch, features, limit in ((2_048, 100, 0.8), (128, 12, 0.25)):
+    for batch, features, limit in ((2_048, 100, 0.30), (512, 100, 0.15), (128, 12, 0.06)):
         samples = data(16 * batch, features)
         step = seconds_per_step(samples, batch=batch, seeds=10, strengths=25, steps=2_000, device="cuda") * 1e3
         claim = f"250 models, batch {batch:,} x {features} features, one step"

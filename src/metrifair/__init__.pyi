@@ -39,7 +39,7 @@ from .metrics.distances import (
     wasserstein_distance,
 )
 from .metrics.kernels import median_distance
-from .metrics.sliced import sliced_energy_distance, sliced_wasserstein_distance
+from .metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from .metrics.witness import Witness, witness
 from .problem import criteria
 from .problem.criteria import Criterion

@@ -267,6 +267,21 @@ class Note:
 
 
 @dataclass(frozen=True)
+class AlongNumber:
+    """How scores and decisions go along an attribute that is a number, within one set, in bands of it."""
+
+    attribute: str
+    within: str
+    bands: Sequence[str]  # what they are called, ascending
+    at: Sequence[float]  # the mean of the number in each
+    sizes: Sequence[int]  # rows
+    quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
+    selection_rates: Sequence[float] = ()  # empty: nothing is decided
+    cut: float | None = None  # the one that tells most
+    sentence: str = ""  # what it tells
+
+
+@dataclass(frozen=True)
 class Measure:
     """A figure with an interval, and proven bounds of its value where rows were only counted."""
 
@@ -321,6 +336,7 @@ class AuditRecord:
     findings: Sequence[Finding]
     decisions: Sequence[Decisions] = ()
     distributions: Sequence[Distribution] = ()
+    along: Sequence[AlongNumber] = ()
     notes: Sequence[Note] = ()
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell

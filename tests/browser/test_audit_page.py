@@ -5,11 +5,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from audits import bare_finding, demo_record, many_findings
 from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
+from metrifair import audit
 from metrifair.report.audit.charts import step_of
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
@@ -463,3 +465,44 @@ def test_print_shows_what_is_chosen_on_white_paper(opened):
         card = page.locator(f".card:has({table})").evaluate(right)
         assert page.locator(table).evaluate(right) <= card
     shoot(page, "print")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_bands_stand_along_a_number(opened, contrast, scheme):
+    """Quantiles, selection rates and the worst cut lie where their numbers say; on a phone and in print too."""
+    generator = np.random.default_rng(0)
+    age = generator.integers(18, 90, 800).astype(float)
+    score = np.clip(generator.normal(0.5, 0.15, 800) - 0.2 * (age > 60), 0, 1).round(3)
+    found = audit(score, sensitive_features={BOLD: age}, continuous=True, random_state=0, resamples=0, permutations=99)
+    (along,) = found.record.along
+    page = opened(audit_html(found.record), color_scheme=scheme)
+    section = page.locator("#along")
+    assert along.sentence in section.inner_text()
+    scores, selected = section.locator("svg").all()
+    assert BOLD in scores.get_attribute("aria-label")
+    ticks = {
+        float(one.text_content()): float(one.get_attribute("x"))
+        for one in scores.locator(".tick[text-anchor=middle]").all()
+    }
+    (low, left), (high, right) = min(ticks.items()), max(ticks.items())
+    cut = float(scores.locator(".worst-cut").get_attribute("x1"))
+    assert low + (cut - left) / (right - left) * (high - low) == pytest.approx(along.cut, abs=0.5)
+    assert scores.locator("path.middling").count() == 2
+    assert len(scores.locator("path.front").get_attribute("d").split("L")) == len(along.at)
+    heights = [float(one.get_attribute("cy")) for one in selected.locator("circle").all()]
+    assert np.corrcoef(heights, along.selection_rates)[0, 1] < -0.999
+    section.locator("summary").click()
+    assert section.locator("tbody tr").count() == len(along.bands)
+    ink = page.evaluate("getComputedStyle(document.querySelector('#along .tick')).fill")
+    card = page.evaluate("getComputedStyle(document.querySelector('#along')).backgroundColor")
+    assert contrast(ink, card) >= 4.5
+    shoot(page, f"along-{scheme}")
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert scores.bounding_box()["width"] > 250
+    page.emulate_media(media="print")
+    assert scores.is_visible()
+
+
+def test_an_audit_of_groups_has_nothing_along_a_number(opened):
+    assert opened(audit_html(demo_record())).locator("#along").count() == 0

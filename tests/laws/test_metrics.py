@@ -382,19 +382,6 @@ def test_single_precision_agrees_with_double_far_from_zero(metric: Metric) -> No
     assert single.item() == pytest.approx(double.item(), abs=1e-5)
 
 
-@pytest.mark.cuda
-@each(EVERY)
-def test_the_device_is_kept(metric: Metric) -> None:
-    u, v, a = tied_draws(3, 5), tied_draws(3, 4, seed=1), torch.tensor([1.0, 2, 1, 1, 3])
-    there = metric(pair_of(u.cuda(), v.cuda(), a.cuda()))
-    assert there.is_cuda
-    torch.testing.assert_close(there.cpu(), metric(pair_of(u, v, a)), rtol=1e-10, atol=1e-12)
-    total = lambda u, v: metric(pair_of(u, v)).sum()  # noqa: E731
-    for far, near_by in zip(gradient(total, u.cuda(), v.cuda()), gradient(total, u, v), strict=True):
-        assert far.is_cuda
-        torch.testing.assert_close(far.cpu(), near_by, rtol=1e-10, atol=1e-12)
-
-
 # --- the other columns of the table -----------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +12,8 @@ from torch import Tensor
 
 from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.errors import DataError
-from metrifair.estimators import FairClassifier
-from metrifair.methods.fairbatch import FairBatchClassifier
 from metrifair.methods.fairkde import FairKDEClassifier
-from metrifair.methods.labelbias import LabelBiasClassifier
-from metrifair.methods.massaging import MassagingClassifier
 from metrifair.methods.network import fit_stack, weighted_epochs
-from metrifair.methods.reweighing import ReweighingClassifier
-from metrifair.methods.sinkhorn import SinkhornClassifier
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
@@ -128,35 +121,3 @@ def test_a_stack_without_rows_takes_all_and_its_own_strength() -> None:
         np.testing.assert_allclose(one.decision_function(x), alone.decision_function(x), atol=1e-6)
     with pytest.raises(DataError, match="rows must hold the training rows of each of the 2 seeds, got 1"):
         fit_stack(model, x, y, a, seeds=[4, 5], rows=[[0]])
-
-
-def small(device: str) -> FairClassifier:
-    return FairClassifier(0.0, hidden=(4,), epochs=5, batch_size=50, device=device)
-
-
-STACKS: dict[str, Any] = {
-    "fairkde": lambda on: FairKDEClassifier(hidden=(4,), epochs=5, batch_size=50, device=on),
-    "fairkde path": lambda on: FairKDEClassifier(
-        criterion="equal_opportunity", warm_start_path=True, variant="reference", batch_size=50, epochs=5, device=on
-    ),
-    "fairbatch": lambda on: FairBatchClassifier(hidden=(4,), epochs=5, batch_size=50, step=0.1, device=on),
-    "sinkhorn": lambda on: SinkhornClassifier(epochs=8, device=on),
-    "sinkhorn blocks": lambda on: SinkhornClassifier(epochs=4, block=17, device=on),
-    "labelbias": lambda on: LabelBiasClassifier(small(on), rounds=3),
-    "massaging": lambda on: MassagingClassifier(small(on)),
-    "reweighing": lambda on: ReweighingClassifier(small(on)),
-}
-
-
-@pytest.mark.cuda
-@pytest.mark.parametrize("name", STACKS)
-def test_a_device_gives_what_the_cpu_gives(name: str) -> None:
-    x, y, a = simulated(200)
-    rows = [np.arange(0, 160), np.arange(40, 200)]
-    outputs = []
-    for device in ("cpu", "cuda"):
-        template = STACKS[name](device)
-        knob = {"strengths": [0.0, 0.5, 0.9]} if "strength" in template.get_params() else {}
-        stack = fit_stack(template, x, y, a, seeds=[3, 8], rows=rows, **knob)
-        outputs.append(np.stack([model.decision_function(x) for model in stack]))
-    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-2, atol=2e-3)

@@ -293,12 +293,6 @@ def test_four_rows_are_needed() -> None:
         distance_covariance([1, 2, 3], [1, 2, 3], unbiased=True)
 
 
-@pytest.mark.cuda
-def test_a_device_finds_the_same() -> None:
-    z, a = torch.randn(3, 2000), torch.randint(20, 90, (2000,)).double()
-    torch.testing.assert_close(energy_dependence(z.cuda(), a).cpu(), energy_dependence(z, a), rtol=1e-4, atol=1e-6)
-
-
 def test_categories_are_names_and_dates_are_refused() -> None:
     numbers = np.random.default_rng(0).integers(0, 30, 400)
     s = np.random.default_rng(1).normal(size=400)

@@ -180,10 +180,3 @@ def test_bins_that_cannot_be_are_refused(bins: object) -> None:
     with pytest.raises(DataError) as caught:
         total_variation([0.0], [1.0], bins=bins)
     assert str(caught.value) == f"bins must be an integer from 2 upwards or None, got {bins!r}"
-
-
-@pytest.mark.cuda
-def test_samples_on_two_devices_are_refused() -> None:
-    with pytest.raises(DataError) as caught:
-        energy_distance(torch.zeros(2), torch.zeros(2, device="cuda"))
-    assert str(caught.value) == "u and v must be on one device, got cpu and cuda:0; move one"

@@ -41,9 +41,10 @@ def samples(y: Any = Y, weight: Any = None) -> Samples:
 
 def test_strength_grows_by_equal_factors_to_its_own_and_the_rate_falls_to_nothing() -> None:
     schedule, asked = Schedule(1, 1, 1.0, growth=0.5, cooldown=0.25), torch.tensor([0.0, 3.0, 99.0]).double()
-    assert schedule.strength_at(0.0, asked).tolist() == [0.0, 0.0, 0.0]
-    assert schedule.strength_at(0.25, asked).tolist() == pytest.approx([0.0, 1.0, 9.0])  # the root of 1 + strength
-    assert [schedule.strength_at(time, asked).tolist() for time in (0.5, 0.9)] == [asked.tolist()] * 2
+    start, half, *later = schedule.strengths_at([0.0, 0.25, 0.5, 0.9], asked).tolist()
+    assert start == [0.0, 0.0, 0.0]
+    assert half == pytest.approx([0.0, 1.0, 9.0])  # the root of 1 + strength
+    assert later == [asked.tolist()] * 2
     assert [schedule.rate_at(time) for time in (0.0, 0.75, 0.875, 1.0)] == [1.0, 1.0, 0.5, 0.0]
 
 

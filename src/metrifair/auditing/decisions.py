@@ -13,8 +13,7 @@ from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.errors import DataError
-from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.strata import EVERYONE
+from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, SelectedBy
 from metrifair.selection_rates import HIGHEST, RatioRule, rated
 from metrifair.standards import STANDARDS

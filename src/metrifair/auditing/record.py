@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from metrifair.auditing.along import along_number
 from metrifair.auditing.by_group import by_group_of
 from metrifair.auditing.decisions import Selection, decisions_of
 from metrifair.auditing.distribution import (
@@ -179,6 +180,17 @@ def record_of(
         decisions=decisions,
         distributions=_distributions(sample, parts, ends)
         + [one.distribution for one in worst if one.distribution is not None],
+        along=[
+            found
+            for (part, place), one in zip(numbers, worst, strict=True)
+            if part.of_predictions
+            and sample.problem.scheme.attributes[place].cuts
+            and (
+                found := along_number(
+                    sample, part, place, None if selection is None else selection.amount, one.findings
+                )
+            )
+        ],
         notes=notes,
         summary=words.summary_of(
             findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count

@@ -27,10 +27,9 @@ from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Attribute, Contrast
-from metrifair.problem.criteria import Criterion
+from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
 from metrifair.results import Favourable, Interval

@@ -16,7 +16,7 @@ from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import floor_note, interval_note
 from metrifair.report.numbers import figure_text
 from metrifair.table_model import TableModel
-from metrifair.tradeoff.judgement import Judgement
+from metrifair.tradeoff.evaluate import Judgement
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
 if TYPE_CHECKING:

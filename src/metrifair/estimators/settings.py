@@ -18,9 +18,8 @@ from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
-from metrifair.problem.criteria import Compare, Criterion, Task
+from metrifair.problem.criteria import Compare, Criterion, Integers, Task
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.strata import Integers
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective

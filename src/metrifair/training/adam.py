@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_KEPT = (0.9, 0.999)  # of the moments, from step to step
-_EPSILON = 1e-8
+KEPT = (0.9, 0.999)  # of the moments, from step to step
+EPSILON = 1e-8
 
 
 class Adam:
@@ -30,7 +30,7 @@ class Adam:
         self.vector = torch.cat([value.detach().reshape(-1) for value in start.values()])
         self.gradient = torch.zeros_like(self.vector)
         self.moments = torch.zeros(2, len(self.vector), dtype=self.vector.dtype, device=self.vector.device)
-        self.betas = torch.tensor(_KEPT, dtype=torch.float64, device=self.vector.device)
+        self.betas = torch.tensor(KEPT, dtype=torch.float64, device=self.vector.device)
         self.powers = torch.ones_like(self.betas)  # beta^t
         self.learning_rate = torch.tensor(learning_rate, dtype=torch.float64, device=self.vector.device)
         self.weight_decay = weight_decay
@@ -53,12 +53,12 @@ class Adam:
         if self.weight_decay:
             self.gradient.add_(self.vector, alpha=self.weight_decay)
         first, second = self.moments
-        first.lerp_(self.gradient, 1 - _KEPT[0])
-        second.mul_(_KEPT[1]).addcmul_(self.gradient, self.gradient, value=1 - _KEPT[1])
+        first.lerp_(self.gradient, 1 - KEPT[0])
+        second.mul_(KEPT[1]).addcmul_(self.gradient, self.gradient, value=1 - KEPT[1])
         self.powers.mul_(self.betas)
         corrections = 1 - self.powers
         rate = (self.learning_rate / corrections[0]).to(self.vector.dtype)
-        spread = (second / corrections[1].to(self.vector.dtype)).sqrt_().add_(_EPSILON)
+        spread = (second / corrections[1].to(self.vector.dtype)).sqrt_().add_(EPSILON)
         self.vector.sub_(first.mul(rate).div_(spread))
         self.gradient.zero_()
 

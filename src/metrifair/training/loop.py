@@ -41,9 +41,12 @@ class Schedule:
     from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
     patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
 
-    def strength_at(self, time: float, strength: Tensor) -> Tensor:
-        """Strengths at a time from 0, the beginning, to 1, the end: 1 + strength grows by one factor every step."""
-        return (1 + strength) ** (time / self.growth) - 1 if time < self.growth else strength
+    def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
+        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
+        if not self.growth:
+            return strength.expand(len(times), -1)
+        passed = torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
+        return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
 
     def rate_at(self, time: float) -> float:
         """The share of the learning rate at a time from 0 to 1."""
@@ -149,14 +152,18 @@ def _trained(
     ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
     total = schedule.epochs * len(rounds)
     best = None if judges is None else BestWeights(stack.adam.parameters, judges, schedule.patience)
+
+    def drawn() -> Epoch:
+        return source.draw(generators, stack.outputs).on(stack.x.device, stack.x.dtype)
+
     with Progress("training", total) if verbose else nullcontext() as progress:
-        upcoming = source.draw(generators, stack.outputs)
+        upcoming = drawn()
         for epoch in range(1, total + 1):
             within = (epoch - 1) % schedule.epochs + 1
             asked = torch.tensor(rounds[len(ends)], dtype=stack.x.dtype, device=stack.x.device)
             _run_epoch(stack, step, upcoming, schedule, asked=asked, epoch=within)
             if epoch < total:  # before the device is waited for: it is still at work
-                upcoming = source.draw(generators, stack.outputs)
+                upcoming = drawn()
             stack.give_up()
             grown = schedule.growth * schedule.epochs
             stopped = best is not None and best.compare(stack, asked, within, grown=grown)
@@ -174,15 +181,15 @@ def _trained(
 def _run_epoch(stack: Stack, step: Step, batches: Epoch, schedule: Schedule, *, asked: Tensor, epoch: int) -> None:
     """The steps of an epoch, each at the strength and the learning rate of its time."""
     per_epoch, rate = batches.rows.shape[1], schedule.learning_rate * schedule.learning_rate_decay ** (epoch - 1)
-    total = per_epoch * schedule.epochs
+    total, before = per_epoch * schedule.epochs, per_epoch * (epoch - 1)
+    strengths = schedule.strengths_at([(before + place) / total for place in range(1, per_epoch + 1)], asked)
     stack.strength.copy_(asked)
     stack.adam.learning_rate.fill_(rate)
-    for place, (chosen, weight) in enumerate(batches.steps(stack.x.device, stack.x.dtype)):
-        done = per_epoch * (epoch - 1) + place
+    for place, (chosen, weight) in enumerate(batches.steps()):
         if schedule.growth:
-            stack.strength.copy_(schedule.strength_at((done + 1) / total, asked))
+            stack.strength.copy_(strengths[place])
         if schedule.cooldown:
-            stack.adam.learning_rate.fill_(rate * schedule.rate_at(done / total))
+            stack.adam.learning_rate.fill_(rate * schedule.rate_at((before + place) / total))
         step(chosen, weight)
 
 

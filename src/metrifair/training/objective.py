@@ -138,6 +138,29 @@ class Objective:
             samples.weight * _numbers(self.class_weight, samples.weight.dtype, samples.weight.device)[samples.y.long()]
         )
 
+    def is_counted(self, sides: Sequence[Sides]) -> bool:
+        """Whether slopes come of counts of scores: of energy distances of predictions or outputs without weights.
+
+        Parameters
+        ----------
+        sides : sequence of Sides
+            Those of each comparison.
+
+        Returns
+        -------
+        bool
+            False for other losses than the logistic and the squared one, too.
+        """
+        return (
+            self.criterion.score == "prediction"
+            and self.metric == "energy"
+            and self.rho is None
+            and all(
+                one.dependence is not None or (one.weights is None and min(one.counts) >= self.least) for one in sides
+            )
+            and (self.task.name == BINARY.name or self.task.loss is REGRESSION_LOSSES["squared_error"])
+        )
+
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
         """The derivative of risk + strength x unfairness by each output (n,), by counting and without autograd.
 
@@ -155,20 +178,14 @@ class Objective:
         ndarray of shape (n,) or None
             For what is asked for most, the energy distance of predictions or outputs that have no weights; else None.
         """
-        of_predictions = self.criterion.score == "prediction" and self.metric == "energy" and self.rho is None
-        counted = all(
-            one.dependence is not None or (one.weights is None and min(one.counts) >= self.least) for one in batch.sides
-        )
-        if not (of_predictions and counted) or self.task.name not in ("binary", "regression"):
+        if not self.is_counted(batch.sides):
             return None
         weight, y = self.loss_weight(batch.samples).numpy() / len(output), batch.samples.y.numpy()
         if self.task.name == BINARY.name:  # a task that came from another process is another object
             score = 1 / (1 + np.exp(-output))
             link, found = score * (1 - score), weight * (score - y)
-        elif self.task.loss is REGRESSION_LOSSES["squared_error"]:
-            score, link, found = output, np.ones(1), 2 * weight * (output - y)
         else:
-            return None
+            score, link, found = output, np.ones(1), 2 * weight * (output - y)
         if self.compare == "output":
             score, link = output, np.ones(1)
         slope = np.zeros_like(output)
@@ -263,7 +280,7 @@ def penalty(
         dependent=dependent,
     )
     if rho is not None:
-        found = (rho(found) * found.new_tensor(weights)).sum(-1)
+        found = (rho(found) * _numbers(tuple(weights), found.dtype, found.device)).sum(-1)
     return found.sum(-1) if one_by_one else found
 
 

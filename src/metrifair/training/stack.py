@@ -89,14 +89,13 @@ class Stack:
     @torch.no_grad()
     def give_up(self) -> None:
         """Set models with a parameter that is not finite to zero."""
-        values = list(self.adam.parameters.values())
-        moments = self.adam.moments.split([value.numel() for value in values], 1)  # infinite ones stop it unnoticed
-        fine = [v.isfinite() & m.view(2, *v.shape).isfinite().all(0) for v, m in zip(values, moments, strict=True)]
-        lost = torch.stack([~one.reshape(*one.shape[:2], -1).all(-1) for one in fine]).any(0)
-        if bool(lost.any()):
-            for value in values:
-                value[lost] = 0.0
-            self.adam.forget_non_finite()
+        values = self.adam.parameters.values()
+        fine = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)  # infinite moments stop it unnoticed
+        parts = zip(fine.split([value.numel() for value in values]), values, strict=True)
+        lost = ~torch.stack([part.view(*value.shape[:2], -1).all(-1) for part, value in parts]).all(0)
+        for value in values:  # nothing is asked of the device, which is still at work
+            value.masked_fill_(lost.view(*lost.shape, *[1] * (value.ndim - 2)), 0.0)
+        self.adam.forget_non_finite()
         self.failed |= lost
 
     def end(self, parameters: Parameters) -> tuple[dict[str, Tensor], Tensor]:
@@ -156,6 +155,9 @@ def stack_at_start(
 
 def recorded(stack: Stack, size: int) -> Step:
     """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
+    from metrifair.training.fused import fused_step  # noqa: PLC0415 (Triton takes a while to import)
+
+    step = fused_step(stack, size) or stack.step
     rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.x.device)
     weight = torch.ones_like(rows, dtype=stack.x.dtype)
     saved = stack.adam.snapshot()
@@ -163,17 +165,18 @@ def recorded(stack: Stack, size: int) -> Step:
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            stack.step(rows, weight)
+            step(rows, weight)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
-        stack.step(rows, weight)
+        step(rows, weight)
     stack.adam.restore(saved)
+    kept = graph, step  # what was recorded works in the step's own memory
 
     def replay(chosen: Tensor, counts: Tensor) -> None:
         rows.copy_(chosen)
         weight.copy_(counts)
-        graph.replay()
+        kept[0].replay()
 
     return replay

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
+from metrifair.report.audit.along import along_section
 from metrifair.report.audit.by_group import MEANINGS, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.glossary import (
@@ -66,6 +67,7 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
     """
     body = Markup(
         Template(resource("audit.html")).substitute(
+            along=along_section(record.along),
             bygroup=by_group_section(record.by_group),
             ratios=rates_section(record.decisions, record.confidence, frontier=frontier),
             table=_table(most_certain_first(record.findings)),

@@ -1,6 +1,6 @@
 """Training on a CUDA device: the step that is recorded there ends where the CPU's does.
 
-On such a machine: `pytest -m cuda tests/training tests/laws tests/metrics tests/methods`.
+On such a machine `pytest -m cuda` runs all tests of its kind, and asks for torch, numpy, scikit-learn and pytest alone.
 """
 
 from __future__ import annotations

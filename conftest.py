@@ -1,0 +1,37 @@
+"""Property-based tests repeat exactly: the same examples in every run, on every machine.
+
+`make test-slow` sets METRIFAIR_EXPLORE, and examples are drawn anew. Tests marked `cuda`, all in tests/cuda, skip where
+no such device is; `pytest -m cuda` reads no other file, so that a machine with a device needs little else.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+try:
+    from hypothesis import settings
+except ImportError:  # fails in every file that uses it; those in tests/cuda do not
+    pass
+else:
+    settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
+    settings.register_profile("explore", deadline=None, print_blob=True)
+    settings.load_profile("explore" if os.environ.get("METRIFAIR_EXPLORE") else "repeat")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of all files only those in tests/cuda, where only these tests are asked for."""
+    others = collection_path not in (config.rootpath, config.rootpath / "tests")
+    only_cuda = config.getoption("markexpr") == "cuda"
+    return True if only_cuda and others and "cuda" not in collection_path.parts[-2:] else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a device where there is none."""
+    if not torch.cuda.is_available():
+        for item in items:
+            if item.get_closest_marker("cuda"):
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

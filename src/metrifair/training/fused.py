@@ -1,0 +1,334 @@
+"""The step of a stack of networks with one hidden layer, as four kernels: what most frontiers are trained with on CUDA.
+
+torch's own step is some 90 small kernels, most of which wait for memory. Here one tile of rows and models stays in
+registers from the features to the slopes:
+
+1. ``_forward`` gathers a tile of rows, puts them in a seed's units, multiplies them with the first layer of some models
+   at once, and from the hidden units (kept for the way back) makes the outputs and the slope of the loss by each.
+2. ``_compare``, once for each comparison, has one program per model: it sorts the scores, counts on both sides of each
+   how many are below, and adds strength times the slope of the energy distance. A score and its row are sorted as one
+   64-bit word. Counts are integers; equal scores count half, whatever their order, as they do on the CPU: a scan from
+   the left finds where a run of equal scores begins, one from the right where it ends.
+3. ``_backward`` forms the slopes of hidden units from those of outputs and multiplies them with the same rows. Tiles
+   are many more than models if rows are split, and each part writes gradients of its own: sums have one order, and a
+   step repeats to the last bit.
+4. ``_adam`` adds up the parts and moves the parameters.
+
+Products are taken three times in TF32 (the leading bits, and both mixed terms), which errs as single precision does.
+What is not asked for most stays with ``Stack.step``: other metrics and losses, sides of several cells, deeper networks,
+double precision; ``fused_step`` returns None there, and where Triton is missing, which comes with torch's CUDA builds.
+"""
+
+# ruff: noqa: PLR0917 (kernels are called by position)
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from metrifair.problem.cells import Samples, Sides
+from metrifair.problem.criteria import BINARY
+from metrifair.training.adam import EPSILON, KEPT
+from metrifair.training.models import Network
+from metrifair.training.objective import Objective
+from metrifair.training.stack import Stack, Step
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # as on machines that have no use for it
+    triton = None
+
+_MOST_ROWS = 2**14  # that one program sorts
+_MOST_UNITS = 64
+_LARGEST = 2**31 - 1  # place in an array
+_TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; features of one product
+_PROGRAMS = 528  # that keep all multiprocessors busy
+
+
+def _kernel(function: Any) -> Any:
+    return function if triton is None else triton.jit(function)
+
+
+@_kernel
+def _split(value):
+    """A number as the sum of two that TF32 holds, the second one but for its last bits."""
+    high = ((value.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return high, value - high
+
+
+@_kernel
+def _gather(
+    x, chosen, mean, scale, values, n, seeds, seed_units, FEATURES: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Features of the rows in their seed's units, 0 beyond the last, as both products read them: (seeds, n, width) and
+    (seeds, width, n), of each the leading bits and the rest."""
+    seed, column = tl.program_id(2), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row = tl.load(chosen + seed * n + at, mask=at < n, other=0)
+    real = column < FEATURES
+    found = tl.load(x + row[:, None] * FEATURES + column[None, :], mask=(at < n)[:, None] & real[None, :], other=0.0)
+    middle = tl.load(mean + seed * seed_units + column, mask=real, other=0.0)
+    spread = tl.load(scale + seed * seed_units + column, mask=real, other=1.0)
+    found = tl.where(real[None, :], (found - middle[None, :]) / spread[None, :], 0.0)
+    high, low = _split(found)
+    inside = (at < n)[:, None] & (column < WIDTH)[None, :]
+    where, size = values + (seed * n + at)[:, None] * WIDTH + column[None, :], seeds * n * WIDTH
+    tl.store(where, high, mask=inside)
+    tl.store(where + size, low, mask=inside)
+    where = values + 2 * size + (seed * WIDTH + column)[:, None] * n + at[None, :]
+    tl.store(where, tl.trans(high), mask=tl.trans(inside))
+    tl.store(where + size, tl.trans(low), mask=tl.trans(inside))
+
+
+@_kernel
+def _product(left, right_high, right_low, total):
+    """total + left @ right in single precision: three products in TF32, without that of the last bits of both."""
+    high, low = _split(left)
+    total = tl.dot(low, right_high, total, input_precision="tf32")
+    total = tl.dot(high, right_low, total, input_precision="tf32")
+    return tl.dot(high, right_high, total, input_precision="tf32")
+
+
+@_kernel
+def _forward(
+    values, y, weight, strength, w0, b0, w1, b1, hidden, output, slope, n, models, seeds,
+    FEATURES: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, IS_BINARY: tl.constexpr, SCALED: tl.constexpr,
+):  # fmt: skip
+    """Hidden units (seeds, models, units, n), outputs (seeds, models, n) and the slope of the loss by these."""
+    tile, seed = tl.program_id(0), tl.program_id(2)
+    at = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    place = tl.arange(0, TOGETHER * PADDED)
+    model, unit = tile * TOGETHER + place // PADDED, place % PADDED
+    real = (model < models) & (unit < UNITS)
+    own = (seed * models + model) * UNITS + unit
+    total = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
+    for start in range(0, WIDTH, COLUMNS):
+        column = start + tl.arange(0, COLUMNS)
+        where = values + (seed * n + at)[None, :] * WIDTH + column[:, None]
+        high = tl.load(where, mask=(at < n)[None, :], other=0.0)
+        low = tl.load(where + seeds * n * WIDTH, mask=(at < n)[None, :], other=0.0)
+        inside = real[:, None] & (column < FEATURES)[None, :]
+        weights = tl.load(w0 + own[:, None] * FEATURES + column[None, :], mask=inside, other=0.0)
+        total = _product(weights, high, low, total)
+    total = tl.maximum(total + tl.load(b0 + own, mask=real, other=0.0)[:, None], 0.0)
+    tl.store(hidden + own[:, None] * n + at[None, :], total, mask=real[:, None] & (at < n)[None, :])
+
+    last = tl.load(w1 + own, mask=real, other=0.0)
+    model = tile * TOGETHER + tl.arange(0, TOGETHER)
+    real = model < models
+    result = tl.sum(tl.reshape(total * last[:, None], (TOGETHER, PADDED, ROWS)), 1)
+    result += tl.load(b1 + seed * models + model, mask=real, other=0.0)[:, None]
+    label = tl.load(y + seed * n + at, mask=at < n, other=0.0)[None, :]
+    counts = tl.load(weight + seed * n + at, mask=at < n, other=0.0)[None, :] / n
+    steep = counts * (tl.sigmoid(result) - label) if IS_BINARY else 2 * counts * (result - label)
+    if SCALED:
+        steep /= 1 + tl.load(strength + model, mask=real, other=0.0)[:, None]
+    where = (seed * models + model)[:, None] * n + at[None, :]
+    inside = real[:, None] & (at < n)[None, :]
+    tl.store(output + where, result, mask=inside)
+    tl.store(slope + where, steep, mask=inside)
+
+
+@_kernel
+def _as_before(score, value, next_score, next_value):
+    """In a scan: what the first of a run of equal scores had."""
+    return next_score, tl.where(score == next_score, value, next_value)
+
+
+@_kernel
+def _as_ordered(bits):
+    """Bits of floats as integers in the same order, and back."""
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@_kernel
+def _compare(
+    output, slope, rows, strength, share, within, across, size, left, n, models,
+    BLOCK: tl.constexpr, OF_PREDICTIONS: tl.constexpr, SCALED: tl.constexpr,
+):  # fmt: skip
+    """Add strength x the slope of the energy distance between the first ``left`` of some rows and the others."""
+    program = tl.program_id(0)
+    place = tl.arange(0, BLOCK)
+    row = tl.load(rows + place, mask=place < size, other=0)
+    score = tl.load(output + program * n + row, mask=place < size, other=0.0)
+    score = tl.sigmoid(score) if OF_PREDICTIONS else score + 0.0  # which makes 0 of -0
+    score = tl.where(place < size, score, float("inf"))
+    word = _as_ordered(score.to(tl.int32, bitcast=True)).to(tl.int64) << 32 | place.to(tl.int64)
+    word = tl.sort(word)
+    ordered, origin = (word >> 32).to(tl.int32), (word & 0xFFFFFFFF).to(tl.int32)
+
+    is_left = (origin < left).to(tl.int32)
+    through = tl.cumsum(is_left, 0)
+    two = 2 * BLOCK  # a place and a count in one integer
+    first = tl.associative_scan((ordered, place * two + through - is_left), 0, _as_before)[1]
+    last = tl.associative_scan((ordered, place * two + through), 0, _as_before, reverse=True)[1]
+    twice_left, twice_all = first % two + last % two, first // two + last // two + 1
+    a, b = twice_left - left, twice_all - twice_left - (size - left)
+    seed = program // models
+    of_left, of_right = tl.load(within + 2 * seed), tl.load(within + 2 * seed + 1)
+    steep = tl.where(is_left == 1, across * b - of_left * a, across * a - of_right * b)
+    if OF_PREDICTIONS:
+        score = _as_ordered(ordered).to(tl.float32, bitcast=True)
+        steep *= score * (1 - score)
+    strong = tl.load(strength + program % models)
+    steep *= share * (strong / (1 + strong) if SCALED else strong)
+    where = slope + program * n + tl.load(rows + origin, mask=place < size, other=0)
+    tl.store(where, tl.load(where, mask=place < size, other=0.0) + steep, mask=place < size)
+
+
+@_kernel
+def _backward(
+    values, hidden, slope, w1, gradient, length, n, models, seeds, rows_of_part,
+    FEATURES: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Gradients by all parameters, from a part of the rows: (parts, length)."""
+    across = tl.cdiv(FEATURES, COLUMNS)
+    tile, wide = tl.program_id(0) // across, tl.program_id(0) % across
+    part, seed = tl.program_id(1), tl.program_id(2)
+    place = tl.arange(0, TOGETHER * PADDED)
+    model, unit = tile * TOGETHER + place // PADDED, place % PADDED
+    real = (model < models) & (unit < UNITS)
+    own = (seed * models + model) * UNITS + unit
+    column = wide * COLUMNS + tl.arange(0, COLUMNS)
+    last = tl.load(w1 + own, mask=real, other=0.0)
+    of_w0 = tl.zeros((TOGETHER * PADDED, COLUMNS), tl.float32)
+    of_b0 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)  # sums over rows come last: each would be a barrier
+    of_w1 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
+    of_b1 = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
+    end = tl.minimum(n, (part + 1) * rows_of_part)
+    for start in range(part * rows_of_part, end, ROWS):
+        at = start + tl.arange(0, ROWS)
+        inside = real[:, None] & (at < end)[None, :]
+        steep = tl.load(slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0)
+        active = tl.load(hidden + own[:, None] * n + at[None, :], mask=inside, other=0.0)
+        before = tl.where(active > 0, steep * last[:, None], 0.0)
+        inside = (at < end)[:, None] & (column < WIDTH)[None, :]
+        where = values + 2 * seeds * n * WIDTH + (seed * WIDTH + column)[None, :] * n + at[:, None]
+        high = tl.load(where, mask=inside, other=0.0)
+        low = tl.load(where + seeds * n * WIDTH, mask=inside, other=0.0)
+        of_w0 = _product(before, high, low, of_w0)
+        of_b0 += before
+        of_w1 += steep * active
+        of_b1 += steep
+    gradient += part * length  # parameters follow each other as in the stack's vector: w0, b0, w1, b1
+    inside = real[:, None] & (column < FEATURES)[None, :]
+    tl.store(gradient + own[:, None] * FEATURES + column[None, :], of_w0, mask=inside)
+    count = seeds * models * UNITS
+    gradient += count * FEATURES
+    tl.store(gradient + own, tl.sum(of_b0, 1), mask=real & (wide == 0))
+    tl.store(gradient + count + own, tl.sum(of_w1, 1), mask=real & (wide == 0))
+    tl.store(gradient + 2 * count + seed * models + model, tl.sum(of_b1, 1), mask=real & (wide == 0) & (unit == 0))
+
+
+@_kernel
+def _adam(
+    vector, gradient, moments, powers, rate, decay, length,
+    KEEP_FIRST: tl.constexpr, KEEP_SECOND: tl.constexpr, TINY: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One step down the sum of the gradients' parts."""
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < length
+    value = tl.load(vector + place, mask=inside, other=0.0)
+    steep = decay * value
+    for part in tl.static_range(PARTS):
+        steep += tl.load(gradient + part * length + place, mask=inside, other=0.0)
+    first = tl.load(moments + place, mask=inside, other=0.0)
+    first += (1 - KEEP_FIRST) * (steep - first)
+    second = tl.load(moments + length + place, mask=inside, other=0.0)
+    second = KEEP_SECOND * second + (1 - KEEP_SECOND) * steep * steep
+    own_rate = (tl.load(rate) / (1 - tl.load(powers))).to(tl.float32)
+    spread = tl.sqrt_rn(second / (1 - tl.load(powers + 1)).to(tl.float32)) + TINY
+    tl.store(moments + place, first, mask=inside)
+    tl.store(moments + length + place, second, mask=inside)
+    tl.store(vector + place, value - own_rate * first / spread, mask=inside)
+
+
+def fused_step(stack: Stack, size: int) -> Step | None:
+    """The step on batches of so many rows, or None where it is not one of those written here."""
+    if triton is None or not _is_written_here(stack, size):
+        return None
+    adam, objective, (mean, scale) = stack.adam, stack.objective, stack.scaling
+    w0, b0, w1, b1 = (value.detach() for value in adam.parameters.values())
+    seeds, models, units, features = w0.shape
+    width = _STEP * triton.cdiv(features, _STEP)
+    values, hidden = w0.new_empty(4, seeds, size, width), w0.new_empty(seeds, models, units, size)
+    outputs, slopes = w0.new_empty(2, seeds, models, size)
+    labels, of_seeds = stack.y.to(w0.dtype), features if len(mean) > 1 else 0
+    compared = [
+        (side, share, torch.arange(size, device=w0.device)[side.rows], _within(stack, side))
+        for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
+    ]
+    padded, columns = triton.next_power_of_2(units), min(2 * _TILE, triton.next_power_of_2(width))
+    together = max(1, _TILE // padded)
+    tiles, across = triton.cdiv(models, together), triton.cdiv(features, columns)
+    of_part = _ROWS * triton.cdiv(size, _ROWS * triton.cdiv(_PROGRAMS, tiles * across * seeds))
+    parts = triton.cdiv(size, of_part)
+    gradient = adam.vector.new_empty(parts, len(adam.vector))
+    tile = {"FEATURES": features, "WIDTH": width, "UNITS": units, "PADDED": padded, "TOGETHER": together}
+    is_binary = objective.task.name == BINARY.name
+    of_predictions = is_binary and objective.compare == "prediction"
+
+    def step(chosen: Tensor, weight: Tensor) -> None:
+        y = labels[chosen]
+        weight = objective.loss_weight(Samples(chosen, y, chosen, weight))
+        _gather[triton.cdiv(size, _ROWS), triton.cdiv(width, _ROWS), seeds](
+            stack.x, chosen, mean, scale, values, size, seeds, of_seeds, FEATURES=features, WIDTH=width, ROWS=_ROWS,
+            COLUMNS=_ROWS,
+        )  # fmt: skip
+        _forward[tiles, triton.cdiv(size, _TILE), seeds](
+            values, y, weight, stack.strength, w0, b0, w1, b1, hidden, outputs, slopes, size, models, seeds, **tile,
+            ROWS=_TILE, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
+        )  # fmt: skip
+        for side, share, rows, within in compared:
+            block = max(16, triton.next_power_of_2(len(rows)))
+            _compare[(seeds * models,)](
+                outputs, slopes, rows, stack.strength, share, within, 2 / (side.counts[0] * side.counts[1]),
+                len(rows), side.counts[0], size, models, BLOCK=block, OF_PREDICTIONS=of_predictions,
+                SCALED=stack.scaled, num_warps=min(32, max(2, block // 64)),
+            )  # fmt: skip
+        _backward[tiles * across, parts, seeds](
+            values, hidden, slopes, w1, gradient, len(adam.vector), size, models, seeds, of_part, **tile, ROWS=_ROWS,
+            COLUMNS=columns, num_stages=2,
+        )  # fmt: skip
+        adam.powers.mul_(adam.betas)
+        _adam[(triton.cdiv(len(adam.vector), 256),)](
+            adam.vector, gradient, adam.moments, adam.powers, adam.learning_rate, adam.weight_decay, len(adam.vector),
+            KEEP_FIRST=KEPT[0], KEEP_SECOND=KEPT[1], TINY=EPSILON, PARTS=parts, BLOCK=256,
+        )  # fmt: skip
+
+    return step
+
+
+def _is_written_here(stack: Stack, size: int) -> bool:
+    model = stack.model
+    return (
+        type(stack.objective) is Objective  # others count otherwise
+        and isinstance(model, Network)
+        and len(model.hidden) == 1
+        and model.hidden[0] <= _MOST_UNITS
+        and model.outputs == 1
+        and stack.x.dtype == torch.float32
+        and stack.objective.is_counted(stack.sides)
+        and all(side.dependence is None and sum(side.counts) <= _MOST_ROWS for side in stack.sides)
+        and not stack.weight_decay
+        and stack.failed.numel() * model.hidden[0] * max(size, model.features) <= _LARGEST
+        and 4 * len(stack.failed) * size * (model.features + _STEP) <= _LARGEST
+    )
+
+
+def _within(stack: Stack, side: Sides) -> Tensor:
+    """What pairs of one side count in the slope by a score of it: (seeds, 2)."""
+    counts = torch.tensor(side.counts, dtype=torch.float64, device=stack.x.device)
+    fraction = torch.zeros_like(counts)
+    if stack.objective.estimate == "batch":
+        fraction = torch.ones_like(counts)
+    elif stack.objective.estimate == "rows" and side.fraction is not None:
+        fraction = side.fraction.to(counts)
+    found = 2 * (counts - fraction) / (counts**2 * (counts - 1).clamp_min(1))
+    return found.reshape(-1, 2).expand(len(stack.failed), -1).to(stack.x.dtype).contiguous()

@@ -1,0 +1,53 @@
+"""Baselines whose networks train as a stack: a CUDA device ends where the CPU does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from metrifair.estimators import FairClassifier
+from metrifair.methods.fairbatch import FairBatchClassifier
+from metrifair.methods.fairkde import FairKDEClassifier
+from metrifair.methods.labelbias import LabelBiasClassifier
+from metrifair.methods.massaging import MassagingClassifier
+from metrifair.methods.network import fit_stack
+from metrifair.methods.reweighing import ReweighingClassifier
+from metrifair.methods.sinkhorn import SinkhornClassifier
+
+pytestmark = pytest.mark.cuda
+
+
+def small(device: str) -> FairClassifier:
+    return FairClassifier(0.0, hidden=(4,), epochs=5, batch_size=50, device=device)
+
+
+STACKS: dict[str, Any] = {
+    "fairkde": lambda on: FairKDEClassifier(hidden=(4,), epochs=5, batch_size=50, device=on),
+    "fairkde path": lambda on: FairKDEClassifier(
+        criterion="equal_opportunity", warm_start_path=True, variant="reference", batch_size=50, epochs=5, device=on
+    ),
+    "fairbatch": lambda on: FairBatchClassifier(hidden=(4,), epochs=5, batch_size=50, step=0.1, device=on),
+    "sinkhorn": lambda on: SinkhornClassifier(epochs=8, device=on),
+    "sinkhorn blocks": lambda on: SinkhornClassifier(epochs=4, block=17, device=on),
+    "labelbias": lambda on: LabelBiasClassifier(small(on), rounds=3),
+    "massaging": lambda on: MassagingClassifier(small(on)),
+    "reweighing": lambda on: ReweighingClassifier(small(on)),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_a_device_gives_what_the_cpu_gives(name: str) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(2, size=200)
+    x = np.c_[rng.normal(size=(200, 2)) + 0.8 * a[:, None], a]
+    y = (x[:, :2].sum(1) + rng.normal(size=200) > 0.8).astype(int)
+    rows = [np.arange(0, 160), np.arange(40, 200)]
+    outputs = []
+    for device in ("cpu", "cuda"):
+        template = STACKS[name](device)
+        knob = {"strengths": [0.0, 0.5, 0.9]} if "strength" in template.get_params() else {}
+        stack = fit_stack(template, x, y, a, seeds=[3, 8], rows=rows, **knob)
+        outputs.append(np.stack([model.decision_function(x) for model in stack]))
+    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-2, atol=2e-3)
