@@ -19,6 +19,7 @@ from metrifair.auditing.counted import (
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
+from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
@@ -68,9 +69,14 @@ def audit_file(
     about: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+    header: bool = True,
+    day_first: bool = False,
+    sheet: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
-    """The audit of the columns of a file: csv, tsv, parquet, arrow, ndjson, a pattern of such files, or "-".
+    """The audit of the columns of a file: csv, tsv, parquet, arrow, ndjson, Excel, a pattern of such files, or "-".
 
     Rows without a score, label, weight or any group are left out and counted. Up to ``in_memory_rows`` rows are held in
     memory. More are counted in a few passes with bounded memory: the Kolmogorov distance is exact, every other one
@@ -143,10 +149,20 @@ def audit_file(
         What stands on top of the report.
     about : dict of str, default=None
         What is to be known of the data, such as its date and source: part of the report.
-    format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
+    format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
-        Of the columns of a text file, where it is neither "," in csv nor a tab in tsv.
+        Of the columns of a text file; by default "," in csv (";" where ``decimal`` is a comma), and a tab in tsv.
+    decimal : {".", ","}, default="."
+        The decimal sign of numbers that are written as text.
+    encoding : str, default=None
+        Of a text file, such as "cp1252" or "utf-16"; by default UTF-8.
+    header : bool, default=True
+        Whether the first row of a csv, tsv or Excel file names the columns; if not, their names are "1", "2", ...
+    day_first : bool, default=False
+        Whether dates written as text begin with the day, such as 31.12.2026 or 31/12/2026; then they are 2026-12-31.
+    sheet : str, default=None
+        Of an Excel file; not needed where it has one sheet.
     in_memory_rows : int, default=2000000
         Up to so many rows are held in memory.
 
@@ -177,7 +193,8 @@ def audit_file(
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed)
-    with opened(path, format=format, separator=separator) as source:
+    options = FileOptions(format, separator, decimal, encoding, header, day_first, sheet)
+    with opened(path, options) as source:
         for roles in every.values():
             source.check(roles.by_role)
         head = _head(

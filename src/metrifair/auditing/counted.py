@@ -122,6 +122,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         weight=tally.weight if rows.weighted else None,
         weighted=rows.weighted,
         left_out=cells.left_out,
+        withheld=cells.withheld,
         levels=cells.levels,
         rated=rated_by(problem, columns["sensitive_features"], request),
         favourable=request.favourable,

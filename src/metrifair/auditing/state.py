@@ -75,7 +75,8 @@ class AuditState:
         if not isinstance(name, str):
             raise DataError(f"name must be text, got {name!r}")
         self.names: tuple[str, ...] = (name,) if name else ()
-        self.left_out = 0
+        self.left_out = 0  # rows, withheld ones too
+        self.withheld = 0  # rows of small cells
         self.shape: Shape | None = None  # None: nothing was counted yet
         self.cells: list[tuple[Value, ...]] = []  # values of groups, controls and label, in ascending order
         self.selected: Floats = np.zeros(0)  # rows, or weight, of each cell from the threshold on
@@ -88,7 +89,7 @@ class AuditState:
 
     @property
     def _parts(self) -> StateParts:
-        parts = self.criteria, self.range, self.threshold, self.names, self.left_out
+        parts = self.criteria, self.range, self.threshold, self.names, self.left_out, self.withheld
         return StateParts(*parts, self.shape, self.cells, self.selected, self.counts)
 
     @property
@@ -224,6 +225,7 @@ class AuditState:
             if one.shape is not None and one.counts is not None:
                 found._take(one.shape, one.cells, one.selected, one.counts)
             found.left_out += one.left_out
+            found.withheld += one.withheld
             found.names = tuple(sorted({*found.names, *one.names}))
         return found
 
@@ -273,7 +275,8 @@ class AuditState:
         kept = np.flatnonzero(size >= least_count)
         number = np.full(len(found.cells), -1)
         number[kept] = np.arange(len(kept))
-        found.left_out += int(size.sum() - size[kept].sum())
+        withheld = int(size.sum() - size[kept].sum())
+        found.left_out, found.withheld = found.left_out + withheld, found.withheld + withheld
         found.cells, found.selected = [found.cells[one] for one in kept], found.selected[kept]
         found.counts = found.counts.renumbered(number)
         return found
@@ -323,7 +326,7 @@ class AuditState:
         """The state that a file holds."""
         parts = parts_of(content)
         found = cls(parts.criteria, range=parts.range, threshold=parts.threshold)
-        found.names, found.left_out, found.shape, found.cells, found.selected, found.counts = parts[3:]
+        found.names, found.left_out, found.withheld, found.shape, found.cells, found.selected, found.counts = parts[3:]
         return found
 
     def audit(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.cli.limits import Limit, broken, limit_options, limits_of
 from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.auditing.compare import AuditDifference
+    from metrifair.auditing.out_of_core.formats import FileOptions
     from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
 
@@ -196,28 +197,30 @@ def command(
     most_groups: int | None,
     vc_dimension: int | None,
     seed: int,
-    separator: str | None,
-    format: str | None,  # noqa: A002
+    reading: FileOptions,
     table: str | None,
 ) -> None:
     """Measure how far apart the scores of groups are in FILE, a table with one row for each person.
 
-    FILE is csv, tsv, parquet, arrow or ndjson, a pattern such as 'scores-*.parquet', or - for standard input; it may be
-    larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that Ibis
-    connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit of --fail-above
-    (values), --fail-certain-above (lower bounds) or --fail-below (ratios) is broken.
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input; it
+    may be larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that
+    Ibis connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit
+    of --fail-above (values), --fail-certain-above (lower bounds) or --fail-below (ratios) is broken.
 
     \b
     Examples:
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
-    source = audited(file, table, [html, json_to, output], separator=separator, format=format)
+    place = table_at(file, table, [html, json_to, output])
+    from metrifair.auditing.audit_file import audit_file
+    from metrifair.auditing.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with warnings_told(out), working(f"Auditing {source.name}"):
-        found = source.audit(
+    audit = partial(audit_file, file, **asdict(reading)) if place is None else partial(audit_table, place)
+    with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
+        found = audit(
             score=score[0] if len(score) == 1 else list(score),
             group=list(group),
             continuous=continuous_asked(continuous, group),
@@ -288,35 +291,12 @@ def hand_over(
         ctx.exit(_UNFAIR)
 
 
-class Audited(NamedTuple):
-    """What is audited: its name, and how."""
-
-    name: str
-    audit: Callable[..., Audit]
-
-
-def audited(
-    file: str,
-    table: str | None,
-    outputs: Iterable[Path | None],
-    *,
-    separator: str | None,
-    format: str | None,  # noqa: A002
-) -> Audited:
-    """The file, or the table of a database; what is wrong with the names is said before anything is read."""
-    if is_address(file):
-        check_paths([], outputs)
-        from metrifair.auditing.audit_table import audit_table
-        from metrifair.auditing.out_of_core.connections import connected
-
-        found = connected(file, table)
-        return Audited(found.name, partial(audit_table, found))
-    if table is not None:
+def table_at(file: str, table: str | None, outputs: Iterable[Path | None]) -> Connected | None:
+    """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
+    if not is_address(file) and table is not None:
         raise DataError(f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database")
-    check_paths([file], outputs)
-    from metrifair.auditing.audit_file import audit_file
-
-    return Audited(file, partial(audit_file, file, separator=separator, format=format))
+    check_paths([] if is_address(file) else [file], outputs)
+    return connected(file, table) if is_address(file) else None
 
 
 def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Booleans, Floats
-from metrifair.auditing.out_of_core.files import MISSING, polars
+from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
@@ -102,8 +102,8 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            decimal = " with a point, not a comma" if re.fullmatch(r"[+-]?\d+,\d+", strange[0], re.ASCII) else ""
-            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{decimal}")
+            comma = "; pass decimal=',' where numbers have a comma" if re.match(COMMA, strange[0], re.ASCII) else ""
+            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{comma}")
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values

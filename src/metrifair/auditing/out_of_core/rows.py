@@ -17,6 +17,7 @@ from metrifair.errors import DataError
 MOST_CELLS = 2**18
 UNUSABLE = "without a score, or without a label, weight or group that was asked for"
 """Why rows are left out, where nobody told one reason from another."""
+WITHHELD = "withheld by whoever counted them, in cells of few rows"
 
 
 class Tally(NamedTuple):
@@ -35,6 +36,7 @@ class Cells(NamedTuple):
     ends: tuple[float, float]
     left_out: Mapping[str, int] = MappingProxyType({})  # rows, by why
     levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
+    withheld: int = 0  # of the rows left out, those that whoever counted them keeps to themselves
 
 
 class Counted(NamedTuple):
