@@ -22,7 +22,7 @@ from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.difference import difference_html, difference_summary
-from metrifair.report.html import write_html
+from metrifair.report.html import framed, write_html
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Pairing
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
@@ -126,11 +126,14 @@ class AuditDifference:
         """
         write_html(path, self._page(title))
 
-    def _page(self, title: str) -> str:
+    def _page(self, title: str = "Audits compared") -> str:
         return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
+
+    def _repr_html_(self) -> str:
+        return framed(self._page(), height=640, title="Audits compared")
 
 
 def compare(

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from html import escape
 from typing import Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
@@ -18,14 +17,15 @@ from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
 from metrifair.provenance import Provenance, call_text, check_about, made_now
 from metrifair.report.audit.page import audit_html
+from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.frontier.view import FrontierView
-from metrifair.report.html import write_html
-from metrifair.report.numbers import MISSING, figure_text
+from metrifair.report.html import framed, write_html
+from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
 
 JSON_VERSION = 2
-_SHOWN = 20  # findings in a notebook
+_IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
     "attribute": (nw.String, lambda one: one.attribute),
@@ -278,24 +278,40 @@ class Audit:
         least, value = figure_text(one.joint_interval.low), figure_text(one.value)
         return f"{first}\nlargest for certain: {one.metric} distance {value}, at least {least}: {who}"
 
+    def plot(self, kind: AuditChartKind = "findings") -> Any:
+        """An altair chart.
+
+        Parameters
+        ----------
+        kind : {"findings", "distributions", "roc", "reliability"}, default="findings"
+            Distances with their intervals, the most certain first; the share of each group below each score; or curves
+            by group, which need labels.
+
+        Returns
+        -------
+        altair chart
+            To be shown in a notebook, or changed further.
+
+        Raises
+        ------
+        MissingExtra
+            If altair is not installed.
+        DataError
+            Where the audit has nothing of this kind to draw.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.plot("distributions").to_dict()["mark"]["type"]
+        'line'
+        """
+        return audit_chart(self.record, kind)
+
     def _repr_html_(self) -> str:
-        """The summary and the first findings; everything from the data escaped."""
-        names = ("Attribute", "Criterion", "Within", "Groups", "Metric", "Value", "Interval", "Certified", "p")
-        rows = []
-        for one in self.findings[:_SHOWN]:
-            ends = () if one.interval is None else (figure_text(one.interval.low), figure_text(one.interval.high))
-            figures = (
-                figure_text(one.value),
-                " to ".join(ends) or MISSING,
-                *map(figure_text, (one.certified, one.p_value)),
-            )
-            rows.append((one.attribute, one.criterion, one.within, " / ".join(one.groups), one.metric, *figures))
-        head = "".join(f"<th>{name}</th>" for name in names)
-        lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        left = len(self.findings) - len(rows)
-        more = f"<p>and {left} more: to_frame() has them all</p>" if left > 0 else ""
-        told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary)
-        return f"<div>{told}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}</div>"
+        """The page, shortened, in a frame of its own: no style leaves it."""
+        title = self.provenance.title or "Fairness audit"
+        return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
 
 
 def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any], **told: Any) -> Audit:

@@ -133,6 +133,17 @@ def _allowed(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def framed(page: str, *, height: int, title: str) -> str:
+    """A page inside another one, such as a notebook's: neither's style or script reaches the other.
+
+    >>> framed("<p>a & b", height=90, title="one")
+    '<iframe srcdoc="<p>a &amp; b" sandbox="allow-scripts" title="one" style="...;height:90px;border:0"></iframe>'
+    """
+    text = page.replace("&", "&amp;").replace('"', "&quot;")
+    box = f'style="width:100%;height:{height}px;border:0"'
+    return f'<iframe srcdoc="{text}" sandbox="allow-scripts" title="{html.escape(title)}" {box}></iframe>'
+
+
 def write_html(path: str | os.PathLike[str], text: str) -> Path:
     """Write a page under this path, in one step, and return the path; a DataError where that is not possible.
 
