@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
@@ -15,6 +15,7 @@ from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
+from metrifair.provenance import Provenance, call_text, check_about, made_now
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
@@ -23,7 +24,7 @@ from metrifair.report.html import framed, write_html
 from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Note
 
-JSON_VERSION = 1
+JSON_VERSION = 2
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
@@ -129,6 +130,11 @@ class Audit:
 
     def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
         return Audit, (self.record, None, self.library)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the audit comes from: files with hashes, columns, the call, the seed, versions, the time."""
+        return self.record.provenance
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -251,10 +257,10 @@ class Audit:
     ) -> str:
         """The whole audit as strict JSON text.
 
-        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
+        An object with ``kind`` ("metrifair audit"), ``version`` (2) and the fields of the record by their names:
         ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
-        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` and
-        ``summary``. What is not known is null; there is no NaN.
+        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes``,
+        ``summary`` and ``provenance``. What is not known is null; there is no NaN.
 
         Parameters
         ----------
@@ -294,7 +300,7 @@ class Audit:
         self,
         path: str | os.PathLike[str],
         *,
-        title: str = "Fairness audit",
+        title: str | None = None,
         frontier: Viewable | FrontierView | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
@@ -303,8 +309,8 @@ class Audit:
         ----------
         path : str or path-like
             The file.
-        title : str, default="Fairness audit"
-            What stands on top.
+        title : str, default=None
+            What stands on top; by default the title of the audit, or "Fairness audit".
         frontier : Frontier or FrontierView, default=None
             Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
 
@@ -322,7 +328,9 @@ class Audit:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
         view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
-        write_html(path, audit_html(self.record, title=title, frontier=view))
+        write_html(
+            path, audit_html(self.record, title=title or self.provenance.title or "Fairness audit", frontier=view)
+        )
 
     def __repr__(self) -> str:
         counts = (
@@ -371,6 +379,18 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """The page, shortened, in a frame of its own: no style leaves it."""
-        return framed(
-            audit_html(self.record, title="Fairness audit", most_bytes=_IN_NOTEBOOKS), height=640, title="Audit"
-        )
+        title = self.provenance.title or "Fairness audit"
+        return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
+
+
+def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any], **told: Any) -> Audit:
+    """An audit with its provenance: the function with its arguments, and what else is ``told`` of where it is from."""
+    provenance = replace(
+        found.record.provenance,
+        title=given["title"] or "",
+        about=check_about(given["about"]),
+        call=call_text(function, given),
+        **told,
+        **made_now(),
+    )
+    return replace(found, record=replace(found.record, provenance=provenance))

@@ -8,13 +8,13 @@ from typing import Literal
 import click
 
 from metrifair.cli.audit import hand_over, measure_options, metrics_asked, result_options
+from metrifair.cli.limits import limits_of
 from metrifair.cli.numbers import CONTINUOUS, continuous_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
     OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
-    Limit,
     Output,
     check_paths,
     known,
@@ -57,7 +57,8 @@ def command(
     favourable: Literal["high", "low"],
     least_share: float,
     rates: Path | None,
-    limits: tuple[Limit, ...],
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -82,7 +83,7 @@ def command(
         found = state.audit(
             criteria=list(criteria) or None,
             continuous=continuous_asked(continuous, () if state.shape is None else state.shape.groups),
-            metrics=metrics_asked(metrics, limits),
+            metrics=metrics_asked(metrics, limits_of(ctx)),
             contrast=contrast,  # type: ignore[arg-type]
             confidence=confidence,
             random_state=seed,
@@ -93,9 +94,11 @@ def command(
             reference=reference_asked(references, () if state.shape is None else state.shape.groups),
             favourable=favourable,
             least_share=least_share,
+            title=title,
+            about=dict(about) or None,
         )
     if save_to is not None:
         state.save(save_to)
         out.print(f"Counts: {printable(save_to)}")
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)
