@@ -64,7 +64,7 @@ def test_json_is_strict_and_holds_the_whole_record(options: dict[str, Any], tmp_
     text = found.to_json(path)
     assert path.read_text(encoding="utf-8") == text
     content = json.loads(text, parse_constant=refuse)
-    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 1)
+    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 2)
     assert content == json.loads(json.dumps(asdict(found.record)))
     assert content["findings"][0]["groups"] == list(found.findings[0].groups)
 

@@ -16,7 +16,7 @@ import msgspec
 import narwhals.stable.v2 as nw
 
 from metrifair.auditing.differences import correlations, difference_of, figures_of, judged
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.files import write_file
@@ -186,9 +186,15 @@ def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
     try:
         with open(given, "rb") as file:  # noqa: PTH123  (a path of any kind)
             content = file.read()
-        kind = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("kind")
-        if kind is None or msgspec.json.decode(kind) != "metrifair audit":
+        head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        kind, version = (msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version"))
+        if kind != "metrifair audit":
             raise DataError(f"{os.fspath(given)} is not the JSON of an audit; write one with metrifair audit --json")
+        if not isinstance(version, int) or version > JSON_VERSION:
+            raise DataError(
+                f"{os.fspath(given)} has the version {version} of an audit's JSON, and this metrifair reads up to "
+                f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with this one"
+            )
         return Audit(msgspec.json.decode(content, type=AuditRecord))
     except OSError as error:
         raise DataError(f"cannot read {os.fspath(given)}: {error.strerror or error}") from None

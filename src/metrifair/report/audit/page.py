@@ -102,6 +102,7 @@ def audit_html(
             "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
+            provenance=record.provenance,
         )
 
     room = most_bytes - len(page(None).encode(errors="replace"))
