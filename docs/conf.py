@@ -33,7 +33,6 @@ nitpicky = False
 default_role = "code"
 highlight_language = "python"
 smartquotes = False
-maximum_signature_line_length = 88
 
 # Pages
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline", "attrs_block"]
@@ -78,13 +77,14 @@ html_theme = "pydata_sphinx_theme"
 html_title = "metrifair"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = [("copy.js", {"defer": "defer"})]
 html_favicon = "_static/favicon.svg"
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
 html_last_updated_fmt = None
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "**": ["sidebar-nav-bs"]}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"image_light": "_static/logo-light.svg", "image_dark": "_static/logo-dark.svg", "alt_text": "metrifair"},

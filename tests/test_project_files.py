@@ -44,3 +44,9 @@ def test_the_public_workflow_runs_the_same_script_on_every_supported_version() -
         f"\n{one['steps'][-1]['run'].split()[-1]}:" in (ROOT / "Makefile").read_text()
         for one in (jobs["lowest"], jobs["slow"])
     )
+
+
+def test_what_make_tests_with_the_lowest_versions_is_there() -> None:
+    listed = (ROOT / "Makefile").read_text().split("$(addprefix tests/,")[1].split(")")[0].replace("\\", " ").split()
+    assert len(listed) > 8
+    assert [name for name in listed if not (ROOT / "tests" / name).is_file()] == []

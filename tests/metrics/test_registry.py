@@ -11,7 +11,7 @@ from metrifair.errors import DataError
 from metrifair.metrics.distances import distances, energy_distance, mmd_squared
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import ESTIMATES, METRICS, acts_on_vectors, facts, measured, trained, trained_on_vectors
-from metrifair.metrics.sliced import sliced_energy_distance
+from metrifair.metrics.vectors import sliced_energy_distance
 from metrifair.metrics.witness import witness
 
 NAMES = f"one of {', '.join(map(repr, METRICS))} or a function"

@@ -25,7 +25,7 @@ from metrifair.metrics.distances import (
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import random_directions, sliced_energy_between
 from metrifair.metrics.registry import METRICS
-from metrifair.metrics.sliced import sliced_energy_distance, sliced_wasserstein_distance
+from metrifair.metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from metrifair.metrics.witness import witness
 
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])

@@ -22,8 +22,11 @@ from metrifair.problem.criteria import (
     RISK_PARITY,
     STATISTICAL_PARITY,
     Criterion,
+    Strata,
+    overlapping_strata,
+    separate_strata,
+    stratum_of,
 )
-from metrifair.problem.strata import Strata, overlapping_strata, separate_strata, stratum_of
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

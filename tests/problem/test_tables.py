@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes, stratum_codes
 from metrifair.problem.cells import Attribute
-from metrifair.problem.strata import separate_strata
+from metrifair.problem.criteria import separate_strata
 from metrifair.problem.tables import codes, columns, is_missing, levels, same_length
 
 reproducible = settings(deadline=None, derandomize=True, database=None)

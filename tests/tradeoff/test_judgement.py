@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.tradeoff.judgement import judged
+from metrifair.tradeoff.evaluate import judged
 from metrifair.tradeoff.split import HeldOut, data_set
 
 RNG = np.random.default_rng(4)

@@ -26,8 +26,8 @@ from metrifair.problem.criteria import (
     Criterion,
     Task,
     regression,
+    separate_strata,
 )
-from metrifair.problem.strata import separate_strata
 from metrifair.training.objective import Objective
 
 RANDOM = np.random.default_rng(11)

@@ -13,8 +13,7 @@ from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.errors import DataError
-from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.problem.strata import EVERYONE
+from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, SelectedBy
 from metrifair.selection_rates import HIGHEST, RatioRule, rated
 from metrifair.standards import STANDARDS
@@ -56,7 +55,7 @@ def threshold_for(
     if asked is None and request.standard:
         raise DataError(
             f"standard={request.standard!r} is about who is selected; pass threshold=..., from which score on, or "
-            "'median', got None or scores that are not probabilities"
+            "'median', got scores that are not probabilities"
         )
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 
@@ -121,7 +120,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
         if wanted != HIGHEST and not same:
             raise DataError(
                 f"reference must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest', got "
-                f"{wanted!r}; of several attributes, name them: reference={{{attribute.name!r}: {names[0]!r}}}"
+                f"{wanted!r}; of several attributes, name one for each"
             )
         name = HIGHEST if wanted == HIGHEST else same[0]
         rules[attribute.name] = RatioRule(name, request.least_share, request.least_count, request.confidence)

@@ -27,10 +27,9 @@ from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Attribute, Contrast
-from metrifair.problem.criteria import Criterion
+from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.strata import EVERYONE
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
 from metrifair.results import Favourable, Interval
@@ -51,7 +50,8 @@ class AuditSample:
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
-    left_out: int = 0  # rows that could not be used at all
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
+    withheld: int = 0  # of those, rows of cells that whoever counted them found too small to show
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones

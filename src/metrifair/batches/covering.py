@@ -16,7 +16,7 @@ from scipy.special import gammaln
 from metrifair.checks import check_integer, check_number
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, dependence_at, joined
-from metrifair.problem.strata import Booleans, Integers
+from metrifair.problem.criteria import Booleans, Integers
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -12,8 +12,7 @@ from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError
 from metrifair.table_model import TableModel
 from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold
-from metrifair.tradeoff.evaluate import predictions, small_groups
-from metrifair.tradeoff.judgement import Judgement, judged
+from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
 
 Rows = NDArray[np.int64]
 

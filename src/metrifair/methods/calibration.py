@@ -25,12 +25,11 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.checks import check_integer, check_number, check_switches, seed_of
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.methods.crossed_groups import CrossedGroups
 from metrifair.methods.group_model import Correction, GroupModel, default_group_model, fitted_group_model
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
 from metrifair.methods.out_of_fold import learned_by_heart, out_of_fold, with_ties
 from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
-from metrifair.methods.training_data import Floats, Integers
+from metrifair.methods.training_data import CrossedGroups, Floats, Integers
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.modelfile import PathLike, write

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
@@ -145,3 +145,52 @@ def _check_classes(classes: list[object], *, two_classes: bool) -> None:
             f"this method takes the labels 0 and 1, -1 and 1, or False and True in y, got the classes {classes}; "
             "convert them so that the positive class is 1"
         )
+
+
+class CrossedGroups(NamedTuple):
+    """The combinations of all attributes' groups that were seen: each is a group of its own.
+
+    Parity of all crossed groups is parity of every attribute, whichever is looked at first; one attribute after the
+    other would be exact for the last one only.
+    """
+
+    scheme: Scheme
+    seen: Integers  # (groups, attributes): codes, in ascending order
+
+    @classmethod
+    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
+        """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
+        known = (problem.groups != UNKNOWN).all(1)
+        seen = np.unique(problem.groups[known], axis=0)
+        for name, member in sets.items():
+            inside = {tuple(codes) for codes in problem.groups[known & member].tolist()}
+            there = np.array([tuple(codes) in inside for codes in seen.tolist()])
+            if not there.all() and len(problem.scheme.attributes) == 1:
+                group = problem.scheme.attributes[0].groups[int(seen[~there][0, 0])]
+                raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
+            seen = seen[there]
+        if len(seen) < 2:
+            raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
+        return cls(problem.scheme, seen)
+
+    def codes(self, groups: Integers) -> Integers:
+        """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
+
+        >>> from metrifair.problem.problem import Given, problem_of
+        >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
+        >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
+        array([ 2,  1, -1, -1])
+        """
+        radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
+        known, own = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        place = np.searchsorted(known, own).clip(max=len(known) - 1)
+        return np.where(known[place] == own, place, UNKNOWN)
+
+    @property
+    def names(self) -> tuple[object, ...]:
+        """What the groups are called: of several attributes, by one value of each."""
+        parts = [
+            tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
+            for codes in self.seen.tolist()
+        ]
+        return tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)

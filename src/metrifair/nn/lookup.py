@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.problem.cells import Comparison, Dependence, Sides
+from metrifair.problem.criteria import Integers
 from metrifair.problem.problem import Scheme
-from metrifair.problem.strata import Integers
 
 _HIGHEST = 100  # group or label that is looked up
 _LARGEST = 100_000  # entries of the table

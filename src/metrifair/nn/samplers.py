@@ -17,9 +17,8 @@ from metrifair.errors import DataError
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
-from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.criteria import Criterion, Integers, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
-from metrifair.problem.strata import Integers
 from metrifair.problem.tables import UNKNOWN, codes, same_length
 
 

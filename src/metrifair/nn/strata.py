@@ -13,8 +13,8 @@ from metrifair.errors import TooFewSamples
 from metrifair.nn.lookup import BatchRows, CellLookup
 from metrifair.nn.samplers import BatchValues, StratifiedBatchSampler
 from metrifair.problem.cells import Comparison, Dependence, Sides
+from metrifair.problem.criteria import Integers
 from metrifair.problem.problem import Problem
-from metrifair.problem.strata import Integers
 
 _MOST_LAYOUTS = 100  # of batches that are remembered
 

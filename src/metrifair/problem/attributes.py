@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
-from metrifair.problem.strata import Integers, Strata, overlapping_strata, separate_strata, stratum_of
+from metrifair.problem.criteria import Integers, Strata, overlapping_strata, separate_strata, stratum_of
 from metrifair.problem.tables import (
     MOST_CLASSES,
     UNKNOWN,

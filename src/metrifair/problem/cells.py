@@ -15,8 +15,7 @@ from torch import Tensor
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.strata import EVERYONE, Booleans, Integers, Strata, sets_of, stratum_of
+from metrifair.problem.criteria import EVERYONE, Booleans, Criterion, Integers, Strata, sets_of, stratum_of
 
 Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
 CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest", "independence")

@@ -24,8 +24,7 @@ from metrifair.checks import check_switches, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, note_on_numbers, numbers_among, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
-from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.problem.strata import Integers, Strata
+from metrifair.problem.criteria import Criterion, Integers, Strata, criterion_named
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from metrifair.checks import check_known, require
 from metrifair.errors import DataError
-from metrifair.problem.strata import Booleans, Integers
+from metrifair.problem.criteria import Booleans, Integers
 
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import Criterion
+from metrifair.problem.criteria import Criterion, Strata, overlapping_strata, separate_strata
 from metrifair.problem.problem import Scheme
-from metrifair.problem.strata import Strata, overlapping_strata, separate_strata
 from metrifair.saving.schema import AttributeRecord, Classes, SchemeRecord, StrataRecord, plain, scalar_of, value_of
 
 _MOST_CHARACTERS = 2**22  # of all class labels together

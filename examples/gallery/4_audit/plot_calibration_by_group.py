@@ -1,0 +1,32 @@
+"""
+Does 0.7 mean the same for everyone?
+====================================
+
+Scores are read as probabilities. In this model a score of 0.7 means 70 of 100 for one group, and fewer for the other:
+it is overconfident about them. An audit with outcomes holds the reliability curve, AUC and calibration error of each
+group, with intervals.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import audit
+
+generator = np.random.default_rng(0)
+group = generator.choice(["a", "b"], 6000)
+score = generator.beta(2, 2, 6000)
+truth = np.where(group == "a", score, 0.25 + 0.45 * score)  # of group b scores say too much
+y = (generator.random(6000) < truth).astype(int)
+found = audit(score, sensitive_features=group, y_true=y, resamples=100, permutations=0, random_state=0)
+
+figure, axes = plt.subplots(figsize=(5.6, 4.8))
+for color, figures in zip(("#0072b2", "#d55e00"), found.record.by_group[0].groups, strict=True):
+    bins = figures.reliability
+    axes.fill_between(
+        [b.score for b in bins], [b.interval.low for b in bins], [b.interval.high for b in bins], color=color, alpha=0.2
+    )
+    label = f"group {figures.group}: calibration error {figures.calibration_error.value:.2f}"
+    axes.plot([b.score for b in bins], [b.rate for b in bins], marker="o", color=color, label=label)
+axes.plot([0, 1], [0, 1], color="#5a5a63", linestyle=":", label="what scores promise")
+axes.set(xlabel="score", ylabel="share with the outcome", title="Reliability by group", aspect="equal")
+axes.legend(fontsize=9)

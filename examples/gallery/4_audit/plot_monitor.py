@@ -1,0 +1,33 @@
+"""
+Watching a model over months
+============================
+
+Every month the scores are counted. ``monitor`` tells the distance of each month with an interval, and raises an alarm
+where it has changed since the first. One may look as often as one likes: over all looks together the chance of a
+false alarm is at most 5 %.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from metrifair import AuditState, monitor
+
+generator = np.random.default_rng(2)
+months = {}
+for number, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug"]):
+    sex = generator.choice(["f", "m"], 3000)
+    gap = 0.03 if number < 4 else 0.03 + 0.02 * (number - 3)  # from May on something is different
+    score = np.clip(generator.normal(0.5 + gap * (sex == "m"), 0.15), 0, 1)
+    months[name] = AuditState(name=name).add(score, {"sex": sex})
+series = monitor(months, metrics="kolmogorov", resamples=200, random_state=0)
+
+figure, axes = plt.subplots()
+for one in series.record.series:
+    color = "#d55e00" if one.alarm == "worse" else "#0072b2"
+    if one.interval:
+        axes.vlines(one.look, one.interval.low, one.interval.high, color=color, linewidth=5, alpha=0.35)
+    axes.scatter(one.look, one.value, color=color, s=60, zorder=3)
+axes.scatter([], [], color="#d55e00", label="alarm: has grown since January")
+axes.set(ylabel="Kolmogorov distance", title="Women and men, month by month", ylim=(0, None))
+axes.grid(visible=False, axis="x")
+axes.legend(loc="upper left")
