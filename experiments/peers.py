@@ -105,7 +105,7 @@ def barycentre(rows: Rows, _: str) -> Iterator[Said]:
     for share in SHARES:
         model = FairWasserstein()
         model.fit(score[rows.train], groups[rows.train])
-        moved = np.asarray(model.transform(score[~rows.train], groups[~rows.train], epsilon=[share])).ravel()
+        moved = np.asarray(model.transform(score[~rows.train], groups[~rows.train], epsilon=share)).ravel()
         yield Said(share, moved, (moved >= 0.5).astype(float))
 
 
@@ -206,7 +206,8 @@ def work(path: str, task: tuple[str, str]) -> tuple[tuple[str, str], list[Said],
     torch.set_num_threads(1)
     case, method = task
     with np.load(path) as kept:
-        rows = Rows(*(kept[f"{case}/{name}"] for name in Rows._fields))
+        x, *others = (kept[f"{case}/{name}"] for name in Rows._fields)
+        rows = Rows(x.astype(np.float64), *others)
     base, way = METHODS[method]
     start = time.perf_counter()
     try:
