@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
 
@@ -16,12 +16,13 @@ from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
-from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import write_html
 from metrifair.report.numbers import MISSING, figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, Note
+
+if TYPE_CHECKING:
+    from metrifair.report.frontier.view import FrontierView
 
 JSON_VERSION = 1
 _SHOWN = 20  # findings in a notebook
@@ -252,6 +253,10 @@ class Audit:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
+        # Pages bring scikit-learn and pandas along: 120 MB that counting a large file does not need.
+        from metrifair.report.audit.page import audit_html  # noqa: PLC0415
+        from metrifair.report.frontier.view import FrontierView  # noqa: PLC0415
+
         view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
         write_html(path, audit_html(self.record, title=title, frontier=view))
 
