@@ -92,14 +92,20 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     done = call("audit", address, "--table", "scores", *ASKED, "--json", tmp_path / "a.json")
     assert done.exit_code == 0, done.output
     exact = audit_file(days[0], score="p", group="sex", label="y", random_state=0)
-    assert (tmp_path / "a.json").read_text().strip() == exact.to_json().strip()
+    found, direct = json.loads((tmp_path / "a.json").read_text()), json.loads(exact.to_json())
+    made = found.pop("provenance")
+    del direct["provenance"]
+    assert found == direct
+    assert made["source"] == "the table 'scores' of scores.db"
+    assert [one["name"] for one in made["files"]] == ["scores.db"]
+    assert str(tmp_path) not in json.dumps(made)
     for command in ("audit", "count"):
         more = ("--output", tmp_path / "d.state") if command == "count" else ()
         assert "use --table, the name of a table of" in refusal(call(command, address, *ASKED, *more))
     counted = call("count", address, "--table", "scores", *ASKED, "--output", tmp_path / "d.state")
     assert "80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in counted.stdout, counted.output
-    found = AuditState.load(tmp_path / "d.state").audit(random_state=0)
-    assert [one.value for one in found.findings] == pytest.approx([one.value for one in exact.findings], abs=1e-12)
+    merged = AuditState.load(tmp_path / "d.state").audit(random_state=0)
+    assert [one.value for one in merged.findings] == pytest.approx([one.value for one in exact.findings], abs=1e-12)
     assert "has no table 'x'; its tables are 'scores'" in refusal(call("audit", address, "--table", "x", *ASKED))
     assert "--table names a table of a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
+from metrifair.provenance import source_files
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
@@ -64,6 +65,8 @@ def audit_file(
     reference: Reference = "highest",
     favourable: Favourable = "high",
     least_share: float = LEAST_SHARE,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     decimal: str = ".",
@@ -142,6 +145,10 @@ def audit_file(
         positive label, by default the first one then, is the one that low scores are of.
     least_share : float, default=0.02
         Groups of a smaller share of all rows are shown, and left out of ratios.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
@@ -179,12 +186,13 @@ def audit_file(
     >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
     names |= {"cuts": cuts, "continuous": request.numbers}
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
-    generator = np.random.default_rng(seed_of(random_state))
+    generator = np.random.default_rng(seed)
     options = FileOptions(format, separator, decimal, encoding, header, day_first, sheet)
     with opened(path, options) as source:
         for roles in every.values():
@@ -192,15 +200,17 @@ def audit_file(
         head = _head(
             source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
         )
+        files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
             if head is not None:
-                audits[name] = audit_of_columns(
+                found = audit_of_columns(
                     source.name, roles, head, request, generator, is_text=source.is_text, scores=list(every)
                 )
             else:
                 rows = FileRows(source, roles, groups_allowed(request.most_groups))
-                audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
+                found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+            audits[name] = traced(found, audit_file, given, seed=seed, columns=roles.by_role, files=files)
     return one_or_compared(audits)
 
 

@@ -32,7 +32,7 @@ def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, op
         before = state.rows
         for batch in source.batches(roles.columns):
             used = used_rows(roles, levels, batch)
-            left_out = used.left_out
+            left_out = used.left_out.total()
             if used.weight is not None and not used.weight.all():
                 used = used.only(used.weight != 0)
             coded = [(_values(level), code.astype("int64") - 1) for level, code in zip(levels, used.codes, strict=True)]
@@ -57,7 +57,7 @@ def count_table(state: AuditState, place: Connected, roles: Roles) -> None:
     named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
     shape = Shape(roles.groups, roles.controls, roles.label, rows.weighted)
     state._take(shape, named, cells.tally.selected, _counts(rows, grid))
-    state.left_out += cells.left_out
+    state.left_out += sum(cells.left_out.values())
 
 
 def _values(level: ColumnLevels) -> list[Value]:

@@ -45,7 +45,7 @@ def notes_of(
     ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
     """
     problem, classes = sample.problem, sample.problem.scheme.classes
-    notes = left_out_notes(sample.left_out, sample.withheld) + constant_notes(sample, decisions)
+    notes = left_out_notes(sum(sample.left_out.values()), sample.withheld) + constant_notes(sample, decisions)
     if not decided:
         notes.append(UNDECIDED)
     if assumed and len(classes) == 2 and (sample.favourable == "low" or set(classes) not in _TELLING_LABELS):

@@ -12,7 +12,7 @@ from functools import wraps
 from glob import has_magic
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -46,7 +46,6 @@ OTHER_CRITERION_NAMES = (
 FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
-GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
 
 _SPOKEN = {
@@ -72,6 +71,10 @@ _SPOKEN = {
     "pass pos_label= to": "use --positive to",
     "separator must be": "--separator must be",
     "say which: loss=": "say which: --loss ",
+    "pass reference=..., ": "use --reference, ",
+    "reference must be": "--reference must be",
+    "standard='": "--standard '",
+    "pass threshold=..., ": "use --threshold, ",
 }
 
 
@@ -172,31 +175,17 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
         return [CompletionItem(incomplete, type="file")]
 
 
-class Limit(NamedTuple):
-    """The largest value of a metric that passes."""
+class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """KEY=VALUE, both of them text."""
 
-    metric: str
-    value: float
+    name = "key=value"
 
-
-class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """METRIC=VALUE, of a metric or of a gap between decisions."""
-
-    name = "metric=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Limit:
-        """The limit, or a usage error."""
-        if isinstance(value, Limit):
-            return value
-        metric, sign, number = str(value).partition("=")
-        try:
-            limit = float(number)
-        except ValueError:
-            limit = math.nan
-        if not sign or not metric or not (0 <= limit < math.inf):
-            self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as kolmogorov=0.1", param, ctx)
-        check_known("--fail-above", metric.strip(), (*METRIC_NAMES, *GAPS))
-        return Limit(metric.strip(), limit)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The two, or a usage error."""
+        key, _, text = value if isinstance(value, tuple) else str(value).partition("=")
+        if not key.strip() or not text.strip():
+            self.fail(f"{value!r} is not KEY=VALUE, such as 'date=September 2026'", param, ctx)
+        return key.strip(), text.strip()
 
 
 class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2

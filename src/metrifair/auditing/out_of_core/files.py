@@ -91,6 +91,8 @@ class Source:
     is_text: bool
     twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
     options: FileOptions = AS_USUAL
+    paths: tuple[str, ...] = ()  # on the disk
+    is_copy: bool = False  # of standard input or a pipe
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
@@ -170,7 +172,7 @@ def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Ite
             ):
                 shutil.copyfileobj(stream, target, 2**20)
             files = {str(copy): name}
-        yield _source(name, files, options, stack)
+        yield replace(_source(name, files, options, stack), is_copy=is_stream)
 
 
 def _expanded(given: str) -> list[str]:
@@ -217,7 +219,7 @@ def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: Ex
             texts.add(column)
     twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
     is_text = kind in (*TEXT, "excel")
-    return Source(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options)
+    return Source(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, tuple(files))
 
 
 def _in_utf8(files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> dict[str, str]:

@@ -27,7 +27,7 @@ from metrifair.auditing.out_of_core.columns import (
 from metrifair.auditing.out_of_core.connections import answer_of
 from metrifair.auditing.out_of_core.files import check_columns
 from metrifair.auditing.out_of_core.formats import polars
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, Cells, Counted, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.rows import MOST_CELLS, UNUSABLE, Cells, Counted, Tally, cells_of, too_many_cells
 from metrifair.auditing.out_of_core.table_bins import TableBins
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
@@ -200,7 +200,7 @@ class TableRows:
             self.cells,
             Tally(held[0].astype(np.int64), *held[1:]),
             ends=self.ends,
-            left_out=left_out,
+            left_out={UNUSABLE: left_out},
             is_text=False,
         )
 
