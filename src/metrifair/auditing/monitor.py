@@ -201,7 +201,8 @@ def monitor(
     if all(one.level is None for one in series):
         raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
     record = SeriesRecord(tuple(audits), [one.record.rows for one in audits.values()], confidence, series)
-    return AuditSeries(replace(record, summary=series_summary(record)))
+    origin = [one.provenance for one in audits.values()]
+    return AuditSeries(replace(record, summary=series_summary(record), provenance=origin))
 
 
 def _names(states: Sequence[Any]) -> list[str]:
