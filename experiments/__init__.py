@@ -23,6 +23,8 @@ NAMES = (
     "boosting",
     "continuous",
 )
+ALONE = ("duel",)
+"""Not part of ``"all"``: it installs other libraries, in an environment of their own."""
 
 
 def reproduce(
@@ -39,11 +41,11 @@ def reproduce(
     metrifair.errors.DataError: name must be one of ..., got 'clasification'; did you mean 'classification'?
     """
     # Imported here: listing the names must not import torch.
-    from experiments import boosting, comparisons, continuous, convergence, online, theory  # noqa: PLC0415
+    from experiments import boosting, comparisons, continuous, convergence, duel, online, theory  # noqa: PLC0415
     from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
     from metrifair.checks import check_integer, check_known  # noqa: PLC0415
 
-    check_known("name", name, ["all", *NAMES])
+    check_known("name", name, ["all", *NAMES, *ALONE])
     check_known("protocol", protocol, PROTOCOLS)
     check_integer("seeds", seeds, least=1)
     check_integer("n_jobs", n_jobs, least=1)
@@ -56,6 +58,7 @@ def reproduce(
         "theory": theory.run,
         "boosting": partial(boosting.run, n_jobs=n_jobs),
         "continuous": partial(continuous.run, n_jobs=n_jobs),
+        "duel": partial(duel.run, n_jobs=n_jobs),
     }
     for one in NAMES if name == "all" else (name,):
         run = alone[one] if one in alone else partial(comparisons.run, one, n_jobs=n_jobs)

@@ -8,14 +8,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments import NAMES, reproduce
+from experiments import ALONE, NAMES, reproduce
 from metrifair.errors import DataError, MissingExtra
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run what the arguments ask for, and print which pages there are to open."""
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Run the paper's experiments.")
-    parser.add_argument("name", metavar="NAME", choices=[*NAMES, "all"], help=f"{', '.join(NAMES)} or all")
+    parser.add_argument(
+        "name", metavar="NAME", choices=[*NAMES, *ALONE, "all"], help=f"{', '.join((*NAMES, *ALONE))} or all"
+    )
     parser.add_argument(
         "--protocol",
         choices=["published", "corrected"],

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal
 
+from metrifair.provenance import Provenance
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -339,6 +341,8 @@ class AuditRecord:
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
     by_group: Sequence[ByGroup] = ()
+    # Two audits that found the same are equal, whenever they were made.
+    provenance: Provenance = field(default_factory=Provenance, compare=False)
 
 
 Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]

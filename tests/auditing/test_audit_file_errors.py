@@ -119,10 +119,10 @@ def test_paths_that_lead_nowhere(tmp_path, good):
     refused(tmp_path / "*.parquet", "no file matches")
     refused(tmp_path, "is a folder")
     (tmp_path / "scores.xlsx").write_text(GOOD)
-    refused(tmp_path / "scores.xlsx", "is a spreadsheet; save its sheet as csv")
+    refused(tmp_path / "scores.xlsx", "cannot be read as an Excel file")
     (tmp_path / "scores").write_text(GOOD)
     refused(tmp_path / "scores", "has no ending")
-    refused(good, "format must be one of", format="excel")
+    refused(good, "format must be one of", format="word")
     assert audit_file(tmp_path / "scores", score="p", group="sex", format="csv", random_state=0).record.rows == 4
 
 

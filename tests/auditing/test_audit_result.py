@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def test_json_is_strict_and_holds_the_whole_record(options: dict[str, Any], tmp_
     text = found.to_json(path)
     assert path.read_text(encoding="utf-8") == text
     content = json.loads(text, parse_constant=refuse)
-    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 1)
+    assert (content.pop("kind"), content.pop("version")) == ("metrifair audit", 2)
     assert content == json.loads(json.dumps(asdict(found.record)))
     assert content["findings"][0]["groups"] == list(found.findings[0].groups)
 
@@ -91,13 +92,43 @@ class Text(HTMLParser):
         self.text += data
 
 
-def test_the_notebook_table_escapes_names_and_says_what_it_leaves_out() -> None:
+def test_a_notebook_shows_the_page_in_a_frame_that_no_style_leaves() -> None:
     found = audited()
+    shown = found._repr_html_()
     parser = Text()
-    parser.feed(found._repr_html_())
-    assert parser.tags == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
-    assert HOSTILE[0] in parser.text
-    assert f"and {len(found.findings) - 20} more" in parser.text
+    parser.feed(shown)
+    assert parser.tags == {"iframe"}
+    assert len(shown) < 600_000
+    page = unescape(shown.partition('srcdoc="')[2].partition('"')[0])
+    assert page.startswith("<!doctype html>")
+    assert HOSTILE[0] not in page  # but escaped
+    assert all(finding.metric for finding in found.findings)
+
+
+@pytest.mark.parametrize("kind", ["findings", "distributions", "roc", "reliability"])
+def test_every_kind_of_chart_is_drawn_of_the_records_values(kind: Any) -> None:
+    group, score = np.arange(300) % 2, np.random.default_rng(0).random(300)
+    label = (np.random.default_rng(1).random(300) < score).astype(int)
+    found = audit(score, sensitive_features=group, y_true=label, resamples=20, permutations=0)
+    chart = found.plot(kind).to_dict()
+    parts = chart.get("layer", [chart])
+    values = next(part["data"]["values"] for part in (chart, *parts) if "values" in part.get("data", {}))
+    table = found.record.by_group[0]
+    expected = {
+        "findings": sum(one.metric == "kolmogorov" for one in found.findings),
+        "distributions": 2 * len(found.record.distributions[0].curves.grid),
+        "roc": sum(len(one.roc) for one in table.groups),
+        "reliability": sum(len(one.reliability) for one in table.groups),
+    }
+    assert len(values) == expected[kind]
+
+
+def test_what_cannot_be_drawn_says_why() -> None:
+    found = audit(np.arange(40.0), sensitive_features=np.arange(40) % 2, resamples=0, permutations=0)
+    with pytest.raises(DataError, match="pass y_true"):
+        found.plot("reliability")
+    with pytest.raises(DataError, match="kind must be one of"):
+        found.plot("pie")  # type: ignore[arg-type]
 
 
 def test_the_page_is_written_with_its_title_and_names_are_text(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from metrifair import FairLGBMClassifier, FairXGBClassifier, FairXGBRegressor, l
 from metrifair.errors import DataError
 
 array = pytest.importorskip("dask.array", reason="dask is not installed: nothing was tried on a cluster")
+distributed = pytest.importorskip("distributed", reason="dask is not installed: nothing was tried on a cluster")
 frames = pytest.importorskip("dask.dataframe", reason="dask is not installed: nothing was tried on a cluster")
 
 RNG = np.random.default_rng(0)
@@ -24,17 +25,12 @@ A = RNG.integers(2, size=N)
 X = RNG.normal(size=(N, 4)) + 0.6 * A[:, None]
 Y = (X.sum(1) + RNG.normal(size=N) > 1.2).astype(int)
 T = X.sum(1) + RNG.normal(size=N)
-SETTINGS = {"n_estimators": 30, "learning_rate": 0.2, "n_jobs": 1, "random_state": 0}
+SETTINGS = {"n_estimators": 30, "learning_rate": 0.2, "n_jobs": 1, "random_state": 0, "expected_groups": False}
 
 
 def spread(*tables: Any) -> tuple[Any, ...]:
     """Four partitions of each."""
     return tuple(array.from_array(one, chunks=(1_000, -1)[: one.ndim]) for one in tables)
-
-
-def own_groups(model: Any) -> Any:
-    """On one machine slopes may rest on expected groups, where there is that choice; on a cluster on the rows' own."""
-    return model.set_params(expected_groups=False) if "expected_groups" in model.get_params() else model
 
 
 def figures(model: Any, y: Any = Y, x: Any = X) -> tuple[float, float]:
@@ -49,7 +45,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
     with cluster.two_workers("metrifair.boosting.xgboost", "xgboost.dask"):
         x, y, a, t = spread(X, Y, A, T)
         both = FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a)
-        alone = own_groups(FairXGBClassifier(5.0, **SETTINGS)).fit(X, Y, sensitive_features=A)
+        alone = FairXGBClassifier(5.0, **SETTINGS).fit(X, Y, sensitive_features=A)
         assert figures(both) == pytest.approx(figures(alone), abs=0.03)
         assert figures(both)[0] < plain[0] / 3
         score = both.predict_proba(x)
@@ -81,7 +77,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
         assert int(np.argmin(judged)) == stopped.best_iteration
         assert figures(stopped, x=table[list("abcd")])[0] < plain[0] / 2
         numbers = FairXGBRegressor(20.0, **SETTINGS).fit(x, t, sensitive_features=a)
-        reference = own_groups(FairXGBRegressor(20.0, **SETTINGS)).fit(X, T, sensitive_features=A)
+        reference = FairXGBRegressor(20.0, **SETTINGS).fit(X, T, sensitive_features=A)
         assert figures(numbers, T) == pytest.approx(figures(reference, T), abs=0.05)
         for wrong, message in (
             ({"sensitive_features": A}, "sensitive_features must be a Dask collection, as X is, got a ndarray"),
@@ -93,6 +89,14 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
                 FairXGBClassifier(5.0, **SETTINGS).fit(x, y, **wrong)
         with pytest.raises(DataError, match="y must hold 0 and 1, as XGBoost asks for, got"):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
+
+
+def test_expected_groups_are_refused() -> None:
+    x, y, a = spread(X, Y, A)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+        for model in (FairXGBClassifier(5.0), FairXGBRegressor(5.0)):
+            with pytest.raises(DataError, match=r"^expected_groups=True is not computed where X is a Dask collection"):
+                model.fit(x, y, sensitive_features=a)
 
 
 def test_without_a_cluster_the_error_says_so() -> None:

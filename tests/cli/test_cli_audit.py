@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,8 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import audit, audit_file
-from metrifair.cli.audit import broken, metrics_asked
-from metrifair.cli.options import Limit
+from metrifair.cli.audit import metrics_asked
+from metrifair.cli.limits import Limit, broken
 from metrifair.errors import DataError
 
 N = 160
@@ -85,7 +87,11 @@ def test_json_on_standard_output_is_all_of_it_and_nothing_else(scores: Path, cal
     done = call("audit", scores, *ASKED, "--seed", 1, "--json", "-")
     assert done.exit_code == 0, done.output
     strict = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
-    assert strict == json.loads(audit_file(scores, score="p", group="sex", label="y", random_state=1).to_json())
+    direct = json.loads(audit_file(scores, score="p", group="sex", label="y", random_state=1).to_json())
+    made = strict.pop("provenance"), direct.pop("provenance")
+    assert strict == direct
+    assert made[0]["files"] == made[1]["files"]
+    assert made[0]["call"] == f"metrifair audit {scores.name} --score p --group sex --label y --json - --seed 1"
     assert "kolmogorov" in done.stderr
 
 
@@ -103,6 +109,8 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "--confidence", "0.9", "--tolerance", "0.001", "--seed", "7", "--fail-above", "kolmogorov=1",
         "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--most-groups", "9",
         "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
+        "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
+        "--reference", "sex x region=men x north", "--favourable", "low", "--least-share", "0.01",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -125,11 +133,41 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "format": "csv",
         "most_groups": 9,
         "vc_dimension": 4,
+        "standard": None,
+        "reference": {"sex x region": "men x north"},
+        "favourable": "low",
+        "least_share": 0.01,
         "contrast": "rest",
         "continuous": False,
         "cuts": None,
         "least_count": 9,
+        "decimal": ".",
+        "encoding": None,
+        "header": True,
+        "day_first": False,
+        "sheet": None,
+        "intersectional": True,
+        "title": "Mine",
+        "about": {"source": "payroll = all", "date": "2026"},
     }
+
+
+@pytest.mark.parametrize("standard", ["ll144", "four-fifths", "credit"])
+def test_the_tables_of_a_standard_are_shown_and_written(scores: Path, tmp_path: Path, call: Any, standard: str) -> None:
+    named = ["--reference", "sex=men", "--reference", "region=north"] if standard == "credit" else []
+    asked = ["--score", "p", "--group", "sex", "--group", "region", "--standard", standard, *named]
+    done = call("audit", scores, *asked, "--rates", tmp_path / "r.csv", "--html", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    table = pl.read_csv(tmp_path / "r.csv")
+    assert set(table["standard"]) == {standard}
+    assert set(table["attribute"]) == {"sex", "region"} | ({"sex x region"} if standard == "ll144" else set())
+    assert table.filter(pl.col("group") == "men")["selected_by"][0] == (
+        "median" if standard == "ll144" else "threshold"
+    )
+    assert "Whether a law or a rule is kept is not said here" in done.stdout
+    page = (tmp_path / "r.html").read_text()
+    assert 'id="ratios"' in page
+    assert ("ratio_at_50" in table.columns) == (standard == "credit")
 
 
 def test_the_table_of_findings_is_that_of_the_audit(scores: Path, tmp_path: Path, call: Any) -> None:
@@ -208,6 +246,60 @@ def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
     assert broken(found.record, [Limit("kolmogorov", np.nextafter(worst, 0))]) == []  # rounding breaks no limit
     (line,) = broken(found.record, [Limit("kolmogorov", worst * (1 - 1e-9))])
     assert "men against women (sex, statistical_parity, everyone)" in line
+
+
+def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None:
+    found = audit_file(scores, score="p", group="sex", label="y", random_state=0)
+    head = found.headline
+    assert head is not None
+    low, ratio = head.joint_interval.low, found.decisions[0].selection_ratio
+    high = found.decisions[0].selection_ratio_interval.high
+    assert low < head.value
+    assert ratio < high
+    for option, name, passing, failing in (
+        ("--fail-above", "kolmogorov", found.worst().value + 1e-6, found.worst().value - 1e-6),
+        ("--fail-certain-above", "kolmogorov", low + 1e-6, low - 1e-6),
+        ("--fail-below", "selection_ratio", ratio - 1e-6, ratio + 1e-6),
+        ("--fail-certain-below", "selection_ratio", high - 1e-6, high + 1e-6),
+    ):
+        assert call("audit", scores, *ASKED, option, f"{name}={passing}").exit_code == 0, option
+        done = call("audit", scores, *ASKED, option, f"{name}={failing}")
+        assert done.exit_code == 1, option
+        assert f"Unfair: {name} is {'at ' if 'certain' in option else ''}" in done.stdout
+    said = refusal(
+        call("audit", scores, *ASKED, "--weight", "w", "--fail-certain-above", "kolmogorov=0.1", "--least-count", 500)
+    )
+    assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
+    assert "--fail-below must be" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
+
+
+def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path: Path, call: Any) -> None:
+    done = call(
+        "audit", scores, *ASKED, "--title", "Hiring <2026>", "--about", "source=payroll", "--html", tmp_path / "r.html",
+        "--json", tmp_path / "a.json", "--fail-certain-above", "kolmogorov=0.9",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    page, content = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "a.json").read_text())
+    made = content["provenance"]
+    digest = hashlib.sha256(scores.read_bytes()).hexdigest()
+    assert made["files"] == [{"name": "scores.csv", "size": scores.stat().st_size, "sha256": digest}]
+    assert (made["title"], made["about"], made["rows_read"], made["seed"]) == (
+        "Hiring <2026>",
+        {"source": "payroll"},
+        N,
+        0,
+    )
+    assert made["columns"] == {"score": ["p"], "label": ["y"], "group": ["sex"], "control": []}
+    assert made["call"] == (
+        "metrifair audit scores.csv --score p --group sex --label y --title 'Hiring <2026>' --about source=payroll "
+        "--html r.html --json a.json --fail-certain-above kolmogorov=0.9"
+    )
+    assert set(made["versions"]) == {"metrifair", "Python", "torch", "numpy"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", made["time"])
+    assert str(tmp_path) not in page + json.dumps(content)
+    for text in (digest, "payroll", "metrifair audit scores.csv", made["time"], '<h1 id="title">Hiring &lt;2026&gt;'):
+        assert text in page
+    assert "".join(f"\\{ord(c):06x}" if not c.isalnum() else c for c in "Hiring <2026>") in page  # on each printed page
 
 
 def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(scores: Path, call: Any) -> None:

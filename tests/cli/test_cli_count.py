@@ -76,6 +76,12 @@ def test_small_cells_are_withheld(days: list[Path], tmp_path: Path, call: Any) -
     done = call("count", days[0], *ASKED, "--least-count", 81, "--output", tmp_path / "x.state")
     assert done.exit_code == 0, done.output
     assert "0 rows in 0 cells, scores from 0 to 1; 80 rows left out." in done.stdout
+    states = states_of(days, call)
+    call("count", days[0], *ASKED, "--least-count", 20, "--output", states[0])
+    merged = " ".join(call("merge", *states).stdout.split())
+    kept = AuditState.load(states[0])
+    assert 0 < kept.withheld < 80
+    assert f"Note: Withheld: {kept.withheld} rows in cells (group, stratum and label) of fewer rows than" in merged
 
 
 def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, call: Any) -> None:
@@ -86,8 +92,20 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     done = call("audit", address, "--table", "scores", *ASKED, "--json", tmp_path / "a.json")
     assert done.exit_code == 0, done.output
     exact = audit_file(days[0], score="p", group="sex", label="y", random_state=0)
-    assert (tmp_path / "a.json").read_text().strip() == exact.to_json().strip()
-    assert "use --table, the name of a table of" in refusal(call("audit", address, *ASKED))
+    found, direct = json.loads((tmp_path / "a.json").read_text()), json.loads(exact.to_json())
+    made = found.pop("provenance")
+    del direct["provenance"]
+    assert found == direct
+    assert made["source"] == "the table 'scores' of scores.db"
+    assert [one["name"] for one in made["files"]] == ["scores.db"]
+    assert str(tmp_path) not in json.dumps(made)
+    for command in ("audit", "count"):
+        more = ("--output", tmp_path / "d.state") if command == "count" else ()
+        assert "use --table, the name of a table of" in refusal(call(command, address, *ASKED, *more))
+    counted = call("count", address, "--table", "scores", *ASKED, "--output", tmp_path / "d.state")
+    assert "80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in counted.stdout, counted.output
+    merged = AuditState.load(tmp_path / "d.state").audit(random_state=0)
+    assert [one.value for one in merged.findings] == pytest.approx([one.value for one in exact.findings], abs=1e-12)
     assert "has no table 'x'; its tables are 'scores'" in refusal(call("audit", address, "--table", "x", *ASKED))
     assert "--table names a table of a database" in refusal(call("audit", days[0], "--table", "x", *ASKED))
 

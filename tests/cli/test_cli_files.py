@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
 import os
 import resource
 import subprocess
@@ -15,7 +16,7 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair import datasets
+from metrifair import datasets, load
 from metrifair.cli.datasets import ROWS
 from metrifair.cli.options import TABLES
 from metrifair.cli.tables import WRITERS, write_table
@@ -228,3 +229,67 @@ def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Pa
     assert "'=east" in found["town"].to_list()  # no spreadsheet runs it
     assert "=east" not in found["town"].to_list()
     assert "texts begin like a formula" in done.stderr
+
+
+# --- files as other programs write them -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def foreign(people: pl.DataFrame, tmp_path: Path) -> tuple[Path, list[str]]:
+    """A file without header, of another encoding, with decimal commas and the day before the month; how to read it."""
+    days = [f"{1 + k % 28:02}.{1 + k % 12:02}.2026" for k in range(len(people))]
+    table = people.select("number", "income", "wage", "sex", "hired").with_columns(
+        pl.Series("day", days),
+        pl.col("sex").replace({"men": "Männer"}),
+        *(pl.col(name).cast(pl.String).str.replace(".", ",", literal=True) for name in ("income", "wage")),
+    )
+    path = tmp_path / "people.csv"
+    path.write_bytes(table.write_csv(include_header=False, separator=";").encode("cp1252"))
+    return path, ["--decimal", ",", "--encoding", "cp1252", "--no-header", "--day-first"]
+
+
+def test_every_command_reads_what_other_programs_write(foreign: Any, tmp_path: Path, call: Any) -> None:
+    path, how = foreign
+    model, out, held = tmp_path / "m.metrifair", tmp_path / "p.csv", tmp_path / "h.csv"
+    asked = ("--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how)
+    done = call("train", path, *asked, "--output", model, "--held-out", held)
+    assert done.exit_code == 0, done.output
+    assert "Männer" in done.output
+    kinds = {name: getattr(coder, "kind", "number") for name, coder in load(model).encoder.coders_.items()}
+    assert kinds == {"2": "number", "3": "number", "6": "date"}
+    assert call("predict", model, path, *how, "--output", out).exit_code == 0
+    assert pl.read_csv(out)["1"].to_list()[:2] == ["P0000", "P0001"]
+    front = call("frontier", path, *asked, "--strengths", "0,1", "--json", tmp_path / "f.json")
+    assert front.exit_code == 0, front.output
+    rows = ("--score", 3, "--group", 4, *how)
+    assert call("audit", path, *rows, "--json", tmp_path / "a.json").exit_code == 0
+    assert "Männer" in json.loads((tmp_path / "a.json").read_text())["findings"][0]["groups"]
+    counted = call("count", path, *rows, "--range", 0, 10000, "--output", tmp_path / "c.state")
+    assert "240 rows in 2 cells" in counted.stdout, counted.output
+
+
+def test_the_right_option_is_named_by_every_command(foreign: Any, tmp_path: Path, call: Any) -> None:
+    path, how = foreign
+    model = tmp_path / "m.metrifair"
+    train = ("--label", 5, "--group", 4, "--id", 1, "--model", "linear")
+    assert call("train", path, *train, *how, "--output", model).exit_code == 0
+    commands = {
+        "train": ("train", path, *train),
+        "frontier": ("frontier", path, *train),
+        "predict": ("predict", model, path, "--output", tmp_path / "p.csv"),
+        "audit": ("audit", path, "--score", 3, "--group", 4),
+        "count": ("count", path, "--score", 3, "--group", 4, "--output", tmp_path / "c.state"),
+    }
+    for name, command in commands.items():
+        told = refusal(call(*command, "--separator", ";", "--no-header"))
+        assert "is not UTF-8 text; use --encoding 'cp1252'" in told, name
+        told = refusal(call(*command, "--separator", ";", "--no-header", "--encoding", "cp1252"))
+        assert "use --decimal ','" in told, name
+    told = refusal(call("audit", path, "--score", 3, "--group", 4, "--encoding", "klingon"))
+    assert told.startswith("--encoding must be one that Python knows")
+
+
+def test_dates_that_may_begin_with_the_day_are_pointed_out(foreign: Any, call: Any) -> None:
+    path, how = foreign
+    done = call("train", path, "--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how[:-1])
+    assert "holds dates such as '01.01.2026', and is taken for text: use --day-first" in " ".join(done.output.split())

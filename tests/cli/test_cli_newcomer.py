@@ -42,7 +42,7 @@ def test_what_is_right_works(csv: Path, text: str, call: Any, change: Any) -> No
         pytest.param(lambda text: b"\n\n", "is empty", id="blank"),
         pytest.param(lambda text: text.split("\n")[0].encode(), "has no rows", id="header only"),
         pytest.param(lambda text: text.replace("south", "süd").encode("latin-1"), "is not UTF-8", id="latin"),
-        pytest.param(lambda text: text.encode("utf-16"), "is UTF-16 text; save it as UTF-8", id="utf-16"),
+        pytest.param(lambda text: text.encode("utf-16"), "is UTF-16 text; use --encoding 'utf-16'", id="utf-16"),
         pytest.param(lambda text: text.replace(",", ";").encode(), "separated by ';'? use --separator ';'", id="semi"),
         pytest.param(lambda text: text.replace("sex", " Sex ").encode(), "did you mean ' Sex '?", id="name"),
         pytest.param(lambda text: text.replace("town", "wage").encode(), "several columns 'wage'; rename", id="twice"),
@@ -93,12 +93,12 @@ def test_a_column_that_was_picked_by_mistake_is_named(csv: Path, call: Any, opti
 
 def test_decimal_commas_are_named(csv: Path, people: pl.DataFrame, call: Any) -> None:
     people.with_columns(pl.col("wage").cast(pl.String).str.replace(".", ",", literal=True)).write_csv(csv)
-    assert refusal(call("audit", csv, *AUDIT)).endswith("it must hold numbers with a point, not a comma")
+    assert refusal(call("audit", csv, *AUDIT)).endswith("use --decimal ',' where numbers have a comma")
 
 
-def test_a_spreadsheet_is_refused(tmp_path: Path, call: Any) -> None:
-    (tmp_path / "people.xlsx").write_bytes(b"PK")
-    assert refusal(call("audit", tmp_path / "people.xlsx", *AUDIT)).endswith("is a spreadsheet; save its sheet as csv")
+def test_a_spreadsheet_of_another_kind_is_refused(tmp_path: Path, call: Any) -> None:
+    (tmp_path / "people.ods").write_bytes(b"PK")
+    assert refusal(call("audit", tmp_path / "people.ods", *AUDIT)).endswith("save it as .xlsx, or its sheet as csv")
 
 
 def test_whoever_names_a_threshold_of_one_half_gets_it(csv: Path, call: Any) -> None:

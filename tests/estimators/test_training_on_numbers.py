@@ -58,7 +58,8 @@ def test_a_number_with_two_values_trains_like_two_groups(setting: str, criterion
         .predict_proba(X)
         for continuous in (False, True)
     )
-    np.testing.assert_allclose(by_number, by_groups, atol=1e-5 if setting == "solver" else 1e-9)
+    # One objective, but two ways to search: the bottom is flat.
+    np.testing.assert_allclose(by_number, by_groups, atol=5e-3 if setting == "solver" else 1e-9)
 
 
 def test_dependence_falls_as_the_strength_rises_and_that_on_other_attributes_stays() -> None:

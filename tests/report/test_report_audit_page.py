@@ -71,7 +71,11 @@ def named(name):
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_names_from_the_data_arrive_unchanged_and_as_text(name):
     text = audit_html(named(name), title=name)
-    assert Parsed(text).elements == Parsed(audit_html(named("plain"), title="plain")).elements
+    plain = audit_html(named("plain"), title="plain")
+    # The style, and so its hash, holds the title, which printed pages repeat, in letters, digits and numbers alone.
+    one, other = (Parsed(re.sub(r"style-src '[^']*'", "", page)).elements for page in (text, plain))
+    assert one == other
+    assert re.search(r'@top-left \{ content: "[A-Za-z0-9\\]*";', text)
     data = embedded(text, "audit-data")
     assert data["attributes"] == [{"name": name, "groups": [name, f"{name} too"]}]
     assert data["texts"][0] == [name, name]

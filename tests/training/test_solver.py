@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
@@ -317,6 +318,14 @@ def test_steps_are_taken_where_the_solver_does_not_serve(case: str) -> None:
     assert is_solved(FairClassifier(model="linear"), 1_000, 10)
 
 
+def test_a_network_without_hidden_layers_is_linear() -> None:
+    plain = FairClassifier(model="mlp", hidden=()).fit(X, Y, sensitive_features=TWO)
+    linear = FairClassifier(model="linear").fit(X, Y, sensitive_features=TWO)
+    np.testing.assert_array_equal(plain.coef_, linear.coef_)
+    assert is_solved(FairClassifier(hidden=(), solver="lbfgs"), 10, 1)
+    assert not is_solved(FairClassifier(hidden=(), epochs=3), 10, 1)
+
+
 def test_the_solver_is_for_data_of_a_size_and_losses_that_are_smooth() -> None:
     kernel = FairClassifier(model="linear", metric="mmd")
     assert is_solved(kernel, 2_000, 10)
@@ -369,6 +378,22 @@ def test_an_unfinished_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lbfgs, "MOST_ITERATIONS", 2)
     with pytest.warns(ConvergenceWarning, match="iterations at strength 0, 2; scale X"):
         fit_stack(FairClassifier(model="linear"), X, Y, strengths=[0.0, 2.0], seeds=[0], sensitive_features=TWO)
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+def test_columns_that_part_labels_for_good_are_named(strength: float) -> None:
+    """Their weights have no end; with some weight decay they do."""
+    given_away = (Y == 1) & (np.random.default_rng(0).random(N) < 0.2)
+    told = pd.DataFrame({"signal": X[:, 0], "flag": given_away.astype(float), "other": X[:, 1]})
+    FairClassifier(strength, model="linear").fit(told.drop(columns="flag"), Y, sensitive_features=TWO)
+    FairClassifier(strength, model="linear", weight_decay=1e-3).fit(told, Y, sensitive_features=TWO)
+    with pytest.warns(ConvergenceWarning) as caught:
+        FairClassifier(strength, model="linear").fit(told, Y, sensitive_features=TWO)
+    (message,) = (str(one.message) for one in caught)
+    assert message == (
+        "the labels of some rows follow from flag without exception, so their weights grow without end and stand where "
+        "the search stopped; add some weight_decay, or leave them out"
+    )
 
 
 def test_numbers_whose_squares_overflow_are_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from metrifair.auditing.compare import compared_audits
 from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold
-from metrifair.auditing.result import Audit, HeldRows
+from metrifair.auditing.result import Audit, HeldRows, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
@@ -54,6 +54,8 @@ def audit(
     reference: Reference = "highest",
     favourable: Favourable = "high",
     least_share: float = LEAST_SHARE,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Audit:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -129,6 +131,10 @@ def audit(
         positive label, by default the first one then, is the one that low scores are of.
     least_share : float, default=0.02
         Groups of a smaller share of all rows are shown, and left out of ratios.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
 
     Returns
     -------
@@ -149,12 +155,13 @@ def audit(
     >>> found.decisions[0].selection_ratio
     0.3333333333333333
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
-    generator = np.random.default_rng(seed_of(random_state))
+    generator = np.random.default_rng(seed)
     rows = {
         "sensitive_features": sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
         "y_true": y_true,
@@ -163,10 +170,12 @@ def audit(
     }
     models = models_of(y_pred)
     library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
-    audits = {
-        name: replace(audit_of_rows(sample_in_memory(one, request, **rows), request, generator), library=library)
-        for name, one in ({"": y_pred} if models is None else models).items()
-    }
+    audits = {}
+    for name, one in ({"": y_pred} if models is None else models).items():
+        sample = sample_in_memory(one, request, **rows)
+        columns = {"score": [name] if name else [], "group": [own.name for own in sample.problem.scheme.attributes]}
+        found = replace(audit_of_rows(sample, request, generator), library=library)
+        audits[name] = traced(found, audit, given, seed=seed, columns=columns, source="rows in memory")
     return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
 
 

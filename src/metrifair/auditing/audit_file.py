@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from metrifair.auditing.counted import (
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
+from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
+from metrifair.provenance import source_files
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
@@ -63,11 +65,18 @@ def audit_file(
     reference: Reference = "highest",
     favourable: Favourable = "high",
     least_share: float = LEAST_SHARE,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+    header: bool = True,
+    day_first: bool = False,
+    sheet: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
-    """The audit of the columns of a file: csv, tsv, parquet, arrow, ndjson, a pattern of such files, or "-".
+    """The audit of the columns of a file: csv, tsv, parquet, arrow, ndjson, Excel, a pattern of such files, or "-".
 
     Rows without a score, label, weight or any group are left out and counted. Up to ``in_memory_rows`` rows are held in
     memory. More are counted in a few passes with bounded memory: the Kolmogorov distance is exact, every other one
@@ -136,10 +145,24 @@ def audit_file(
         positive label, by default the first one then, is the one that low scores are of.
     least_share : float, default=0.02
         Groups of a smaller share of all rows are shown, and left out of ratios.
-    format : {"csv", "tsv", "parquet", "arrow", "ndjson"}, default=None
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
+    format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
-        Of the columns of a text file, where it is neither "," in csv nor a tab in tsv.
+        Of the columns of a text file; by default "," in csv (";" where ``decimal`` is a comma), and a tab in tsv.
+    decimal : {".", ","}, default="."
+        The decimal sign of numbers that are written as text.
+    encoding : str, default=None
+        Of a text file, such as "cp1252" or "utf-16"; by default UTF-8.
+    header : bool, default=True
+        Whether the first row of a csv, tsv or Excel file names the columns; if not, their names are "1", "2", ...
+    day_first : bool, default=False
+        Whether dates written as text begin with the day, such as 31.12.2026 or 31/12/2026; then they are 2026-12-31.
+    sheet : str, default=None
+        Of an Excel file; not needed where it has one sheet.
     in_memory_rows : int, default=2000000
         Up to so many rows are held in memory.
 
@@ -163,27 +186,31 @@ def audit_file(
     >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
     names |= {"cuts": cuts, "continuous": request.numbers}
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
-    generator = np.random.default_rng(seed_of(random_state))
-    with opened(path, format=format, separator=separator) as source:
+    generator = np.random.default_rng(seed)
+    options = FileOptions(format, separator, decimal, encoding, header, day_first, sheet)
+    with opened(path, options) as source:
         for roles in every.values():
             source.check(roles.by_role)
         head = _head(
             source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
         )
+        files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
             if head is not None:
-                audits[name] = audit_of_columns(
+                found = audit_of_columns(
                     source.name, roles, head, request, generator, is_text=source.is_text, scores=list(every)
                 )
             else:
                 rows = FileRows(source, roles, groups_allowed(request.most_groups))
-                audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
+                found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+            audits[name] = traced(found, audit_file, given, seed=seed, columns=roles.by_role, files=files)
     return one_or_compared(audits)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +20,13 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import library_of
+from metrifair.provenance import source_files
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
@@ -61,6 +62,8 @@ def audit_table(
     reference: Reference = "highest",
     favourable: Favourable = "high",
     least_share: float = LEAST_SHARE,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Audit:
     """The audit of the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
@@ -133,6 +136,10 @@ def audit_table(
         positive label, by default the first one then, is the one that low scores are of.
     least_share : float, default=0.02
         Groups of a smaller share of all rows are shown, and left out of ratios.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
     in_memory_rows : int, default=2000000
         Up to so many rows are audited as they are; 0: none.
 
@@ -154,13 +161,17 @@ def audit_table(
     >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    request = Request.among(locals())
+    given = dict(locals())
+    request, seed = Request.among(given), seed_of(random_state)
     names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
     names |= {"cuts": cuts, "continuous": request.numbers}
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
-    generator = np.random.default_rng(seed_of(random_state))
+    generator = np.random.default_rng(seed)
     place = table if isinstance(table, Connected) else Connected("the table", table)
+    files = [] if place.file is None else source_files([place.file])
+    source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
+    library = library_of(place.table)
     audits = {}
     for name, roles in every.items():
         rows = TableRows.of(
@@ -169,8 +180,9 @@ def audit_table(
         if rows.rows == 0:
             raise DataError(f"{place.name} has no rows")
         if rows.rows <= in_memory_rows:
-            audits[name] = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+            found = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
         else:
-            audits[name] = audit_of_counts(rows, request, generator, tolerance=tolerance)
-    library = library_of(place.table)
-    return one_or_compared({name: replace(one, library=library) for name, one in audits.items()})
+            found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+        told = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
+        audits[name] = replace(traced(found, audit_table, given, **told), library=library)
+    return one_or_compared(audits)

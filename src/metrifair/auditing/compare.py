@@ -16,13 +16,13 @@ import msgspec
 import narwhals.stable.v2 as nw
 
 from metrifair.auditing.differences import correlations, difference_of, figures_of, judged
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.difference import difference_html, difference_summary
-from metrifair.report.html import write_html
+from metrifair.report.html import framed, write_html
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Pairing
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
@@ -126,11 +126,14 @@ class AuditDifference:
         """
         write_html(path, self._page(title))
 
-    def _page(self, title: str) -> str:
+    def _page(self, title: str = "Audits compared") -> str:
         return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
+
+    def _repr_html_(self) -> str:
+        return framed(self._page(), height=640, title="Audits compared")
 
 
 def compare(
@@ -183,9 +186,15 @@ def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
     try:
         with open(given, "rb") as file:  # noqa: PTH123  (a path of any kind)
             content = file.read()
-        kind = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).get("kind")
-        if kind is None or msgspec.json.decode(kind) != "metrifair audit":
+        head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        kind, version = (msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version"))
+        if kind != "metrifair audit":
             raise DataError(f"{os.fspath(given)} is not the JSON of an audit; write one with metrifair audit --json")
+        if not isinstance(version, int) or version > JSON_VERSION:
+            raise DataError(
+                f"{os.fspath(given)} has the version {version} of an audit's JSON, and this metrifair reads up to "
+                f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with this one"
+            )
         return Audit(msgspec.json.decode(content, type=AuditRecord))
     except OSError as error:
         raise DataError(f"cannot read {os.fspath(given)}: {error.strerror or error}") from None

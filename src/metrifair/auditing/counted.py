@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -90,7 +91,7 @@ def audit_of_columns(
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
     request = _as_read(request, columns["y_true"])
     sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
-    left_out = rows.left_out + every - len(table)
+    left_out = rows.left_out + Counter({"without the score of another model": every - len(table)})
     return audit_of_rows(replace(sample, left_out=left_out), request, generator)
 
 
@@ -121,6 +122,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         weight=tally.weight if rows.weighted else None,
         weighted=rows.weighted,
         left_out=cells.left_out,
+        withheld=cells.withheld,
         levels=cells.levels,
         rated=rated_by(problem, columns["sensitive_features"], request),
         favourable=request.favourable,

@@ -27,7 +27,7 @@ from metrifair.files import write_file
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.series import series_html, series_summary
-from metrifair.report.html import write_html
+from metrifair.report.html import framed, write_html
 from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
@@ -124,6 +124,9 @@ class AuditSeries:
 
     def __repr__(self) -> str:
         return "\n".join(self.summary)
+
+    def _repr_html_(self) -> str:
+        return framed(series_html(self.record, title="Audits over time"), height=640, title="Audits over time")
 
 
 def monitor(

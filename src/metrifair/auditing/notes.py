@@ -22,6 +22,7 @@ _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
 _TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
 _CLEARLY = 4.0  # standard deviations below chance
+_MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "?")  # in lower case
 _SLIGHT = 0.02  # below chance: of no interest, however many the samples
 _STAND_INS = 100_000  # rows that stand for all rows of a file where a correlation is looked at
 
@@ -44,7 +45,7 @@ def notes_of(
     ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
     """
     problem, classes = sample.problem, sample.problem.scheme.classes
-    notes = left_out_notes(sample.left_out) + constant_notes(sample, decisions)
+    notes = left_out_notes(sum(sample.left_out.values()), sample.withheld) + constant_notes(sample, decisions)
     if not decided:
         notes.append(UNDECIDED)
     if assumed and len(classes) == 2 and (sample.favourable == "low" or set(classes) not in _TELLING_LABELS):
@@ -58,6 +59,7 @@ def notes_of(
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         unknown = sample.size(np.flatnonzero(code < 0))
         notes += missing_notes(attribute.name, unknown, sample.size(units))
+        notes += naming_notes(attribute.name, attribute.groups)
     notes += [level_note(*one) for one in sample.levels.items()]
     notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence, least_count)
     if complete is not None:
@@ -156,15 +158,49 @@ def _is_constant(values: Floats) -> bool:
 # --- their words ------------------------------------------------------------------------------------------------
 
 
-def left_out_notes(left_out: int) -> list[Note]:
-    """That some rows could not be used.
+def left_out_notes(left_out: int, withheld: int = 0) -> list[Note]:
+    """That some rows could not be used, or were withheld by whoever counted them.
 
-    >>> left_out_notes(3)[0].text
-    'Left out: 3 rows without a score, or without a label, weight or group that was asked for.'
+    >>> print(*(note.text for note in left_out_notes(3, 2)), sep="\\n")
+    Left out: 1 row without a score, or without a label, weight or group that was asked for.
+    Withheld: 2 rows in cells (group, stratum and label) of fewer rows than least_count, when counts were saved.
     """
-    rows = f"{left_out:,} row{'' if left_out == 1 else 's'}"
-    text = f"Left out: {rows} without a score, or without a label, weight or group that was asked for."
-    return [Note("missing", text)] if left_out else []
+    reasons = {
+        "Left out: {} without a score, or without a label, weight or group that was asked for.": left_out - withheld,
+        "Withheld: {} in cells (group, stratum and label) of fewer rows than least_count, when counts were saved.": (
+            withheld
+        ),
+    }
+    return [
+        Note("missing", text.format(f"{rows:,} row{'' if rows == 1 else 's'}"))
+        for text, rows in reasons.items()
+        if rows
+    ]
+
+
+def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
+    """That a group has the name of a missing value, or two names differ only by case or spaces.
+
+    >>> print(*(note.text for note in naming_notes("sex", ["Female", "female ", "NA", "male"])), sep="\\n")
+    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty.
+    sex: the groups 'Female' and 'female ' differ only by case or spaces; if they are one, write them in one way.
+    """
+    alike: dict[str, list[str]] = {}
+    for group in filter(lambda one: isinstance(one, str), groups):
+        alike.setdefault("".join(str(group).split()).casefold(), []).append(str(group))
+    found = [
+        f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
+        "empty."
+        for word in _MISSING_WORDS
+        for name in alike.get(word, ())
+    ]
+    found += [
+        f"{attribute}: the groups {' and '.join(map(repr, names))} differ only by case or spaces; if they are one, "
+        "write them in one way."
+        for names in alike.values()
+        if len(names) > 1
+    ]
+    return [Note("missing", text) for text in found]
 
 
 UNDECIDED = Note(

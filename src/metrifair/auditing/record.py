@@ -49,6 +49,7 @@ from metrifair.auditing.sample import (
 from metrifair.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.curves import curves_of
 from metrifair.metrics.registry import facts
+from metrifair.provenance import Provenance
 from metrifair.report.audit import words
 from metrifair.results import AuditRecord, Distribution, Finding, Interval, WitnessCurve
 
@@ -169,9 +170,10 @@ def record_of(
         notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
+    left_out = +(Counter(sample.left_out) + Counter({"of no known group": unknown}))
     return AuditRecord(
         rows=sample.size(np.flatnonzero(known)),
-        left_out=sample.left_out + unknown,
+        left_out=sum(sample.left_out.values()) + unknown,
         score_range=ends or sample.ends,
         confidence=plan.confidence,
         findings=findings,
@@ -194,6 +196,9 @@ def record_of(
             findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count
         ),
         least_count=plan.least_count,
+        provenance=Provenance(
+            rows_read=sample.size(np.arange(len(sample.problem))) + sum(sample.left_out.values()), left_out=left_out
+        ),
         by_group=by_group_of(
             sample, None if selection is None else selection.amount, confidence=plan.confidence, low=lows
         ),

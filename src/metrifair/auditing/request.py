@@ -16,6 +16,7 @@ from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
+from metrifair.provenance import check_about
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import HIGHEST, LEAST_SHARE
 from metrifair.standards import STANDARDS, StandardName
@@ -54,6 +55,8 @@ class Request:
     permutations: int = 999  # 0: no p-values
     most_groups: int | None = None
     least_count: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
+    title: str | None = None  # of the report
+    about: Mapping[str, str] | None = None  # what is to be known of the data
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
     standard: StandardName | None = None
     reference: Reference = HIGHEST
@@ -88,6 +91,9 @@ class Request:
                 )
         groups_allowed(self.most_groups)
         check_integer("least_count", self.least_count, least=1)
+        check_about(self.about)
+        if self.title is not None and not isinstance(self.title, str):
+            raise DataError(f"title must be text, got {self.title!r}")
         if self.vc_dimension is not None:
             check_integer("vc_dimension", self.vc_dimension, least=1)
         return replace(self, metrics=self.named_metrics())

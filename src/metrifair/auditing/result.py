@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
@@ -16,15 +15,17 @@ from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
+from metrifair.provenance import Provenance, call_text, check_about, made_now
 from metrifair.report.audit.page import audit_html
+from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.frontier.view import FrontierView
-from metrifair.report.html import write_html
-from metrifair.report.numbers import MISSING, figure_text
-from metrifair.results import AuditRecord, Decisions, Finding, Note
+from metrifair.report.html import framed, write_html
+from metrifair.report.numbers import figure_text
+from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Note
 
-JSON_VERSION = 1
-_SHOWN = 20  # findings in a notebook
+JSON_VERSION = 2
+_IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
     "attribute": (nw.String, lambda one: one.attribute),
@@ -52,6 +53,36 @@ _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
     "sentence": (nw.String, lambda one: one.sentence),
     "meaning": (nw.String, lambda one: one.meaning),
 }
+
+
+RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
+    "standard": (nw.String, lambda table, _: table.standard or None),
+    "attribute": (nw.String, lambda table, _: table.attribute),
+    "within": (nw.String, lambda table, _: table.within),
+    "group": (nw.String, lambda _, rate: rate.group),
+    "rows": (nw.Int64, lambda _, rate: rate.size),
+    "share": (nw.Float64, lambda _, rate: rate.share),
+    "selected": (nw.Int64, lambda _, rate: rate.selected),
+    "rate": (nw.Float64, lambda _, rate: rate.selection_rate),
+    "rate_low": (nw.Float64, lambda _, rate: rate.interval.low if rate.interval else None),
+    "rate_high": (nw.Float64, lambda _, rate: rate.interval.high if rate.interval else None),
+    "reference": (nw.String, lambda table, _: table.reference),
+    "ratio": (nw.Float64, lambda _, rate: rate.ratio),
+    "ratio_low": (nw.Float64, lambda _, rate: rate.ratio_interval.low if rate.ratio_interval else None),
+    "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
+    "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
+    "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
+    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
+    "too_few": (nw.Boolean, lambda _, rate: rate.few),
+    "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
+    "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
+    "true_positive_rate": (nw.Float64, lambda _, rate: rate.true_positive_rate),
+    "false_positive_rate": (nw.Float64, lambda _, rate: rate.false_positive_rate),
+    "selected_by": (nw.String, lambda table, _: table.selected_by),
+    "threshold": (nw.Float64, lambda table, _: table.threshold),
+    "favourable": (nw.String, lambda table, _: table.favourable),
+}
+"""The table of rates: what each column is of."""
 
 
 class Viewable(Protocol):
@@ -99,6 +130,11 @@ class Audit:
 
     def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
         return Audit, (self.record, None, self.library)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the audit comes from: files with hashes, columns, the call, the seed, versions, the time."""
+        return self.record.provenance
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -185,18 +221,54 @@ class Audit:
         columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
         return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend or self.library)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def rates_to_frame(self, backend: Backend | None = None) -> Any:
+        """Rates and ratios as a data frame, one row for each group of each table of decisions.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Whose frame, as in ``to_frame``.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Decisions`` and ``GroupRates`` as columns; what is not known is missing.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.rates_to_frame("pandas")[["group", "ratio"]].values.tolist()
+        [['a', 0.5], ['b', 1.0]]
+        """
+        rows = [
+            (table, rate)
+            for table in self.decisions
+            for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
+        ]
+        columns = {name: [value(*row) for row in rows] for name, (_, value) in RATE_COLUMNS.items()}
+        for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
+            columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
+        kinds = {name: RATE_COLUMNS[name][0] if name in RATE_COLUMNS else nw.Float64 for name in columns}
+        return frame(columns, kinds, backend or self.library)
+
+    def to_json(
+        self, path: str | os.PathLike[str] | None = None, *, frontier: Viewable | FrontierView | None = None
+    ) -> str:
         """The whole audit as strict JSON text.
 
-        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
+        An object with ``kind`` ("metrifair audit"), ``version`` (2) and the fields of the record by their names:
         ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
-        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` and
-        ``summary``. What is not known is null; there is no NaN.
+        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes``,
+        ``summary`` and ``provenance``. What is not known is null; there is no NaN.
 
         Parameters
         ----------
         path : str or path-like, default=None
             Where the text is written as well.
+        frontier : Frontier or FrontierView, default=None
+            Adds ``alternatives``: the ``best`` of its models, and the ``models`` that are as good, within its interval,
+            and less unfair.
 
         Returns
         -------
@@ -216,6 +288,9 @@ class Audit:
         4
         """
         content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(self.record)}
+        if frontier is not None:
+            best, models = (frontier if isinstance(frontier, FrontierView) else frontier.view()).alternatives
+            content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
         text = json.dumps(content, allow_nan=False, indent=1)
         if path is not None:
             write_file(path, text.encode())
@@ -225,7 +300,7 @@ class Audit:
         self,
         path: str | os.PathLike[str],
         *,
-        title: str = "Fairness audit",
+        title: str | None = None,
         frontier: Viewable | FrontierView | None = None,
     ) -> None:
         """Write the audit as one HTML page that needs nothing but a browser.
@@ -234,8 +309,8 @@ class Audit:
         ----------
         path : str or path-like
             The file.
-        title : str, default="Fairness audit"
-            What stands on top.
+        title : str, default=None
+            What stands on top; by default the title of the audit, or "Fairness audit".
         frontier : Frontier or FrontierView, default=None
             Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
 
@@ -253,7 +328,9 @@ class Audit:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
         view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
-        write_html(path, audit_html(self.record, title=title, frontier=view))
+        write_html(
+            path, audit_html(self.record, title=title or self.provenance.title or "Fairness audit", frontier=view)
+        )
 
     def __repr__(self) -> str:
         counts = (
@@ -270,21 +347,50 @@ class Audit:
         least, value = figure_text(one.joint_interval.low), figure_text(one.value)
         return f"{first}\nlargest for certain: {one.metric} distance {value}, at least {least}: {who}"
 
+    def plot(self, kind: AuditChartKind = "findings") -> Any:
+        """An altair chart.
+
+        Parameters
+        ----------
+        kind : {"findings", "distributions", "roc", "reliability"}, default="findings"
+            Distances with their intervals, the most certain first; the share of each group below each score; or curves
+            by group, which need labels.
+
+        Returns
+        -------
+        altair chart
+            To be shown in a notebook, or changed further.
+
+        Raises
+        ------
+        MissingExtra
+            If altair is not installed.
+        DataError
+            Where the audit has nothing of this kind to draw.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.plot("distributions").to_dict()["mark"]["type"]
+        'line'
+        """
+        return audit_chart(self.record, kind)
+
     def _repr_html_(self) -> str:
-        """The summary and the first findings; everything from the data escaped."""
-        names = ("Attribute", "Criterion", "Within", "Groups", "Metric", "Value", "Interval", "Certified", "p")
-        rows = []
-        for one in self.findings[:_SHOWN]:
-            ends = () if one.interval is None else (figure_text(one.interval.low), figure_text(one.interval.high))
-            figures = (
-                figure_text(one.value),
-                " to ".join(ends) or MISSING,
-                *map(figure_text, (one.certified, one.p_value)),
-            )
-            rows.append((one.attribute, one.criterion, one.within, " / ".join(one.groups), one.metric, *figures))
-        head = "".join(f"<th>{name}</th>" for name in names)
-        lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-        left = len(self.findings) - len(rows)
-        more = f"<p>and {left} more: to_frame() has them all</p>" if left > 0 else ""
-        told = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.summary)
-        return f"<div>{told}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{more}</div>"
+        """The page, shortened, in a frame of its own: no style leaves it."""
+        title = self.provenance.title or "Fairness audit"
+        return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
+
+
+def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any], **told: Any) -> Audit:
+    """An audit with its provenance: the function with its arguments, and what else is ``told`` of where it is from."""
+    provenance = replace(
+        found.record.provenance,
+        title=given["title"] or "",
+        about=check_about(given["about"]),
+        call=call_text(function, given),
+        **told,
+        **made_now(),
+    )
+    return replace(found, record=replace(found.record, provenance=provenance))

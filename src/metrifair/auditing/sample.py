@@ -50,7 +50,8 @@ class AuditSample:
     rows: Integers | None = None  # in each unit; None: one
     weight: Floats | None = None  # of each unit; None: that of its rows
     weighted: bool = False
-    left_out: int = 0  # rows that could not be used at all
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows that could not be used at all, by why
+    withheld: int = 0  # of those, rows of cells that whoever counted them found too small to show
     levels: Mapping[str, int] = field(default_factory=dict)  # into how many numbers were cut, to be counted
     rated: Problem | None = None  # with the attributes whose rates a standard asks for; None: those of the problem
     favourable: Favourable = "high"  # whether high scores are, or low ones

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Criteria, Reference, Request
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, StateParts, Threshold, Value, content_of, parts_of
 from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
@@ -24,7 +24,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.results import FEW, Favourable
+from metrifair.results import FEW, Favourable, listed
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
@@ -75,7 +75,8 @@ class AuditState:
         if not isinstance(name, str):
             raise DataError(f"name must be text, got {name!r}")
         self.names: tuple[str, ...] = (name,) if name else ()
-        self.left_out = 0
+        self.left_out = 0  # rows, withheld ones too
+        self.withheld = 0  # rows of small cells
         self.shape: Shape | None = None  # None: nothing was counted yet
         self.cells: list[tuple[Value, ...]] = []  # values of groups, controls and label, in ascending order
         self.selected: Floats = np.zeros(0)  # rows, or weight, of each cell from the threshold on
@@ -88,7 +89,7 @@ class AuditState:
 
     @property
     def _parts(self) -> StateParts:
-        parts = self.criteria, self.range, self.threshold, self.names, self.left_out
+        parts = self.criteria, self.range, self.threshold, self.names, self.left_out, self.withheld
         return StateParts(*parts, self.shape, self.cells, self.selected, self.counts)
 
     @property
@@ -224,6 +225,7 @@ class AuditState:
             if one.shape is not None and one.counts is not None:
                 found._take(one.shape, one.cells, one.selected, one.counts)
             found.left_out += one.left_out
+            found.withheld += one.withheld
             found.names = tuple(sorted({*found.names, *one.names}))
         return found
 
@@ -273,7 +275,8 @@ class AuditState:
         kept = np.flatnonzero(size >= least_count)
         number = np.full(len(found.cells), -1)
         number[kept] = np.arange(len(kept))
-        found.left_out += int(size.sum() - size[kept].sum())
+        withheld = int(size.sum() - size[kept].sum())
+        found.left_out, found.withheld = found.left_out + withheld, found.withheld + withheld
         found.cells, found.selected = [found.cells[one] for one in kept], found.selected[kept]
         found.counts = found.counts.renumbered(number)
         return found
@@ -323,7 +326,7 @@ class AuditState:
         """The state that a file holds."""
         parts = parts_of(content)
         found = cls(parts.criteria, range=parts.range, threshold=parts.threshold)
-        found.names, found.left_out, found.shape, found.cells, found.selected, found.counts = parts[3:]
+        found.names, found.left_out, found.withheld, found.shape, found.cells, found.selected, found.counts = parts[3:]
         return found
 
     def audit(
@@ -346,6 +349,8 @@ class AuditState:
         reference: Reference = "highest",
         favourable: Favourable = "high",
         least_share: float = LEAST_SHARE,
+        title: str | None = None,
+        about: Mapping[str, str] | None = None,
     ) -> Audit:
         """The audit of all rows that were counted; every distance comes with a proven bracket.
 
@@ -374,6 +379,8 @@ class AuditState:
             As in ``audit``.
         standard, reference, favourable, least_share : str, str or dict, str, float
             As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
+        title, about : str, dict of str, default=None
+            As in ``audit``.
 
         Returns
         -------
@@ -386,10 +393,15 @@ class AuditState:
         >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").bracket
         Interval(low=0.15, high=0.15)
         """
+        given, seed = dict(locals()), seed_of(random_state)
         asked = criteria if criteria is not None else self.criteria
         own = {"criteria": asked, "threshold": self.threshold, "score_range": self.range, "loss": None}
-        request = Request.among(locals() | own)
+        request = Request.among(given | own)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         rows = StateRows(self._parts, self.shape, self.counts)
-        return audit_of_counts(rows, request, np.random.default_rng(seed_of(random_state)), tolerance=1e-5)
+        found = audit_of_counts(rows, request, np.random.default_rng(seed), tolerance=1e-5)
+        parts = {"group": self.shape.groups, "control": self.shape.controls, "label": filter(None, [self.shape.label])}
+        columns = {role: list(names) for role, names in parts.items()}
+        source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
+        return traced(found, AuditState.audit, given, seed=seed, columns=columns, source=source)

@@ -37,7 +37,7 @@ class StateGrid(NamedTuple):
         """The bin of each score, and where in it the score lies, in units of 2^-28 bins."""
         scaled = np.ldexp(self.scale.positions(scores), self.power)
         number = np.floor(scaled)
-        within = np.rint(np.ldexp(scaled - number, FINE))
+        within = np.floor(np.ldexp(scaled - number, FINE) + 0.5)  # as every engine can say it
         return number.astype(np.int64), within.astype(np.int64)
 
     def moments(self, bins: Integers, rows: Integers, within: Integers) -> Floats:

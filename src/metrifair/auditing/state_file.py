@@ -59,7 +59,8 @@ class StateParts(NamedTuple):
     range: tuple[float, float]
     threshold: Threshold
     names: tuple[str, ...]
-    left_out: int
+    left_out: int  # rows, withheld ones too
+    withheld: int
     shape: Shape | None  # None: nothing was counted
     cells: list[tuple[Value, ...]]
     selected: Floats
@@ -88,6 +89,7 @@ class StateRecord(Record):
     criteria: list[Name] | None = None
     names: Annotated[list[Name], Meta(max_length=_MOST_NAMES)] = msgspec.field(default_factory=list)
     left_out: Count = 0
+    withheld: Count = 0
     shape: ShapeRecord | None = None
     cells: Annotated[list[list[Scalar]], Meta(max_length=MOST_CELLS)] = msgspec.field(default_factory=list)
     exact: bool = True
@@ -105,6 +107,7 @@ def content_of(parts: StateParts) -> Content:
         criteria=None if parts.criteria is None else list(parts.criteria),
         names=list(parts.names),
         left_out=parts.left_out,
+        withheld=parts.withheld,
         shape=None
         if shape is None
         else ShapeRecord(
@@ -143,13 +146,16 @@ def parts_of(content: Content) -> StateParts:
     names = tuple(record.names)
     if list(names) != sorted(set(names)):
         raise ModelFileError("the names of the parts must be in ascending order, each of them once")
+    described = known, (low, high), threshold, names, record.left_out, record.withheld
+    if record.withheld > record.left_out:
+        raise ModelFileError("more rows are said to be withheld than were left out")
     if record.shape is None:
         if content.arrays or record.cells:
             raise ModelFileError("the file holds counts, and does not say of which columns")
-        return StateParts(known, (low, high), threshold, names, record.left_out, None, [], np.zeros(0), None)
+        return StateParts(*described, None, [], np.zeros(0), None)
     shape, cells = _cells(record, record.shape)
     counts, selected = _counts(Arrays(content.arrays), record, shape, (low, high))
-    return StateParts(known, (low, high), threshold, names, record.left_out, shape, cells, selected, counts)
+    return StateParts(*described, shape, cells, selected, counts)
 
 
 def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Value, ...]]]:

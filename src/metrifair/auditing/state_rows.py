@@ -9,7 +9,7 @@ import numpy as np
 
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.columns import ColumnLevels, decoded, levels_for
-from metrifair.auditing.out_of_core.rows import Cells, Counted, Tally
+from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
 from metrifair.auditing.state_counts import StateCounts, StateGrid
 from metrifair.auditing.state_file import MOST_CELLS, Shape, StateParts, Value
 from metrifair.errors import DataError
@@ -88,7 +88,9 @@ class StateRows:
             place.append(np.array([number.get(value, 0) if value is not None else 0 for value in column]))
         arguments = decoded(self.shape.roles, found, place, is_text=self.shape.is_text)
         ends = float(counts.low.min()), float(counts.high.max())
-        return Cells(arguments, Tally(rows, weight, self.parts.selected), ends, self.parts.left_out)
+        left_out = {UNUSABLE: self.parts.left_out - self.parts.withheld, WITHHELD: self.parts.withheld}
+        tally = Tally(rows, weight, self.parts.selected)
+        return Cells(arguments, tally, ends, left_out, withheld=self.parts.withheld)
 
     def counted(self) -> Counted:
         """The bins; nobody can look into them any more."""

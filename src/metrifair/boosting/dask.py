@@ -95,6 +95,11 @@ def fit_on_cluster(
         "sample_weight_eval_set": arguments.get("sample_weight_eval_set"),
     }
     penalised = is_penalised(booster)
+    if penalised and booster.expected_groups:
+        raise DataError(
+            "expected_groups=True is not computed where X is a Dask collection; pass expected_groups=False to pull "
+            "rows by their own groups, or use arrays"
+        )
     if evaluated and penalised:
         evaluation_sets(evaluated, **lists)  # as many of each
     entries = [[None] * len(evaluated) if one is None else list(one) for one in lists.values()]

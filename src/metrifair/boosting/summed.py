@@ -74,6 +74,23 @@ class SummedRisk:
     def _targets(self) -> Tensor:
         return torch.as_tensor((self.rows.targets - self.centre) / self.spread)
 
+    @cached_property
+    def _sides(self) -> list[list[NDArray[np.int64]]]:
+        """The rows here on either side of each comparison."""
+        return [
+            [np.flatnonzero(np.isin(self.rows.cell, cells)) for cells in (one.left, one.right)]
+            for one in self.objective.comparisons
+        ]
+
+    @cached_property
+    def _cells(self) -> int:
+        return 1 + max(max(one.left + one.right) for one in self.objective.comparisons)
+
+    @cached_property
+    def _first_place(self) -> NDArray[np.int64]:
+        """Where on the grid of all cells that of a row's cell begins."""
+        return np.minimum(self.rows.cell, self._cells) * PLACES
+
     @property
     def _of_classes(self) -> bool:
         return self.objective.task.name == BINARY.name  # by name: this one may have travelled
@@ -123,19 +140,18 @@ class SummedRisk:
         place = np.minimum(((line - low) / width + 0.5).astype(np.int64), PLACES - 1)
         points = low + width * np.arange(PLACES)
         points = points / (1 - np.abs(points)) if bent else points
-        cells = 1 + max(max(one.left + one.right) for one in self.objective.comparisons)
-        compared = self.rows.cell < cells  # rows without weight, and of groups that nobody is compared with, lie beyond
-        flat = np.bincount((self.rows.cell * PLACES + place)[compared], self.rows.weight[compared], cells * PLACES)
+        cells = self._cells
+        # Rows without weight, and of groups that nobody is compared with, lie beyond.
+        flat = np.bincount(self._first_place + place, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
         summed = self.together.sum(np.append(flat, own_risk))
         grid, risk = summed[:-1].reshape(cells, PLACES), float(summed[-1]) / self.total_weight
         value, slope = 0.0, np.zeros(len(score))
-        for one, counts in zip(self.objective.comparisons, self.objective.weights, strict=True):
+        for one, own, counts in zip(self.objective.comparisons, self._sides, self.objective.weights, strict=True):
             sides = grid[list(one.left)].sum(0), grid[list(one.right)].sum(0)
             distance, *tables = self._distance(points, *sides)
             value += counts * distance
-            for cells_of, table in zip((one.left, one.right), tables, strict=True):
-                mine = np.isin(self.rows.cell, cells_of)
-                slope[mine] += counts * table[place[mine]] * self.rows.weight[mine]
+            for mine, table in zip(own, tables, strict=True):
+                slope[mine] += (counts * table)[place[mine]] * self.rows.weight[mine]
         return risk, value, slope
 
     def _distance(self, points: Floats, left: Floats, right: Floats) -> tuple[float, Floats, Floats]:

@@ -94,6 +94,11 @@ class _FairXGB(FairBooster):
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
         self._check_objective()
+        if (classes := plan.problem.scheme.classes) and list(classes) != [0, 1]:
+            raise DataError(
+                f"y must hold the labels 0 and 1, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}; pass "
+                f"(y == {classes[1]!r}).astype(int), or use FairLGBMClassifier, which takes any two labels"
+            )
         kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
-from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
+from metrifair.cli.limits import Limit, broken, limit_options, limits_of
 from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
@@ -19,10 +21,9 @@ from metrifair.cli.options import (
     OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
     TABLES,
-    Limit,
-    Limited,
     Number,
     Output,
+    Said,
     as_options,
     check_paths,
     file_options,
@@ -30,6 +31,7 @@ from metrifair.cli.options import (
     number_options,
     together,
 )
+from metrifair.cli.rates import NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
 from metrifair.errors import DataError
 from metrifair.report.numbers import number_text, p_text
 
@@ -37,13 +39,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.auditing.compare import AuditDifference
+    from metrifair.auditing.out_of_core.formats import FileOptions
     from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
 _SHOWN = 12  # comparisons in the table on the terminal
 _WIDE = 110  # columns of a terminal that has room for every metric
-_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 
 measure_options = together(
     [
@@ -96,12 +98,13 @@ output_options = together(
 
 result_options = together(
     [
+        *limit_options,
+        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
         click.option(
-            "--fail-above",
-            "limits",
+            "--about",
             multiple=True,
-            type=Limited(),
-            help="Exit with code 1 where a distance is larger, such as kolmogorov=0.1. Repeatable.",
+            type=Said(),
+            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
         ),
         output_options,
     ]
@@ -124,10 +127,13 @@ result_options = together(
 @number_options
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
 @click.option("--weight", metavar="COLUMN", help="How often each row counts.")
 @click.option(
-    "--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities, else none]"
+    "--threshold",
+    type=NumberOrMedian(),
+    help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
 @click.option(
     "--criterion",
@@ -149,6 +155,7 @@ result_options = together(
     show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
+@rate_options
 @result_options
 @click.option(
     "--most-groups",
@@ -175,56 +182,66 @@ def command(
     cuts: tuple[tuple[str, list[float]], ...],
     label: str | None,
     positive: str | None,
+    intersectional: bool,
     control: tuple[str, ...],
     weight: str | None,
-    threshold: float | None,
+    threshold: float | str | None,
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
     contrast: str,
     confidence: float,
     least_count: int,
+    standard: str | None,
+    references: tuple[str, ...],
+    favourable: str,
+    least_share: float,
+    rates: Path | None,
     tolerance: float,
-    limits: tuple[Limit, ...],
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
     most_groups: int | None,
     vc_dimension: int | None,
     seed: int,
-    separator: str | None,
-    format: str | None,  # noqa: A002
+    reading: FileOptions,
     table: str | None,
 ) -> None:
     """Measure how far apart the scores of groups are in FILE, a table with one row for each person.
 
-    FILE is csv, tsv, parquet, arrow or ndjson, a pattern such as 'scores-*.parquet', or - for standard input; it may be
-    larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that Ibis
-    connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit of --fail-above
-    is broken.
+    FILE is csv, tsv, parquet, arrow, ndjson or Excel, a pattern such as 'scores-*.parquet', or - for standard input; it
+    may be larger than the memory. Or it is a database, which counts its own rows: duckdb:scores.db, or an address that
+    Ibis connects to, such as postgres://me@host/db; --table names the table. The exit code is 1 if a limit
+    of --fail-above (values), --fail-certain-above (lower bounds) or --fail-below (ratios) is broken.
 
     \b
     Examples:
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
-    source = audited(file, table, [html, json_to, output], separator=separator, format=format)
+    place = table_at(file, table, [html, json_to, output, rates])
+    from metrifair.auditing.audit_file import audit_file
+    from metrifair.auditing.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
-    with warnings_told(out), working(f"Auditing {source.name}"):
-        found = source.audit(
+    audit = partial(audit_file, file, **asdict(reading)) if place is None else partial(audit_table, place)
+    with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
+        found = audit(
             score=score[0] if len(score) == 1 else list(score),
             group=list(group),
             continuous=continuous_asked(continuous, group),
             cuts=cuts_asked(cuts, group),
             label=label,
             pos_label=positive,
+            intersectional=intersectional,
             control=list(control) or None,
             weight=weight,
             criteria=list(criteria) or None,
             loss=loss,
-            metrics=metrics_asked(metrics, limits),
+            metrics=metrics_asked(metrics, limits_of(ctx)),
             contrast=contrast,
             threshold="auto" if threshold is None else threshold,
             confidence=confidence,
@@ -233,30 +250,45 @@ def command(
             most_groups=most_groups,
             least_count=least_count,
             vc_dimension=vc_dimension,
+            standard=standard,
+            reference=reference_asked(references, group),
+            favourable=favourable,
+            least_share=least_share,
+            title=title,
+            about=dict(about) or None,
         )
-    hand_over(ctx, out, found, limits, html=html, json_to=json_to, output=output)
+    write_rates(out, found, rates)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
 
 
 def hand_over(
     ctx: click.Context,
     out: Console,
     found: Audit | AuditDifference,
-    limits: Iterable[Limit],
     *,
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
+    files: Sequence[str] = (),
 ) -> None:
-    """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken."""
+    """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
+
+    The report says by which command it was made, and of which ``files`` where the audit does not know them.
+    """
     from metrifair.auditing.compare import AuditDifference
     from metrifair.cli.compare import show_differences
-    from metrifair.cli.console import printable
+    from metrifair.cli.console import command_text, printable
     from metrifair.cli.tables import write_table, write_text
+    from metrifair.provenance import source_files
 
+    limits = limits_of(ctx)
     if isinstance(found, AuditDifference):
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
         show_differences(out, found)
     else:
+        told = replace(found.provenance, call=command_text(ctx))
+        told = replace(told, files=source_files(files)) if files else told
+        found = replace(found, record=replace(found.record, provenance=told))
         verdict = broken(found.record, limits)
         show_audit(out, found.record)
     if html is not None:
@@ -273,35 +305,12 @@ def hand_over(
         ctx.exit(_UNFAIR)
 
 
-class Audited(NamedTuple):
-    """What is audited: its name, and how."""
-
-    name: str
-    audit: Callable[..., Audit]
-
-
-def audited(
-    file: str,
-    table: str | None,
-    outputs: Iterable[Path | None],
-    *,
-    separator: str | None,
-    format: str | None,  # noqa: A002
-) -> Audited:
-    """The file, or the table of a database; what is wrong with the names is said before anything is read."""
-    if is_address(file):
-        check_paths([], outputs)
-        from metrifair.auditing.audit_table import audit_table
-        from metrifair.auditing.out_of_core.connections import connected
-
-        found = connected(file, table)
-        return Audited(found.name, partial(audit_table, found))
-    if table is not None:
+def table_at(file: str, table: str | None, outputs: Iterable[Path | None]) -> Connected | None:
+    """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
+    if not is_address(file) and table is not None:
         raise DataError(f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database")
-    check_paths([file], outputs)
-    from metrifair.auditing.audit_file import audit_file
-
-    return Audited(file, partial(audit_file, file, separator=separator, format=format))
+    check_paths([] if is_address(file) else [file], outputs)
+    return connected(file, table) if is_address(file) else None
 
 
 def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:
@@ -318,37 +327,10 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
     return list(dict.fromkeys([*(metrics or USUAL), *limited]))
 
 
-def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
-    """One line for each limit that is broken, about its worst finding."""
-    found = []
-    for limit in limits:
-        if limit.metric in METRIC_NAMES:
-            measured = [
-                (one.value, f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within})")
-                for one in record.findings
-                if one.metric == limit.metric
-            ]
-        else:
-            gaps = [(getattr(one, limit.metric), f"{one.attribute}, {one.within}") for one in record.decisions]
-            measured = [(gap, where) for gap, where in gaps if gap is not None]
-        if not measured and not record.findings:
-            raise DataError(
-                f"--fail-above {limit.metric}: nothing could be compared, so there is no such figure; each comparison "
-                "needs two groups with rows"
-            )
-        if not measured:
-            needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
-            raise DataError(f"--fail-above {limit.metric}: the audit has no such figure, as it needs {needed}")
-        value, where = max(measured)
-        if value > limit.value * (1 + _ROUNDING):
-            found.append(f"{limit.metric} is {value:.4g}, above {limit.value:g}: {where}")
-    return found
-
-
 def show_audit(out: Console, record: AuditRecord) -> None:
-    """Sentences first, then the comparisons with the largest distance on top, rates of decisions, and notes."""
+    """Sentences first, then the comparisons, what is certain on top, rates of decisions, and notes."""
     from metrifair.cli.console import printable, show_table
-    from metrifair.report.audit.by_group import measure_text
+    from metrifair.report.audit.words import most_certain_first
 
     for sentence in record.summary:
         out.print(printable(sentence), soft_wrap=True)
@@ -357,54 +339,31 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     by_comparison: dict[tuple[object, ...], dict[str, Finding]] = {}
     for one in record.findings:
         by_comparison.setdefault((one.attribute, one.criterion, one.within, one.groups), {})[one.metric] = one
-    rows = sorted(by_comparison.values(), key=lambda own: -next(iter(own.values())).value)
+    ranked = most_certain_first([one for one in record.findings if one.metric == metrics[0]])
+    rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
     show_table(
         out,
-        ["groups", "compared", *shown, "interval", "at most", "p-value"],
+        ["groups", "compared", *shown, "all at once", "p-value", "chance"],
         [_comparison(own, shown) for own in rows[:_SHOWN]],
         left=2,
     )
     if len(rows) > _SHOWN:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
-    if record.decisions:
-        rates = [
-            [
-                f"{decisions.attribute}: {rate.group}",
-                decisions.within,
-                f"{rate.size:,}",
-                *("-" if share is None else f"{share:.3f}" for share in shares),
-            ]
-            for decisions in record.decisions[:_SHOWN]
-            for rate in decisions.rates
-            for shares in [(rate.selection_rate, rate.accuracy, rate.true_positive_rate, rate.false_positive_rate)]
-        ]
-        headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
-        show_table(out, headings, rates, left=2)
-    if record.by_group:
-        figures = [
-            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
-            for found in record.by_group[:_SHOWN]
-            for one in found.groups
-            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
-        ]
-        show_table(
-            out, ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"], figures, left=2
-        )
+    show_rates(out, record)
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
-    """A row of the table; interval, bound and p-value are those of the first metric."""
+    """A row of the table; bounds that hold for all at once, p-value and whether it is chance are the first metric's."""
     first = next(iter(own.values()))
     values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
-    bound = first.certified_jointly if first.certified_jointly is not None else first.certified
-    interval, p = first.interval, first.p_value
+    interval, p = first.joint_interval, first.p_value
     return [
         f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
         f"{first.within}: {first.criterion.replace('_', ' ')}",
         *values,
         "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
-        number_text(bound),
         "-" if p is None else p_text(p),
+        "too few" if not first.enough else {True: "possible", False: "no", None: "-"}[first.by_chance],
     ]

@@ -60,7 +60,7 @@ def command(
             for file in files
         )
         found = compared_audits(dict(zip(named, audits, strict=True)))
-    hand_over(ctx, out, found, (), html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
 
 
 def show_differences(out: Console, found: AuditDifference) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+from click.core import ParameterSource
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from metrifair.auditing.out_of_core.connections import is_address
+from metrifair.cli.limits import limits_of
 from metrifair.cli.options import as_options
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
@@ -142,3 +148,30 @@ def show_frontier(out: Console, front: Frontier) -> None:
         out.print(printable(constant_sentence(view)), soft_wrap=True)
     for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
         out.print(printable(sentence), soft_wrap=True)
+
+
+def command_text(ctx: click.Context) -> str:
+    """The command as it was typed, with the names of files but not their folders, and no address of a database."""
+    words = ["metrifair", str(ctx.info_name)]
+    for param in ctx.command.params:
+        name, is_option = str(param.name), isinstance(param, click.Option)
+        if name not in ctx.params or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+            continue
+        value = ctx.params[name]
+        for one in value if param.multiple or param.nargs == -1 else (value,):
+            words += param.opts[:1] if is_option else []
+            if not getattr(param, "is_flag", False):
+                parts = one if param.nargs > 1 else (one,)
+                words += [_shown(part, is_file=not is_option) for part in parts]
+    words += [part for limit in limits_of(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
+    return shlex.join(words)
+
+
+def _shown(value: object, *, is_file: bool) -> str:
+    """One value of an option, or the name of a file; of a database its kind."""
+    if isinstance(value, tuple):
+        return "=".join(map(str, value))
+    kind, _, rest = str(value).partition(":")
+    if is_file and is_address(str(value)):
+        return f"{kind}:{Path(rest).name}" if kind == "duckdb" else f"{kind}:..."
+    return Path(str(value)).name if is_file or isinstance(value, Path) else str(value)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.cli.audit import table_at
 from metrifair.cli.numbers import CUTS, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
@@ -13,7 +15,6 @@ from metrifair.cli.options import (
     OTHER_CRITERION_NAMES,
     Number,
     Output,
-    check_paths,
     file_options,
     known,
 )
@@ -53,6 +54,7 @@ from metrifair.cli.options import (
 )
 @click.option("--output", type=Output(), required=True, help="File for the counts.")
 @file_options
+@click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
 def command(
     *,
     file: str,
@@ -68,20 +70,21 @@ def command(
     name: str,
     least_count: int,
     output: Path,
-    separator: str | None,
-    format: str | None,  # noqa: A002
+    reading: FileOptions,
+    table: str | None,
 ) -> None:
     """Count the scores in FILE by group, label and bin. No row is kept, and counts of many files add up.
 
-    FILE is read as by audit. The counts tell how many rows each cell has, and the smallest and largest score of each
-    bin; of up to 4,096 distinct scores they tell each.
+    FILE is read as by audit; a database (duckdb:scores.db, postgres://me@host/db) counts its own rows. The counts tell
+    how many rows each cell has, and the smallest and largest score of each bin; of up to 4,096 distinct scores they
+    tell each.
 
     \b
     Example:
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
-    check_paths([file], [output])
-    from metrifair.auditing.count_file import count_file
+    place = table_at(file, table, [output])
+    from metrifair.auditing.count_file import count_file, count_table
     from metrifair.auditing.out_of_core.columns import Roles
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, printable, working
@@ -97,8 +100,11 @@ def command(
         weight=weight,
         cuts=cuts_asked(cuts, group),
     )
-    with working(f"Counting {file}"):
-        count_file(state, file, roles, format=format, separator=separator)
+    with working(f"Counting {file if place is None else place.name}"):
+        if place is None:
+            count_file(state, file, roles, reading)
+        else:
+            count_table(state, place, roles)
     kept = state.without(least_count)
     kept.save(output)
     out = console()

@@ -17,10 +17,9 @@ from metrifair.cli.options import (
     Number,
     Output,
     Strengths,
-    TrainingOptions,
     check_paths,
-    training_options,
 )
+from metrifair.cli.training_options import TrainingOptions, training_options
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,21 +7,20 @@ import os
 import re
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
+from functools import wraps
 from glob import has_magic
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from metrifair.auditing.out_of_core.files import matching
+from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.checks import check_known
 from metrifair.cli.numbers import NUMBER_OPTIONS
 from metrifair.errors import DataError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,7 +46,6 @@ OTHER_CRITERION_NAMES = (
 FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
-GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
 
 _SPOKEN = {
@@ -56,6 +54,14 @@ _SPOKEN = {
     "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
     "pass separator=": "use --separator ",
     "pass format": "use --format",
+    "pass decimal=": "use --decimal ",
+    "pass encoding=": "use --encoding ",
+    "leave encoding out": "leave --encoding out",
+    "encoding must be": "--encoding must be",
+    "leave header=False out": "leave --no-header out",
+    "pass sheet, ": "use --sheet, ",
+    "sheet must be": "--sheet must be",
+    "leave sheet out": "leave --sheet out",
     "pass table, ": "use --table, ",
     "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
@@ -65,6 +71,10 @@ _SPOKEN = {
     "pass pos_label= to": "use --positive to",
     "separator must be": "--separator must be",
     "say which: loss=": "say which: --loss ",
+    "pass reference=..., ": "use --reference, ",
+    "reference must be": "--reference must be",
+    "standard='": "--standard '",
+    "pass threshold=..., ": "use --threshold, ",
 }
 
 
@@ -165,31 +175,17 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
         return [CompletionItem(incomplete, type="file")]
 
 
-class Limit(NamedTuple):
-    """The largest value of a metric that passes."""
+class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """KEY=VALUE, both of them text."""
 
-    metric: str
-    value: float
+    name = "key=value"
 
-
-class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """METRIC=VALUE, of a metric or of a gap between decisions."""
-
-    name = "metric=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Limit:
-        """The limit, or a usage error."""
-        if isinstance(value, Limit):
-            return value
-        metric, sign, number = str(value).partition("=")
-        try:
-            limit = float(number)
-        except ValueError:
-            limit = math.nan
-        if not sign or not metric or not (0 <= limit < math.inf):
-            self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as kolmogorov=0.1", param, ctx)
-        check_known("--fail-above", metric.strip(), (*METRIC_NAMES, *GAPS))
-        return Limit(metric.strip(), limit)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The two, or a usage error."""
+        key, _, text = value if isinstance(value, tuple) else str(value).partition("=")
+        if not key.strip() or not text.strip():
+            self.fail(f"{value!r} is not KEY=VALUE, such as 'date=September 2026'", param, ctx)
+        return key.strip(), text.strip()
 
 
 class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
@@ -268,86 +264,22 @@ _FILE_OPTIONS = (
     click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
     click.option(
         "--format",
-        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson"]),
+        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson", "excel"]),
         help="What FILE is, where its name does not say it.",
     ),
-)
-
-_TRAINING_OPTIONS = (
-    click.argument("file"),
-    click.option("--label", required=True, metavar="COLUMN", help="What is to be predicted."),
     click.option(
-        "--group",
-        required=True,
-        multiple=True,
-        metavar="COLUMN",
-        help="The groups, or a number. Repeat it for several.",
-    ),
-    *NUMBER_OPTIONS,
-    click.option("--control", multiple=True, metavar="COLUMN", help="Be fair within each of its values. Repeatable."),
-    click.option("--weight", metavar="COLUMN", help="How often each row counts."),
-    click.option(
-        "--criterion",
-        default="statistical_parity",
+        "--decimal",
+        type=click.Choice([".", ","]),
+        default=".",
         show_default=True,
-        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"What is compared: {CRITERIA_HELP}.",
+        help="The decimal sign of numbers; with a comma the separator of csv is ';' unless told.",
     ),
+    click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
     click.option(
-        "--metric",
-        default="energy",
-        show_default=True,
-        callback=known(METRIC_NAMES),
-        help=f"How it is compared: {METRICS_HELP}.",
+        "--no-header", "header", is_flag=True, flag_value=False, default=True, help="FILE names no columns: 1, 2, ..."
     ),
-    click.option(
-        "--contrast",
-        type=click.Choice(["pairs", "rest", "independence"]),
-        default="pairs",
-        show_default=True,
-        help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
-    ),
-    click.option(
-        "--combine",
-        type=click.Choice(["mean", "sum"]),
-        default="mean",
-        show_default=True,
-        help="The penalty is the mean over pairs of groups and values of --control, or their sum.",
-    ),
-    click.option(
-        "--estimate",
-        type=click.Choice(["rows", "population", "batch"]),
-        default="rows",
-        show_default=True,
-        help="What batches estimate: the distance of the training rows, of the population, or their own.",
-    ),
-    click.option(
-        "--model",
-        type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
-        default="mlp",
-        show_default=True,
-        help="What is trained; mlp is a network.",
-    ),
-    click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
-    click.option(
-        "--keep",
-        multiple=True,
-        metavar="COLUMN",
-        help="A feature even though it is the label in other words. Repeatable.",
-    ),
-    click.option(
-        "--id", "ids", multiple=True, metavar="COLUMN", help="Tells rows apart; predict copies it. Repeatable."
-    ),
-    click.option("--use-group", is_flag=True, help="Take the columns with the groups as features too."),
-    click.option(
-        "--classification/--regression",
-        "classification",
-        default=None,
-        help="Whether the label is a class or a number.  [default: a number, if it takes more than 10 values]",
-    ),
-    click.option("--positive", metavar="CLASS", help="The class that counts as a yes.  [default: the last]"),
-    *_FILE_OPTIONS,
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of split, weights and batches."),
+    click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
+    click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
 )
 
 
@@ -362,65 +294,16 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Fu
     return add
 
 
-training_options = together(_TRAINING_OPTIONS)
-"""The file and the options of TrainingOptions."""
-file_options = together(_FILE_OPTIONS)
-"""How FILE is read."""
+def file_options(function: Function) -> Function:
+    """Add the options that say how FILE is read; the command gets them as one, ``reading``."""
+
+    @wraps(function)
+    def command(*given: Any, **named: Any) -> Any:
+        reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
+        return function(*given, reading=reading, **named)
+
+    return together(_FILE_OPTIONS)(command)  # type: ignore[return-value]
+
+
 number_options = together(NUMBER_OPTIONS)
 """Which groups are numbers, and which numbers are cut into groups."""
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """What the user asked to learn; the fields are the options of ``train`` and ``frontier``."""
-
-    file: str
-    label: str
-    group: tuple[str, ...]
-    continuous: tuple[str, ...]
-    cuts: tuple[tuple[str, list[float]], ...]
-    control: tuple[str, ...]
-    weight: str | None
-    criterion: str
-    metric: str
-    contrast: Literal["pairs", "rest", "independence"]
-    combine: str
-    estimate: str
-    model: str
-    ignore: tuple[str, ...]
-    keep: tuple[str, ...]
-    ids: tuple[str, ...]
-    use_group: bool
-    classification: bool | None
-    positive: str | None
-    separator: str | None
-    format: str | None
-    seed: int
-
-    def table(self) -> pl.DataFrame:
-        """The file's columns; one that is not there is an error before anything heavier than polars is imported."""
-        from metrifair.cli.tables import read
-
-        for option, names in (("--group", self.group), ("--weight", (self.weight,))):
-            if self.label in names:
-                raise DataError(f"--label and {option} both name {self.label!r}; they must be two columns")
-        for name in self.keep:
-            if name in (self.label, *self.ignore):
-                raise DataError(f"--keep names {name!r}, which --label or --ignore names too; leave one of them out")
-        weight = () if self.weight is None else (self.weight,)
-        return read(
-            self.file,
-            separator=self.separator,
-            format=self.format,
-            # Ids are copied as they are written: a float holds no more than 15 digits of them.
-            texts=[*self.group, *self.control, *(name for name in self.ids if name != self.label)],
-            roles={
-                "label": [self.label],
-                "group": self.group,
-                "control": self.control,
-                "weight": weight,
-                "ignore": self.ignore,
-                "keep": self.keep,
-                "id": self.ids,
-            },
-        )

@@ -13,6 +13,7 @@ from metrifair.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
+    from metrifair.auditing.out_of_core.formats import FileOptions
     from metrifair.table_model import TableModel
 
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     help="Column of FILE to copy next to the predictions. Repeatable.  [default: those of train, or row numbers]",
 )
 @file_options
-def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **reading: str | None) -> None:
+def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], reading: FileOptions) -> None:
     """Write what MODEL, made by train or frontier, predicts for the rows of FILE.
 
     FILE must have the columns that the model was trained on, with values of the same kind, in any order. The output
@@ -59,7 +60,7 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
             f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
             "metrifair train or metrifair frontier"
         )
-    found = predictions(known, file, ids, **reading)
+    found = predictions(known, file, ids, reading)
     write_table(found, output)
     said = ""
     if known.classes is not None and len(known.classes) == 2 and known.has_probabilities:
@@ -89,7 +90,7 @@ def command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], **rea
         )
 
 
-def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: str | None) -> pl.DataFrame:
+def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: FileOptions) -> pl.DataFrame:
     """Ids, predictions and probabilities of the rows of a file, read with these options."""
     import polars as pl
 
@@ -103,7 +104,7 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], **reading: s
     only_ids = [name for name in (*ids, *model.ids) if name not in model.encoder.coders_]  # kept as they are written
     groups = model.sensitive if model.needs_group else ()
     roles = {"id": ids, "feature": tuple(model.encoder.coders_), "group": groups}
-    frame = read(file, texts=[*texts, *only_ids, *groups], roles=roles, **reading)
+    frame = read(file, reading, texts=[*texts, *only_ids, *groups], roles=roles)
     kept = ids or tuple(name for name in model.ids if name in frame.columns)
     shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
     return with_predictions(shown, model, frame)

@@ -14,40 +14,58 @@ from typing import Any
 import click
 import polars as pl
 
-from metrifair.auditing.out_of_core.files import MISSING, opened, reading
+from metrifair.auditing.out_of_core.files import opened
+from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
 _DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+_COMMA_OR_WHOLE = rf"{COMMA}|^\s*[+-]?\d+\s*$"
+_NO_THOUSANDS = r"^\s*[+-]?(0?,|\d*,(\d{1,2}|\d{4,})\D*$)"
 _FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
 
 def read(
-    path: str,
-    *,
-    texts: Collection[str],
-    roles: Mapping[str, Sequence[str]],
-    separator: str | None = None,
-    format: str | None = None,  # noqa: A002
+    path: str, options: FileOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
 ) -> pl.DataFrame:
     """The whole table; ``roles`` are columns that it must have, ``texts`` those that are text, whatever they look like.
 
-    In csv, tsv and ndjson, a column of which every value is a number holds numbers, one of true and false booleans,
-    one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
+    In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
+    booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
-    with opened(path, separator=separator, format=format) as source:
+    with opened(path, options) as source:
         source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))
-        with reading(source.name):
-            frame = pl.concat([part.collect() for part in source.frames], how="diagonal_relaxed")
+        frame = source.table()
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
+    if options.decimal == ".":
+        for column in frame.select(pl.selectors.string()):
+            if column.name not in {*texts, *roles.get("ignore", ())}:
+                _check_commas(source.name, column)
     if not source.is_text:
         return frame
     return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame])
+
+
+def _check_commas(name: str, column: pl.Series) -> None:
+    """Raise a DataError where text is numbers with a decimal comma, which would be taken for names."""
+    known = column.drop_nulls()
+    known = known.filter(~known.str.strip_chars().str.to_lowercase().is_in(MISSING))
+    commas = known.filter(known.str.contains(COMMA))
+    # All of three digits after the comma, 1,234 may be a thousand.
+    if (
+        len(commas) > len(known) / 2
+        and commas.str.contains(_NO_THOUSANDS).any()
+        and known.str.contains(_COMMA_OR_WHOLE).all()
+    ):
+        raise DataError(
+            f"the column {column.name!r} of {name} holds numbers with a comma, such as {commas[0]!r}; pass decimal=',' "
+            "(or leave the column out)"
+        )
 
 
 def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:

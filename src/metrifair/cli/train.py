@@ -13,10 +13,9 @@ from metrifair.cli.options import (
     Costs,
     Number,
     Output,
-    TrainingOptions,
     check_paths,
-    training_options,
 )
+from metrifair.cli.training_options import TrainingOptions, training_options
 
 
 @click.command(short_help="Train a fair model on a file.")

@@ -15,13 +15,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import metrifair
+from metrifair.auditing.notes import naming_notes
+from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage, label_as_group
 from metrifair.cli.numbers import continuous_asked, cuts_asked
-from metrifair.cli.options import FAMILIES, TrainingOptions, as_options
+from metrifair.cli.options import FAMILIES, as_options
 from metrifair.cli.predictions import free_name, with_predictions
 from metrifair.cli.tables import typed_text, without_missing_words
+from metrifair.cli.training_options import TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
@@ -223,6 +226,18 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
             f"{strays.note(column.name)}, or leave it out with --ignore."
             for column in features.select(pl.selectors.string())
             if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
+        ),
+        *(
+            f"column {column.name!r} holds dates such as {known_days[0]!r}, and is taken for text: use --day-first "
+            "where the day comes first, or write them as 2026-12-31."
+            for column in features.select(pl.selectors.string())
+            if len(known_days := without_missing_words(features, column.name)[column.name].drop_nulls())
+            and known_days.str.contains(DAY_OR_MONTH).all()
+        ),
+        *(
+            note.text
+            for attribute in data.problem.scheme.attributes
+            for note in naming_notes(attribute.name, attribute.groups)
         ),
     )
     left_out = len(table) - len(known)

@@ -9,9 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from metrifair.cli.console import printable, show_table
-from metrifair.cli.options import TrainingOptions
 from metrifair.cli.training import TrainedModel
 from metrifair.cli.training_file import TrainingFile
+from metrifair.cli.training_options import TrainingOptions
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import floor_note, interval_note
 from metrifair.report.numbers import figure_text

@@ -66,7 +66,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ``learning_rate`` is given, for metrics without a useful gradient (kolmogorov, total_variation, functions of
         your own), for ``estimate="population"``, for mmd beyond 2,000 rows and for more than 100 million numbers in X.
     hidden : sequence of int, default=(16,)
-        Units of the hidden layers of ``"mlp"``.
+        Units of the hidden layers of ``"mlp"``; without any it is ``"linear"``.
     batch_size : int or "auto", default="auto"
         Rows of a batch; by default data sets of up to 1,000 rows are used whole in every step (docs/defaults.md).
     epochs : int or "auto", default="auto"

@@ -106,7 +106,7 @@ def check_settings(settings: Settings) -> None:
     check_switches(**{name: getattr(settings, name) for name in ("intersectional", "standardize")})
     check_aim(settings)
     check_known("solver", settings.solver, ("auto", "lbfgs", "sgd"))
-    if settings.solver == "lbfgs" and settings.model != "linear":
+    if settings.solver == "lbfgs" and not _is_linear(settings):
         raise DataError("solver='lbfgs' fits linear models; set model='linear', or solver='sgd' for a network")
     if settings.solver == "lbfgs" and settings.early_stopping:
         raise DataError("solver='lbfgs' takes no steps that could be stopped early; set early_stopping=False, or 'sgd'")
@@ -294,7 +294,7 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     if size == "auto":
         size = samples if samples <= 1_000 else int(np.clip(samples // 8, 256, 2_048))
     per_epoch = max(1, samples // size)
-    steps = 1_000 if settings.model == "linear" else int(np.clip(60 * per_epoch, 150, 1_000))
+    steps = 1_000 if _is_linear(settings) else int(np.clip(60 * per_epoch, 150, 1_000))
     epochs = max(3, -(-steps // per_epoch)) if settings.epochs == "auto" else settings.epochs
     rate = LEARNING_RATE if settings.learning_rate == "auto" else settings.learning_rate
     plain = Schedule(size, epochs, rate, 1.0, settings.weight_decay, from_constant=True)
@@ -303,13 +303,18 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
     return replace(plain, growth=_GROWTH, cooldown=_COOLDOWN)
 
 
+def _is_linear(settings: Settings) -> bool:
+    """Whether the model is linear: a network without hidden layers is."""
+    return settings.model == "linear" or (settings.model == "mlp" and not len(settings.hidden))
+
+
 def is_solved(settings: Settings, rows: int, features: int) -> bool:
     """Whether a model is fitted by the solver for linear models, not by steps; docs/defaults.md says why then.
 
     Left to us, it is where the loss is smooth, the metric's gradient a guide, the rows' own distance asked for, nothing
     said of how to take steps, and the data not too large.
     """
-    if settings.solver != "auto" or settings.model != "linear":
+    if settings.solver != "auto" or not _is_linear(settings):
         return settings.solver == "lbfgs"
     said = [settings.epochs, settings.batch_size, settings.learning_rate, settings.learning_rate_decay]
     if any(value != "auto" for value in said) or settings.early_stopping or settings.estimate == "population":

@@ -46,7 +46,7 @@ def trained_stack(
     found = trainable(estimator, data.problem) if any(strengths) else Trainable(())
     objective = objective_for(estimator, scheme, data.task, found.comparisons, class_weight=data.class_weight)
     if isinstance(model, Network) and is_solved(estimator, *data.x.shape):
-        trained, ends = solved(
+        trained, ends, certain = solved(
             samples,
             model,
             objective,
@@ -54,7 +54,8 @@ def trained_stack(
             weight_decay=estimator.weight_decay,
             standardize=estimator.standardize,
         )
-        _warn_of_unfinished(strengths, ends)
+        names = getattr(estimator, "feature_names_in_", [f"column {place} of X" for place in range(data.x.shape[1])])
+        _warn_of_solutions(strengths, ends, [str(names[place]) for place in certain])
         places, own = [0] * len(seeds), [samples] * len(seeds)  # the same for all
     else:
         share = _ASIDE if estimator.early_stopping is True else float(estimator.early_stopping)
@@ -100,12 +101,21 @@ def _parts(samples: Samples, share: float, seed: int, *, classes: bool) -> tuple
     return torch.nonzero(~aside)[:, 0], torch.nonzero(aside)[:, 0]
 
 
-def _warn_of_unfinished(strengths: Sequence[float], ends: Sequence[Minimum]) -> None:
+def _warn_of_solutions(strengths: Sequence[float], ends: Sequence[Minimum], certain: Sequence[str]) -> None:
+    """Of strengths whose search was not over, and of features whose weights have no end."""
     unfinished = [f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged]
     if unfinished:
         warnings.warn(
             f"the solver had not converged after {MOST_ITERATIONS} iterations at strength {', '.join(unfinished)}; "
             "scale X (standardize=True), or add some weight_decay",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if certain:
+        more = f" and {len(certain) - 5} others" if len(certain) > 5 else ""
+        warnings.warn(
+            f"the labels of some rows follow from {', '.join(certain[:5])}{more} without exception, so their weights "
+            "grow without end and stand where the search stopped; add some weight_decay, or leave them out",
             ConvergenceWarning,
             stacklevel=4,
         )

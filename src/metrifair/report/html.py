@@ -14,6 +14,7 @@ from pathlib import Path
 from string import Template
 
 from metrifair.files import write_file
+from metrifair.provenance import Provenance
 from metrifair.report.charts import Json
 
 # In JSON these are legal unescaped; in HTML < and & could end the element that holds it.
@@ -64,13 +65,18 @@ def document(
     unscripted: str,
     sections: Sequence[Section],
     words: Sequence[tuple[str, str]],
+    provenance: Provenance | None = None,
 ) -> str:
-    """A page: a head, sections, a glossary.
+    """A page: a head, sections, a glossary, where it all comes from.
 
     What comes from the data stands escaped in the markup, or in a JSON block from where a script takes it as text;
     the page's policy allows no script but its own, no other style and no request.
     """
-    style = resource("page.css")
+    origin = [] if provenance is None else provenance.lines()
+    # Texts of pages' margins stand in the style, every character but letters and digits as its number.
+    running = (title, "" if provenance is None else provenance.short_hash)
+    left, right = ("".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text) for text in running)
+    style = resource("page.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
     # Each section's scripts are a block of their own, so that their names cannot clash.
     script = "".join(resource(name) for name in _DRAWING) + "".join(
         f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
@@ -89,6 +95,16 @@ def document(
         unscripted=joined(unscripted),
         body=joined(*(section.body for section in sections)),
         words=joined(*(joined(element("dt", word), element("dd", meaning)) for word, meaning in words)),
+        origin=element(
+            "section",
+            element("h2", "Where this comes from", id="origin-title"),
+            element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in origin), class_="words"),
+            class_="card",
+            id="origin",
+            aria_labelledby="origin-title",
+        )
+        if origin
+        else "",
         data="\n".join(
             f'<script type="application/json" id="{section.data}">{embedded_json(section.content)}</script>'
             for section in sections
@@ -115,6 +131,17 @@ def resource(name: str) -> str:
 def _allowed(text: str) -> str:
     """How a policy names one inline element: by the hash of its text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def framed(page: str, *, height: int, title: str) -> str:
+    """A page inside another one, such as a notebook's: neither's style or script reaches the other.
+
+    >>> framed("<p>a & b", height=90, title="one")
+    '<iframe srcdoc="<p>a &amp; b" sandbox="allow-scripts" title="one" style="...;height:90px;border:0"></iframe>'
+    """
+    text = page.replace("&", "&amp;").replace('"', "&quot;")
+    box = f'style="width:100%;height:{height}px;border:0"'
+    return f'<iframe srcdoc="{text}" sandbox="allow-scripts" title="{html.escape(title)}" {box}></iframe>'
 
 
 def write_html(path: str | os.PathLike[str], text: str) -> Path:

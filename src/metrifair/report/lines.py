@@ -58,7 +58,7 @@ def line_chart(
         parts.append(element("line", class_="cross", x1=x1, y1=y1, x2=x2, y2=y2))
     parts += [part for line in lines for part in _line(line, at)]
     drawing = element("svg", *parts, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img", aria_label=f"{title}: {y_title}")
-    return element("div", element("h3", y_title), drawing, class_="plot")
+    return element("div", element("h3", y_title), drawing, class_="plot still")
 
 
 def _line(line: Line, at: Callable[[float, float], tuple[str, str]]) -> list[Markup]:

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
 from metrifair.report.frontier.view import FrontierView
-from metrifair.report.html import write_html
+from metrifair.report.html import framed, write_html
 from metrifair.results import Curves, Point, area, pareto
 from metrifair.tradeoff.ledger import Job, Outcome  # noqa: F401  # Job: for the examples
 from metrifair.tradeoff.source import Source
@@ -186,6 +186,10 @@ class FrontierFigures:
         2
         """
         return frontier_chart(self.view())
+
+    def _repr_html_(self) -> str:
+        """The page, shortened, in a frame of its own: no style leaves it."""
+        return framed(frontier_html(self.view(), most_numbers=20_000), height=720, title="Accuracy and fairness")
 
     def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
         """Write a self-contained page with a slider over the strengths.

@@ -221,7 +221,10 @@ def frontier(
         "" if data.problem.weight is None else WEIGHTED,
         few,
         floor_note(shown, len(scheme.comparisons), on=on),
-        overfit_note((one.training, one.validation, one.test) for one in outcomes),
+        overfit_note(
+            [(one.training, one.validation, one.test) for one in outcomes],
+            {family.name: family.parameter for family in families or ()},
+        ),
         same_decisions_note([one.test for one in outcomes if not one.test.failed], asked),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}

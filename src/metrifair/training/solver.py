@@ -9,7 +9,7 @@ of the gaps between two distribution functions: where little is left of them, it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
@@ -38,6 +38,7 @@ _ROWS_HASHED = 256
 _SQUARES = {"energy": 4.0, "cramer": 2.0}  # second derivative of the metric by the gap of the distribution functions
 _BIN, _MOST_BINS = 10, 1_000  # rows in which that gap is looked at together
 _RIDGE = 1e-6
+_CERTAIN, _STRAIGHT = 12.0, 1e-6  # log-odds of who is as good as certain; curvature, of at most 1/4, that is none
 
 
 class Solution(NamedTuple):
@@ -45,6 +46,7 @@ class Solution(NamedTuple):
 
     trained: Trained
     ends: list[Minimum]
+    certain: list[int]  # features that part labels for good, so that their weights grow for ever
 
 
 def solved(
@@ -85,7 +87,8 @@ def solved(
     }
     failed = torch.tensor([[not isfinite(end.value) for end in ends]])
     iterations = torch.tensor([[max(1, end.iterations) for end in ends]])
-    return Solution(Trained(model, parameters, problem.scaling, failed, iterations), ends)
+    certain = search.certain(ends[int(np.argmin(strengths))].at)
+    return Solution(Trained(model, parameters, problem.scaling, failed, iterations), ends, certain)
 
 
 class _Constant(NamedTuple):
@@ -107,6 +110,8 @@ class _Search:
     problem: _Problem
     start: Minimum
     constant: _Constant
+    searched: dict[tuple[float, float, bytes], Minimum] = field(default_factory=dict)  # a stage may be asked for too
+    curved: dict[bytes, Floats] = field(default_factory=dict)
 
     def stages(self, largest: float) -> list[tuple[float, Minimum]]:
         """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
@@ -141,16 +146,26 @@ class _Search:
 
     def lowest(self, strength: float, start: Floats, *, tolerance: float) -> Minimum:
         """Where the search ends that begins there; how single rows lie is not fitted, however large the strength."""
-        value = self.problem.of_strength(strength)
         share = _OF_NOISE * min(1.0, len(self.problem.place) / _MANY_ROWS)
         tolerance = max(tolerance, share * strength * self.noise)
-        if self.risk is None:
-            return minimum(value, start, self.problem.along, tolerance=tolerance)
-        risk, problem = self.risk, self.problem
+        key = (strength, tolerance, start.tobytes())
+        if key not in self.searched:
+            self.searched[key] = self._lowest(strength, start, tolerance)
+        return self.searched[key]
+
+    def _lowest(self, strength: float, start: Floats, tolerance: float) -> Minimum:
+        value, risk, problem = self.problem.of_strength(strength), self.risk, self.problem
+        if risk is None:
+            return minimum(value, start, problem.along, tolerance=tolerance)
 
         def along(at: Floats) -> Preconditioner:
-            whole = risk + strength * problem.penalty_curvature(at)
-            inverse = problem.axes @ np.linalg.solve(whole, problem.axes.T)
+            begins = at is start  # where searches of several strengths do
+            bends = self.curved.get(at.tobytes()) if begins else None
+            if bends is None:
+                bends = problem.penalty_curvature(at)
+            if begins:
+                self.curved[at.tobytes()] = bends
+            inverse = problem.axes @ np.linalg.solve(risk + strength * bends, problem.axes.T)
             return lambda gradient: inverse @ gradient
 
         return minimum(value, start, along(start), tolerance=tolerance, renewed=along)
@@ -170,21 +185,29 @@ class _Search:
     def risk(self) -> Floats | None:
         """The curvature of the risk at the start along the axes; None where curvature is not made use of."""
         problem, objective = self.problem, self.problem.objective
-        squares = objective.metric in _SQUARES if isinstance(objective.metric, str) else False
+        squares = isinstance(objective.metric, str) and objective.metric in _SQUARES and objective.rho is None
         dependent = any(side.dependence is not None for side in problem.rows.sides)
-        if not squares or dependent or objective.rho is not None or problem.model.outputs > 1 or problem.axes.ndim == 1:
+        if not squares or dependent or problem.model.outputs > 1 or problem.axes.ndim == 1:
             return None
-        output = problem.output(self.start.at).requires_grad_()
-        samples = problem.rows.samples
-        with torch.enable_grad():
-            loss = (objective.loss_weight(samples) * objective.task.loss(output, samples.y)).sum()
-            (slope,) = torch.autograd.grad(loss, output, create_graph=True)
-            (bend,) = torch.autograd.grad(slope.sum(), output)
-        bends = torch.zeros(len(problem.x), dtype=torch.float64).index_add_(0, problem.place, bend / len(samples))
-        found = problem.axes.T @ problem.moments(bends.clamp_min(0)) @ problem.axes
-        decay = problem.weight_decay * problem.axes.T @ problem.axes
-        curvature: Floats = found + decay + _RIDGE * np.trace(found) / len(found) * np.eye(len(found))
-        return curvature
+        found = problem.risk_curvature(self.start.at)
+        found += _RIDGE * np.trace(found) / len(found) * np.eye(len(found))
+        return found
+
+    def certain(self, at: Floats) -> list[int]:
+        """Features along which the risk has no curvature left though they spread: they part the labels of some rows.
+
+        Only looked for where labels are predicted without weight decay, and some are as good as certain.
+        """
+        problem = self.problem
+        if problem.objective.task.name != "binary" or problem.weight_decay or problem.axes.ndim == 1:
+            return []
+        if problem.output(at).abs().max() < _CERTAIN:
+            return []
+        bends, axes = np.linalg.eigh(problem.risk_curvature(at))
+        if (bends < _STRAIGHT).all():
+            return list(range(problem.model.features))
+        ways = problem.axes @ axes[:, bends < _STRAIGHT]
+        return sorted({int(np.abs(way[:-1]).argmax()) for way in ways.T})
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,6 +296,17 @@ class _Problem:
         found = np.concatenate([weight, bias[:, None]], 1)
         found = found * self.axes**2 if self.axes.ndim == 1 else found @ self.axes @ self.axes.T
         return np.concatenate([found[:, :-1].ravel(), found[:, -1]])
+
+    def risk_curvature(self, vector: Floats) -> Floats:
+        """The second derivative of the risk along the axes, of one output."""
+        output, samples = self.output(vector).requires_grad_(), self.rows.samples
+        with torch.enable_grad():
+            loss = (self.objective.loss_weight(samples) * self.objective.task.loss(output, samples.y)).mean()
+            (slope,) = torch.autograd.grad(loss, output, create_graph=True)
+            (bend,) = torch.autograd.grad(slope.sum(), output)
+        bends = torch.zeros(len(self.x), dtype=torch.float64).index_add_(0, self.place, bend.clamp_min(0))
+        found: Floats = self.axes.T @ self.moments(bends) @ self.axes + self.weight_decay * self.axes.T @ self.axes
+        return found
 
     def penalty_curvature(self, vector: Floats) -> Floats:
         """The second derivative of the penalty along the axes, as if there were hardly any: that of a sum of squares.

@@ -7,6 +7,7 @@ label.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Booleans, Floats
-from metrifair.auditing.out_of_core.files import MISSING, polars
+from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
@@ -101,8 +102,8 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            decimal = " with a point, not a comma" if re.fullmatch(r"[+-]?\d+,\d+", strange[0], re.ASCII) else ""
-            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{decimal}")
+            comma = "; pass decimal=',' where numbers have a comma" if re.match(COMMA, strange[0], re.ASCII) else ""
+            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{comma}")
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values
@@ -278,7 +279,7 @@ class UsedRows(NamedTuple):
     scores: Floats
     codes: list[NDArray[Any]]
     weight: Floats | None
-    left_out: int = 0
+    left_out: Counter[str]  # by why
 
     def only(self, which: Booleans) -> UsedRows:
         """Some of the rows."""
@@ -291,16 +292,22 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
     scores = numbers("score", roles.score, table[roles.score])
     weight = None if roles.weight is None else numbers("weight", roles.weight, table[roles.weight])
     codes = [level.codes(table[level.name]) for level in levels]
-    rows = UsedRows(scores, codes, weight)
+    rows = UsedRows(scores, codes, weight, Counter())
     if len(scores) == 0:
         return rows
     whole = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
     if not whole or (weight is not None and np.isnan(weight.min())):
-        used = ~np.isnan(scores)
+        has = {"without a score": ~np.isnan(scores)}
         if weight is not None:
-            used &= ~np.isnan(weight)
-        used &= used_codes(roles, codes)
-        rows = rows.only(used)._replace(left_out=len(used) - int(used.sum()))
+            has["without a weight"] = ~np.isnan(weight)
+        if roles.label is not None:
+            has["without a label"] = codes[-1] > 0
+        has["of no known group"] = used_codes(roles._replace(label=None), codes)
+        used, left_out = np.ones(len(scores), np.bool_), Counter[str]()
+        for why, known in has.items():  # a row that lacks several is counted once
+            left_out[why] = int(np.count_nonzero(used & ~known))
+            used &= known
+        rows = rows.only(used)._replace(left_out=+left_out)
     if len(rows.scores):
         weight = rows.weight
         check_values(

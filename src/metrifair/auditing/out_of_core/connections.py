@@ -26,6 +26,7 @@ class Connected:
     name: str
     table: Any = field(repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    file: str | None = None  # of the database, where it is one file
 
 
 def is_address(given: str) -> bool:
@@ -74,7 +75,7 @@ def connected(address: str, table: str | None) -> Connected:
         names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]
         wanted = _known(file, table, names)
         return Connected(
-            f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted), secrets), secrets
+            f"the table {wanted!r} of {file}", answer_of(file, lambda: connection.table(wanted), secrets), secrets, file
         )
     library = require("ibis", extra="sql", purpose="auditing a table of a database")
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -73,7 +74,7 @@ class FileRows:
                 level.cut_into_levels(seen.sample, None, rows=seen.rows, ends=(seen.low, seen.high))
 
     def _survey(self, threshold: float) -> Cells:
-        tally, left_out = dict[tuple[int, ...], Floats](), 0
+        tally, left_out = dict[tuple[int, ...], Floats](), Counter[str]()
         for scores, codes, weight, not_used in self._batches():
             left_out += not_used
             if len(scores) == 0:

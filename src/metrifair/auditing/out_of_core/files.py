@@ -12,40 +12,28 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from metrifair.checks import check_known, require
+from metrifair.auditing.out_of_core.formats import (
+    AS_USUAL,
+    TEXT,
+    FileOptions,
+    excel_sheet,
+    format_of,
+    polars,
+    write_utf8,
+)
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
 
-SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-}
-FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson")
-_TEXT = ("csv", "tsv", "ndjson")
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
 _LISTED = 20
-_SPREADSHEETS = (".xlsx", ".xls", ".ods")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin
-
-
-def polars() -> Any:
-    """The library that reads files."""
-    return require("polars", extra="cli", purpose="auditing files")
 
 
 @contextmanager
@@ -57,7 +45,9 @@ def reading(name: str) -> Iterator[None]:
     except (errors.PolarsError, OSError, UnicodeDecodeError) as error:
         said = str(error)
         if "utf-8" in said.lower():
-            raise DataError(f"{name} is not UTF-8 text; save it as UTF-8, or as parquet") from None
+            raise DataError(
+                f"{name} is not UTF-8 text; pass encoding='cp1252' (Windows), or whichever it was saved in"
+            ) from None
         if "empty CSV" in said:
             raise DataError(f"{name} is empty") from None
         if "more fields than" in said:
@@ -100,6 +90,9 @@ class Source:
     texts: frozenset[str]  # read as text: columns of other kinds than numbers and booleans, or of several
     is_text: bool
     twice: frozenset[str] = frozenset()  # names that several columns have: nobody knows which one is meant
+    options: FileOptions = AS_USUAL
+    paths: tuple[str, ...] = ()  # on the disk
+    is_copy: bool = False  # of standard input or a pipe
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
@@ -138,7 +131,13 @@ class Source:
 
     def _uniform(self, batch: pl.DataFrame) -> pl.DataFrame:
         texts = [name for name in batch.columns if name in self.texts]
-        return batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch
+        return self.options.rewritten(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
+
+    def table(self) -> pl.DataFrame:
+        """All columns of all rows; those of other kinds than text as they are."""
+        with reading(self.name):
+            whole: pl.DataFrame = polars().concat([part.collect() for part in self.frames], how="diagonal_relaxed")
+        return self.options.rewritten(whole)
 
     def rows(self) -> int | None:
         """How many rows there are, where files say so; None for text, which would have to be read."""
@@ -149,29 +148,31 @@ class Source:
 
 
 @contextmanager
-def opened(
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,  # noqa: A002
-    separator: str | None = None,
-) -> Iterator[Source]:
-    """The file, the files of a pattern, or "-": standard input, csv unless ``format`` says otherwise.
+def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Iterator[Source]:
+    """The file, the files of a pattern, or "-": standard input, csv unless the options say otherwise.
 
-    What cannot be read twice (standard input, a pipe) is first written to a temporary file.
+    What cannot be read twice (standard input, a pipe) is first written to a temporary file, and so is text that is not
+    UTF-8.
     """
-    if format is not None:
-        check_known("format", format, FORMATS)
     given = os.fspath(path)
     file = Path(given)
-    if given != "-" and not (file.is_fifo() or file.is_char_device() or file.is_socket()):
-        yield _source(given, _expanded(given), format, separator)
-        return
-    kind = format or ("csv" if given == "-" else _format_of(given))
-    with tempfile.TemporaryDirectory(prefix="metrifair-") as folder:
-        copy = Path(folder, f"input.{kind}")
-        with copy.open("wb") as target, nullcontext(sys.stdin.buffer) if given == "-" else file.open("rb") as stream:
-            shutil.copyfileobj(stream, target, 2**20)
-        yield _source("standard input" if given == "-" else given, [str(copy)], kind, separator)
+    is_stream = given == "-" or file.is_fifo() or file.is_char_device() or file.is_socket()
+    name = "standard input" if given == "-" else given
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-"))) if is_stream else None
+        if folder is None:
+            found = _expanded(given)
+            files = {found[0]: given} if len(found) == 1 else {one: one for one in found}
+        else:
+            options = replace(options, format=options.format or ("csv" if given == "-" else format_of(given)))
+            copy = folder / "input"
+            with (
+                copy.open("wb") as target,
+                nullcontext(sys.stdin.buffer) if given == "-" else file.open("rb") as stream,
+            ):
+                shutil.copyfileobj(stream, target, 2**20)
+            files = {str(copy): name}
+        yield replace(_source(name, files, options, stack), is_copy=is_stream)
 
 
 def _expanded(given: str) -> list[str]:
@@ -193,79 +194,75 @@ def matching(given: str) -> list[str]:
     return sorted(name for name in glob.glob(given, recursive=True) if Path(name).is_file())  # noqa: PTH207
 
 
-def _format_of(name: str) -> str:
-    suffixes = Path(name).suffixes
-    suffix = suffixes[-1].lower() if suffixes else ""
-    if suffix in (".gz", ".zst") and len(suffixes) > 1 and SUFFIXES.get(suffixes[-2].lower()) in _TEXT:
-        suffix = suffixes[-2].lower()
-    if suffix in _SPREADSHEETS:
-        raise DataError(f"{name} is a spreadsheet; save its sheet as csv")
-    if suffix not in SUFFIXES:
-        raise DataError(
-            f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}; "
-            f"pass format, one of {', '.join(map(repr, FORMATS))}"
-        )
-    return SUFFIXES[suffix]
-
-
-def _source(name: str, files: Sequence[str], format: str | None, separator: str | None) -> Source:  # noqa: A002
-    kinds = {format or _format_of(file) for file in files}
+def _source(name: str, files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> Source:
+    """What the files hold, which are given with their names; copies of them end with the stack."""
+    kinds = {options.format or format_of(file) for file in files}
     if len(kinds) > 1:
         raise DataError(f"{name} matches files of several formats: {', '.join(sorted(kinds))}; name one of them")
     kind = kinds.pop()
-    frames = [_scanned(file, name if len(files) == 1 else file, kind, separator) for file in files]
+    options.check(name, kind)
+    for file, called in files.items():
+        _check_readable(file, called, is_text=kind in TEXT and options.utf8)
+    files = files if options.utf8 else _in_utf8(files, options, stack)
+    frames = [_scanned(file, called, kind, options) for file, called in files.items()]
     schemas = [frame.collect_schema() for frame in frames]
     columns = [tuple(schema.names()) for schema in schemas]
-    for file, found in zip(files, columns, strict=True):
+    for file, found in zip(files.values(), columns, strict=True):
         if set(found) != set(columns[0]):
-            other = min(set(found) ^ set(columns[0]))
-            raise DataError(f"{file} and {files[0]} have different columns: only one of them has {other!r}")
+            other, first = min(set(found) ^ set(columns[0])), next(iter(files.values()))
+            raise DataError(f"{file} and {first} have different columns: only one of them has {other!r}")
     texts = set()
     for column in columns[0]:  # numbers of any kind stay, and columns that are text, or booleans, in all files
         types = {schema[column] for schema in schemas}
         same = types in ({polars().String}, {polars().Boolean})
         if not same and not all(one.is_numeric() for one in types):
             texts.add(column)
-    twice = frozenset(column for file in files for column in _named_twice(file, kind, separator))
-    return Source(name, tuple(frames), columns[0], frozenset(texts), kind in _TEXT, twice)
+    twice = frozenset(column for file in files for column in _named_twice(file, kind, options))
+    is_text = kind in (*TEXT, "excel")
+    return Source(name, tuple(frames), columns[0], frozenset(texts), is_text, twice, options, tuple(files))
 
 
-def _scanned(file: str, name: str, kind: str, separator: str | None) -> pl.LazyFrame:
-    _check_readable(file, name, is_text=kind in _TEXT)
+def _in_utf8(files: Mapping[str, str], options: FileOptions, stack: ExitStack) -> dict[str, str]:
+    """Copies of text files that polars can read."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="metrifair-")))
+    copies = {str(folder / f"{place}.txt"): called for place, called in enumerate(files.values())}
+    for file, copy in zip(files, copies, strict=True):
+        write_utf8(file, files[file], str(options.encoding), Path(copy))
+    return copies
+
+
+def _scanned(file: str, name: str, kind: str, options: FileOptions) -> pl.LazyFrame:
     library = polars()
-    scan = {
-        "csv": partial(library.scan_csv, separator=_separator_of(kind, separator), infer_schema=False, glob=False),
-        "tsv": partial(library.scan_csv, separator=_separator_of(kind, separator), infer_schema=False, glob=False),
-        "parquet": partial(library.scan_parquet, glob=False),
-        "arrow": library.scan_ipc,
-        "ndjson": library.scan_ndjson,
-    }[kind]
-    place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
-    with reading(name):
-        frame: pl.LazyFrame = scan(place)
+    if kind == "excel":
+        frame: pl.LazyFrame = excel_sheet(file, name, options).lazy()
         names = frame.collect_schema().names()
-        if kind == "ndjson":
-            frame = library.scan_ndjson(place, schema_overrides=dict.fromkeys(names, library.String))
+    else:
+        text = {"infer_schema": False, "glob": False, "has_header": options.header}
+        scan = {
+            "csv": partial(library.scan_csv, separator=options.separator_of(kind), **text),
+            "tsv": partial(library.scan_csv, separator=options.separator_of(kind), **text),
+            "parquet": partial(library.scan_parquet, glob=False),
+            "arrow": library.scan_ipc,
+            "ndjson": library.scan_ndjson,
+        }[kind]
+        place = glob.escape(file) if kind in ("arrow", "ndjson") else file  # which polars always takes for patterns
+        with reading(name):
+            frame = scan(place)
+            names = frame.collect_schema().names()
+            if kind == "ndjson":
+                frame = library.scan_ndjson(place, schema_overrides=dict.fromkeys(names, library.String))
     if not names:
         raise DataError(f"{name} has no columns")
-    return frame
+    return frame if options.header else frame.rename({old: str(new) for new, old in enumerate(names, 1)})
 
 
-def _separator_of(kind: str, given: str | None) -> str:
-    """What stands between columns; a tab may be written as a shell writes it."""
-    separator = {None: "\t" if kind == "tsv" else ",", "\\t": "\t"}.get(given, given)
-    if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
-        raise DataError(f"separator must be one character, such as ';' or '|', got {given!r}")
-    return separator
-
-
-def _named_twice(file: str, kind: str, separator: str | None) -> list[str]:
+def _named_twice(file: str, kind: str, options: FileOptions) -> list[str]:
     """Names that several columns of a csv or tsv file have; polars would rename all but the first."""
-    if kind not in ("csv", "tsv"):
+    if kind not in ("csv", "tsv") or not options.header:
         return []
     with reading(file):
         first = polars().read_csv(
-            file, has_header=False, n_rows=1, infer_schema=False, separator=_separator_of(kind, separator), glob=False
+            file, has_header=False, n_rows=1, infer_schema=False, separator=options.separator_of(kind), glob=False
         )
     return [name for name, count in Counter(first.row(0) if len(first) else ()).items() if count > 1 and name]
 
@@ -282,7 +279,7 @@ def _check_readable(file: str, name: str, *, is_text: bool) -> None:
     if not start:
         raise DataError(f"{name} is empty")
     if start.startswith(_UTF16) and is_text:
-        raise DataError(f"{name} is UTF-16 text; save it as UTF-8")
+        raise DataError(f"{name} is UTF-16 text; pass encoding='utf-16'")
     compressed = file.endswith((".gz", ".zst"))
     if is_text and not compressed and b"\0" in start:
         raise DataError(f"{name} is not text; if it is a table of another kind, pass format")

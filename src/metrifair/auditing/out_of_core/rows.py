@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +15,9 @@ from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded
 from metrifair.errors import DataError
 
 MOST_CELLS = 2**18
+UNUSABLE = "without a score, or without a label, weight or group that was asked for"
+"""Why rows are left out, where nobody told one reason from another."""
+WITHHELD = "withheld by whoever counted them, in cells of few rows"
 
 
 class Tally(NamedTuple):
@@ -30,8 +34,9 @@ class Cells(NamedTuple):
     columns: dict[str, Any]  # groups, strata and labels of each cell, as arguments of an audit
     tally: Tally
     ends: tuple[float, float]
-    left_out: int = 0
+    left_out: Mapping[str, int] = MappingProxyType({})  # rows, by why
     levels: Mapping[str, int] = {}  # into how many numbers were cut, by column
+    withheld: int = 0  # of the rows left out, those that whoever counted them keeps to themselves
 
 
 class Counted(NamedTuple):
@@ -64,7 +69,7 @@ def cells_of(
     tally: Tally,
     *,
     ends: tuple[float, float],
-    left_out: int,
+    left_out: Mapping[str, int],
     is_text: bool,
 ) -> Cells:
     """The cells of the file or table of this name, given as codes of the key columns; none at all are an error."""

@@ -5,11 +5,10 @@ The number of a bin is an expression that every engine knows: the largest intege
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import frexp
-from operator import add, or_
 from typing import TYPE_CHECKING, Any, Protocol
 
 import narwhals.stable.v2 as nw
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
-_MOST_RANGES = 256  # stretches of scores that one query looks into
-_FEW_RANGES = 4
+_MANY_ROWS = 2**24  # beyond, rows in so few bins would be too many to hold
+_MOST_RANGES = 512  # stretches of scores that one query looks into
 _MOST_CUT = 1024  # bins that are cut at a time
 _HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
 _HEAVY_PASSES = 4
@@ -58,7 +57,8 @@ class TableBins:
     @property
     def most(self) -> int:
         """How many bins there may be."""
-        return min(_MOST_BINS, bins_for(self.cells))
+        most = bins_for(self.cells)
+        return most if self.rows > _MANY_ROWS else min(_MOST_BINS, most)
 
     @cached_property
     def scale(self) -> Scale:
@@ -115,11 +115,7 @@ class TableBins:
         frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=self._position())
         by = ["number"]
         if parents is not None:
-            above = [
-                nw.when(nw.col("score") > float(high)).then(1).otherwise(0)
-                for high in parents.high  # never the last one
-            ]
-            frame = frame.with_columns(parent=_joined_up(above, add))
+            frame = frame.with_columns(parent=_looked_up(parents.high, [nw.lit(own) for own in range(len(parents))]))
             by.append("parent")
         found, cell = self.asked.by_cell(frame, by, self._sums(moments=True))
         keys = np.array([found[name].to_numpy().astype(np.int64) for name in reversed(by)])
@@ -149,29 +145,25 @@ class TableBins:
         return found | ({"total": nw.col("weight").sum()} if self.weighted else {})
 
     def _under(self, parents: Bins) -> nw.LazyFrame[Any]:
-        """The rows that lie in some bins. Neighbours are one stretch: an engine looks at each stretch for each row."""
-        next_one = _is_next(parents, self.scale)
-        between = parents.before[1:].sum(1) - (parents.before[:-1] + parents.counts[:-1]).sum(1)
-        # First one stretch, then a few, with the most rows between them: most rows need no closer look.
-        whole = _within(self.frame, parents, np.zeros_like(next_one))
-        apart = np.isin(np.arange(len(between)), np.argsort(-between, kind="stable")[: _FEW_RANGES - 1]) & ~next_one
-        return _within(_within(whole, parents, apart), parents, ~next_one)
+        """The rows that lie in some bins. Neighbours are one stretch."""
+        apart = ~_is_next(parents, self.scale)
+        low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
+        score = nw.col("score")
+        # First from end to end: most rows need no closer look.
+        between = self.frame.filter((score >= float(low[0])) & (score <= float(high[-1])))
+        return between.filter(_looked_up(high, [score >= float(one) for one in low]))
 
 
-def _within(frame: nw.LazyFrame[Any], parents: Bins, apart: Booleans) -> nw.LazyFrame[Any]:
-    """The rows in some bins and between them, but where they are apart from the one that follows."""
-    low, high = parents.low[np.append(True, apart)], parents.high[np.append(apart, True)]
-    score = nw.col("score")
-    stretches = [(score >= float(a)) & (score <= float(b)) for a, b in zip(low, high, strict=True)]
-    return frame.filter(_joined_up(stretches, or_))
+def _looked_up(high: Floats, leaves: Sequence[nw.Expr]) -> nw.Expr:
+    """The leaf of the first stretch that ends at the score or above it.
 
-
-def _joined_up(terms: list[nw.Expr], join: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> nw.Expr:
-    """All terms in pairs of pairs: engines follow an expression down, and some of them not very far."""
-    while len(terms) > 1:
-        odd = terms[len(terms) // 2 * 2 :]
-        terms = [join(one, other) for one, other in zip(terms[::2], terms[1::2], strict=False)] + odd
-    return terms[0]
+    A tree of questions: an engine asks few of them of each row, and follows no expression down very far.
+    """
+    middle = len(leaves) // 2
+    if middle == 0:
+        return leaves[0]
+    beyond = nw.when(nw.col("score") > float(high[middle - 1]))
+    return beyond.then(_looked_up(high[middle:], leaves[middle:])).otherwise(_looked_up(high[:middle], leaves[:middle]))
 
 
 def _is_next(parents: Bins, scale: Scale) -> Booleans:

@@ -25,8 +25,9 @@ from metrifair.auditing.out_of_core.columns import (
     used_codes,
 )
 from metrifair.auditing.out_of_core.connections import answer_of
-from metrifair.auditing.out_of_core.files import check_columns, polars
-from metrifair.auditing.out_of_core.rows import MOST_CELLS, Cells, Counted, Tally, cells_of, too_many_cells
+from metrifair.auditing.out_of_core.files import check_columns
+from metrifair.auditing.out_of_core.formats import polars
+from metrifair.auditing.out_of_core.rows import MOST_CELLS, UNUSABLE, Cells, Counted, Tally, cells_of, too_many_cells
 from metrifair.auditing.out_of_core.table_bins import TableBins
 from metrifair.auditing.request import MOST_LEVELS
 from metrifair.errors import DataError
@@ -126,12 +127,12 @@ class TableRows:
     @cached_property
     def rows(self) -> int:
         """How many rows there are, whether they can be used or not."""
-        return int(self._answer(self.frame.select(nw.len().alias("rows")))["rows"][0])
+        return int(self.answer(self.frame.select(nw.len().alias("rows")))["rows"][0])
 
     def all_rows(self) -> pl.DataFrame:
         """All rows under the names of their columns, from counts of those that are equal, in an order of their own."""
         kinds = [*self._keys, "score", *(["weight"] if self.weighted else [])]
-        counted = self._answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
+        counted = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
         counted = counted.sort(kinds)
         every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
         return every.select(**dict(zip(self.roles.columns, (polars().col(kind) for kind in kinds), strict=True)))
@@ -146,7 +147,7 @@ class TableRows:
                 return self._survey(threshold)
             except ManyNumbers as many:
                 level, key = many.level, f"key_{self.levels.index(many.level)}"
-                found = self._answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
+                found = self.answer(self.frame.group_by(key).agg(nw.len().alias("rows")).head(_MOST_VALUES))
                 values, rows = numbers("group", level.name, found[key]), found["rows"].to_numpy()
                 known = np.isfinite(values)
                 values, rows = values[known], rows[known].astype(np.float64)
@@ -166,7 +167,7 @@ class TableRows:
             sums |= {"weight": weight.sum(), "least": weight.min(), "largest": weight.max()}
         grouped = frame.group_by(by, drop_null_keys=False)
         # More combinations than can be told apart are not fetched.
-        found = self._answer(grouped.agg(*(one.alias(name) for name, one in sums.items())).head(4 * MOST_CELLS))
+        found = self.answer(grouped.agg(*(one.alias(name) for name, one in sums.items())).head(4 * MOST_CELLS))
         codes = self._codes(found)
         used = used_codes(self.roles, codes)
         left_out = self.rows - int(found["rows"].to_numpy()[used].sum())
@@ -199,16 +200,21 @@ class TableRows:
             self.cells,
             Tally(held[0].astype(np.int64), *held[1:]),
             ends=self.ends,
-            left_out=left_out,
+            left_out={UNUSABLE: left_out},
             is_text=False,
         )
 
-    def counted(self) -> Counted:
-        """Ask for counts by cell and bin; the same bins can be looked into later."""
+    @property
+    def counting(self) -> nw.LazyFrame[Any]:
+        """The rows that count, once they were surveyed; some of them may miss a group or label."""
         frame = self._usable.filter(nw.col("weight") != 0) if self.weighted else self._usable
         if self.beyond:
             frame = frame.filter((nw.col("score") >= self.ends[0]) & (nw.col("score") <= self.ends[1]))
-        bins = TableBins(self, frame, self.ends, self.used, len(self.cells), weighted=self.weighted)
+        return frame
+
+    def counted(self) -> Counted:
+        """Ask for counts by cell and bin; the same bins can be looked into later."""
+        bins = TableBins(self, self.counting, self.ends, self.used, len(self.cells), weighted=self.weighted)
         return Counted(bins.counted(), bins.scale, bins)
 
     def by_cell(
@@ -216,7 +222,7 @@ class TableRows:
     ) -> tuple[pl.DataFrame, Integers]:
         """Sums by cell and these columns, and the cell of each row of them."""
         grouped = frame.group_by([*self._keys, *by], drop_null_keys=False)
-        found = self._answer(grouped.agg(*(one.alias(name) for name, one in sums.items())))
+        found = self.answer(grouped.agg(*(one.alias(name) for name, one in sums.items())))
         codes = self._codes(found)
         known = used_codes(self.roles, codes)
         found, codes = found.filter(polars().Series(known)), [code[known] for code in codes]
@@ -259,7 +265,7 @@ class TableRows:
     def _codes(self, found: pl.DataFrame) -> list[Any]:
         return [level.codes(found[name]) for level, name in zip(self.levels, self._keys, strict=True)]
 
-    def _answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
+    def answer(self, query: nw.LazyFrame[Any]) -> pl.DataFrame:
         """What a query finds; keys other than numbers and booleans as text, as in files."""
         library = polars()
 

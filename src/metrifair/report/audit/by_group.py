@@ -8,7 +8,7 @@ from metrifair.report.charts import Axis, axis
 from metrifair.report.html import Markup, element, joined
 from metrifair.report.lines import Line, line_chart, line_key
 from metrifair.report.numbers import MISSING, number_text
-from metrifair.results import ByGroup, GroupFigures, Measure
+from metrifair.results import FEWEST, ByGroup, GroupFigures, Measure
 
 FIGURES = {
     "base_rate": "Base rate",
@@ -28,6 +28,9 @@ MEANINGS = {
     "with the outcome, in ten bins of equal width (expected calibration error). Noise alone makes it larger than 0.",
 }
 """What the words of the section mean."""
+
+MEAN_SCORE, OUTCOME_RATE = "Mean score", "Share with the outcome, by mean score"
+"""What the axes of a reliability curve are called."""
 
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
@@ -104,9 +107,7 @@ def _curves(found: ByGroup) -> Markup:
         charts.append(_chart(found, "ROC curve", lines, unit, ("False positive rate", "True positive rate")))
     if any(one.reliability for one in groups):
         lines = [_reliability(one, at) for at, one in enumerate(groups) if one.reliability]
-        charts.append(
-            _chart(found, "Reliability", lines, unit, ("Mean score", "Share with the outcome, by mean score"))
-        )
+        charts.append(_chart(found, "Reliability", lines, unit, (MEAN_SCORE, OUTCOME_RATE)))
     return (
         joined(element("div", *charts, class_="pair"), line_key([one.group for one in groups]))
         if charts
@@ -115,10 +116,9 @@ def _curves(found: ByGroup) -> Markup:
 
 
 def _reliability(one: GroupFigures, at: int) -> Line:
-    band = [
-        (each.score, each.interval.low, each.interval.high) for each in one.reliability if each.interval is not None
-    ]
-    return Line(one.group, at, [(each.score, each.rate) for each in one.reliability], band, dots=True)
+    drawn = [each for each in one.reliability if each.size >= FEWEST]  # a handful of rows shows nothing but noise
+    band = [(each.score, each.interval.low, each.interval.high) for each in drawn if each.interval is not None]
+    return Line(one.group, at, [(each.score, each.rate) for each in drawn], band, dots=True)
 
 
 def _chart(found: ByGroup, name: str, lines: Sequence[Line], unit: Axis, titles: tuple[str, str]) -> Markup:

@@ -11,7 +11,7 @@ from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import axis, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined
 from metrifair.report.lines import Line, interval_bar, line_chart, line_key
-from metrifair.report.numbers import MISSING, figure_text, number_text, p_text
+from metrifair.report.numbers import figure_text, number_text, p_text
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Distribution, Verdict
 
 _VERDICTS: tuple[Verdict, ...] = ("worse", "better", "cannot be told apart", "not tested")
@@ -131,19 +131,8 @@ def _table(record: DifferenceRecord, name: str) -> Markup:
     for one in own:
         ends = (one.difference,) if one.interval is None else (one.difference, one.interval.low, one.interval.high)
         reach[one.metric] = max(reach.get(one.metric, 0.0), *map(abs, ends))
-    names = (
-        "Groups",
-        "Among",
-        "Figure",
-        record.names[0],
-        name,
-        "Difference",
-        "",
-        "Interval",
-        "p-value",
-        "all considered",
-    )
-    head = element("thead", element("tr", *(element("th", text, scope="col") for text in (*names, "Verdict"))))
+    names = ("Groups", "Among", "Figure", record.names[0], name, "Difference", "", "p-value", "Verdict")
+    head = element("thead", element("tr", *(element("th", text, scope="col") for text in names)))
     rows = [_row(one, reach[one.metric]) for one in own[:_MOST_ROWS]]
     more = [element("p", f"and {len(own) - _MOST_ROWS:,} more: to_frame() has them all", class_="hint")]
     table = element("table", head, element("tbody", *rows), class_="differences")
@@ -160,16 +149,15 @@ def _table(record: DifferenceRecord, name: str) -> Markup:
 
 def _row(one: Difference, reach: float) -> Markup:
     groups = joined(" vs ".join(one.groups) or "all groups", element("small", one.attribute))
-    interval = (
-        MISSING if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}"
-    )
+    ends = () if one.interval is None else (one.interval.low, one.interval.high)
     verdict = one.verdict if one.verdict in ("better", "worse") else ""
     cells = (
         joined(element("span", one.within), element("small", criterion_name(one.criterion))),
         joined(_metric_name(one.metric)),
-        *map(joined, (number_text(one.before), number_text(one.after), figure_text(one.difference, signed=True))),
+        *map(joined, (number_text(one.before), number_text(one.after))),
+        joined(figure_text(one.difference, signed=True), element("small", " to ".join(map(number_text, ends)))),
         interval_bar(one.difference, one.interval, reach, verdict),
-        *map(joined, (interval, p_text(one.p_value), p_text(one.p_jointly))),
+        joined(p_text(one.p_value), element("small", f"{p_text(one.p_jointly)} of all")),
         element("span", one.verdict, class_=f"change {verdict}"),
     )
     return element("tr", element("th", groups, scope="row"), *(element("td", cell) for cell in cells))

@@ -55,7 +55,13 @@ _OPEN_NOTES = 3
 _MOST_NOTES = 60
 
 
-def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier: FrontierView | None = None) -> str:
+def audit_html(
+    record: AuditRecord,
+    *,
+    title: str = "Audit of scores",
+    frontier: FrontierView | None = None,
+    most_bytes: int = _MOST_BYTES,
+) -> str:
     """The report on an audit: a page that needs nothing but a browser.
 
     Examples
@@ -96,9 +102,10 @@ def audit_html(record: AuditRecord, *, title: str = "Audit of scores", frontier:
             "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
+            provenance=record.provenance,
         )
 
-    room = _MOST_BYTES - len(page(None).encode(errors="replace"))
+    room = most_bytes - len(page(None).encode(errors="replace"))
     return page(audit_content(record, room=room))
 
 

@@ -55,7 +55,7 @@ _ACCENT = "#4b3fbf"
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
 
 
-def frontier_html(view: FrontierView) -> str:
+def frontier_html(view: FrontierView, *, most_numbers: int = 120_000) -> str:
     r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
 
     Examples
@@ -69,7 +69,7 @@ def frontier_html(view: FrontierView) -> str:
         about="accuracy and fairness",
         head=frontier_head(view),
         unscripted=UNSCRIPTED,
-        sections=[frontier_section(view)],
+        sections=[frontier_section(view, most_numbers=most_numbers)],
         words=glossary(view),
     )
 

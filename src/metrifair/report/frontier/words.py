@@ -5,7 +5,7 @@ Pages, terminals and the record itself only place them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metrifair.report.frontier.view import FrontierView, Row, figure_texts
@@ -247,10 +247,13 @@ def same_decisions_warning(point: Point, utility: Utility) -> str:
 _SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
 
 
-def overfit_note(parts: Iterable[tuple[Point | None, Point, Point]]) -> str:
+def overfit_note(parts: Iterable[tuple[Point | None, Point, Point]], knobs: Mapping[str, str]) -> str:
     """At how many models (on training, validation and test rows) unfairness grows by more than chance; or empty.
 
-    >>> overfit_note([(Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.15), Point(1, 0, 0.8, 0.17, overfit=True))])
+    ``knobs`` are the parameters that trade accuracy for fairness, by family.
+
+    >>> seen = (Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.15), Point(1, 0, 0.8, 0.17, overfit=True))
+    >>> overfit_note([seen], {"": "strength"})
     'Unfairness is smaller on training rows than on others, by more than chance, at 1 of 1 models (most at strength 1: \
 0.018, against 0.150 on the rows for choosing and 0.170 on test rows): they have learnt the fairness of single rows. \
 Fewer leaves, a smaller network, more rows or a larger strength help.'
@@ -260,14 +263,21 @@ Fewer leaves, a smaller network, more rows or a larger strength help.'
     if not parted:
         return ""
     trained, seen, tested = max(parted, key=lambda own: own[1].unfairness + own[2].unfairness - 2 * own[0].unfairness)
+    knob = knobs.get(tested.family, "strength")
     return (
         "Unfairness is smaller on training rows than on others, by more than chance, at "
         f"{len(parted)} of {len(known)} models (most at {f'{tested.family}, ' if tested.family else ''}"
-        f"strength {tested.strength:g}: "
+        f"{knob} {tested.strength:g}: "
         f"{figure_text(trained.unfairness)}, against {figure_text(seen.unfairness)} on the rows for choosing and "
-        f"{figure_text(tested.unfairness)} on test rows): they have learnt the fairness of single rows. Fewer leaves, "
-        "a smaller network, more rows or a larger strength help."
+        f"{figure_text(tested.unfairness)} on test rows): they have learnt the fairness of single rows. "
+        f"Fewer leaves, {_helps(knob)}"
     )
+
+
+def _helps(knob: str) -> str:
+    """What helps against models whose fairness is that of single rows, after "fewer leaves"."""
+    turn = {"strength": "a larger strength", "tolerance": "a smaller tolerance"}.get(knob)
+    return "a smaller network or more rows help." if turn is None else f"a smaller network, more rows or {turn} help."
 
 
 def overfit_sentence(view: FrontierView, row: Row) -> str:
@@ -276,7 +286,7 @@ def overfit_sentence(view: FrontierView, row: Row) -> str:
         return ""
     return (
         f"More than chance lies between the {noun(view.label(view.gap_key))} on training rows and on others: fewer "
-        "leaves, a smaller network, more rows or a larger strength help."
+        f"leaves, {_helps(view.knobs.get(row.family, 'strength'))}"
     )
 
 

@@ -1,0 +1,184 @@
+"""What users say of a file: its format and encoding, and how numbers and dates are written in it.
+
+Cells are rewritten once, where they are read: numbers with a point, dates as 2026-01-31. Nothing after that knows how
+they were written.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metrifair.checks import check_known, require
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+}
+FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson", "excel")
+TEXT = ("csv", "tsv", "ndjson")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
+COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
+_POINT = r"^\s*[+-]?\d+\.\d+\s*$"
+DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
+_DAY_FIRST = r"^\s*(0?[1-9]|[12]\d|3[01])[./-](0?[1-9]|1[0-2])[./-](\d{4})(?:[T ]+(\d{2}:\d{2}.*?))?\s*$"
+_OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
+
+
+def polars() -> Any:
+    """The library that reads files."""
+    return require("polars", extra="cli", purpose="auditing files")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is to be read; each field is an argument of ``audit_file`` and an option of the command line."""
+
+    format: str | None = None
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    header: bool = True
+    day_first: bool = False
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            check_known("format", self.format, FORMATS)
+        check_known("decimal", self.decimal, (".", ","))
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)
+            except (LookupError, TypeError):
+                raise DataError(
+                    f"encoding must be one that Python knows, such as 'cp1252', 'latin-1' or 'utf-16', got "
+                    f"{self.encoding!r}"
+                ) from None
+
+    @property
+    def utf8(self) -> bool:
+        """Whether text is read as it lies in the file."""
+        return self.encoding is None or codecs.lookup(self.encoding).name == "utf-8"
+
+    def check(self, name: str, kind: str) -> None:
+        """Raise a DataError for what a file of this kind does not have."""
+        if not self.header and kind not in ("csv", "tsv", "excel"):
+            raise DataError(f"{name} is {kind}, which always names its columns; leave header=False out")
+        if not self.utf8 and kind not in TEXT:
+            raise DataError(f"{name} is {kind}, which has no encoding of its own; leave encoding out")
+        if self.sheet is not None and kind != "excel":
+            raise DataError(f"{name} is {kind}, which has no sheets; leave sheet out")
+
+    def separator_of(self, kind: str) -> str:
+        """What stands between columns; a tab may be written as a shell writes it."""
+        usual = "\t" if kind == "tsv" else ";" if self.decimal == "," else ","
+        separator = {None: usual, "\\t": "\t"}.get(self.separator, self.separator)
+        if separator is None or len(separator.encode()) != 1 or separator in '"\r\n':
+            raise DataError(f"separator must be one character, such as ';' or '|', got {self.separator!r}")
+        return separator
+
+    def rewritten(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The table with numbers and dates in the one way that is read everywhere."""
+        if self.decimal == "." and not self.day_first:
+            return frame
+        return frame.with_columns([self._rewritten(column) for column in frame if column.dtype == polars().String])
+
+    def _rewritten(self, column: pl.Series) -> pl.Series:
+        pl = polars()
+        one = pl.col(column.name)
+        found = column.to_frame()
+        if self.decimal == ",":
+            commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
+            if commas.any() and points.any():
+                raise DataError(
+                    f"the column {column.name!r} holds {column.filter(commas)[0]!r} and {column.filter(points)[0]!r}: "
+                    "numbers with a comma and with a point; write all of them in one way"
+                )
+            found = found.with_columns(pl.when(one.str.contains(COMMA)).then(one.str.replace(",", ".")).otherwise(one))
+        if self.day_first:
+            day, month, year, time = (one.str.extract(_DAY_FIRST, place) for place in (1, 2, 3, 4))
+            date = pl.concat_str([year, month.str.zfill(2), day.str.zfill(2)], separator="-")
+            whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
+            found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
+        return found.to_series()
+
+
+AS_USUAL = FileOptions()
+
+
+def format_of(name: str) -> str:
+    """What a file is, by the ending of its name."""
+    suffixes = Path(name).suffixes
+    suffix = suffixes[-1].lower() if suffixes else ""
+    if suffix in (".gz", ".zst") and len(suffixes) > 1 and SUFFIXES.get(suffixes[-2].lower()) in TEXT:
+        suffix = suffixes[-2].lower()
+    if suffix in _OTHER_SPREADSHEETS:
+        raise DataError(f"{name} is a spreadsheet of another kind; save it as .xlsx, or its sheet as csv")
+    if suffix not in SUFFIXES:
+        raise DataError(
+            f"{name} has {'no ending' if not suffix else f'the unknown ending {suffix!r}'}; "
+            f"pass format, one of {', '.join(map(repr, FORMATS))}"
+        )
+    return SUFFIXES[suffix]
+
+
+def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
+    """Write a text file in UTF-8, a piece at a time."""
+    if file.endswith(".zst"):
+        raise DataError(f"{name} is compressed, and not in UTF-8; decompress it first")
+    try:
+        with (
+            gzip.open(file) if file.endswith(".gz") else Path(file).open("rb") as stored,
+            io.TextIOWrapper(stored, encoding=encoding, newline="") as text,
+            copy.open("w", encoding="utf-8", newline="") as target,
+        ):
+            while piece := text.read(2**20):
+                target.write(piece)
+    except UnicodeError:
+        raise DataError(f"{name} is not {encoding} text; pass encoding= as it was saved") from None
+    except OSError as error:
+        raise DataError(f"{name} cannot be read: {error.strerror or error}") from None
+
+
+def excel_sheet(file: str, name: str, options: FileOptions) -> pl.DataFrame:
+    """The sheet of a workbook, all cells as text: a column of numbers may hold some of them as text."""
+    library, reader = require("fastexcel", extra="excel", purpose="reading Excel files"), polars()
+    try:
+        sheets = library.read_excel(file).sheet_names
+        if options.sheet is None and len(sheets) > 1:
+            raise DataError(f"{name} has several sheets; pass sheet, one of {', '.join(map(repr, sheets))}")
+        if options.sheet is not None:
+            check_known("sheet", options.sheet, sheets)
+        frame: pl.DataFrame = reader.read_excel(
+            file,
+            sheet_name=options.sheet or sheets[0],
+            has_header=options.header,
+            read_options={"dtypes": "string"},
+            raise_if_empty=False,
+        )
+    except library.FastExcelError as error:
+        raise DataError(f"{name} cannot be read as an Excel file: {str(error).splitlines()[0][:200]}") from None
+    # Excel knows no days without a time.
+    days = [
+        column.name
+        for column in frame
+        if column.null_count() < len(column) and column.str.contains(r"^\d{4}-\d{2}-\d{2} 00:00:00$").all()
+    ]
+    return frame.with_columns(reader.col(days).str.head(10))

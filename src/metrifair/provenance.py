@@ -1,0 +1,144 @@
+"""Where results come from: files with their hashes, columns, the call, the seed, versions and the time.
+
+It stands beside what was found, and has no say in whether two results are equal. Folders, passwords and rows are never
+part of it; names of files and columns are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import file_digest
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from metrifair import __version__
+from metrifair.errors import DataError
+
+_LIBRARIES = ("torch", "numpy")  # asked by name, not imported
+_ROWS = ("y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
+_BESIDE = ("self", "title", "about", "random_state")  # told in their own places
+_LONGEST = 200  # characters of one argument
+_LISTED = 10  # files on a page
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file that was read, by its name without folders."""
+
+    name: str
+    size: int  # bytes
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What an auditor writes on top of a table, and must be able to repeat it."""
+
+    title: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)  # what the user says of the data
+    source: str = ""  # what was read, where it is not files
+    files: Sequence[SourceFile] = ()
+    rows_read: int | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)  # rows, by why
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by what they are
+    call: str = ""
+    seed: int | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    time: str = ""  # UTC
+
+    @property
+    def short_hash(self) -> str:
+        """The first digits of the hash of the first file, for the head of each printed page; empty without files."""
+        return f"{self.files[0].name} sha256 {self.files[0].sha256[:16]}" if self.files else ""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What it says, by name, as a page lists it.
+
+        >>> Provenance(seed=3, files=[SourceFile("scores.csv", 1200, "ab12")]).lines()
+        [('File', 'scores.csv, 1,200 bytes, sha256 ab12'), ('Seed', '3')]
+        """
+        files = [f"{one.name}, {one.size:,} bytes, sha256 {one.sha256}" for one in self.files]
+        more = [f"{len(files) - _LISTED:,} more files are listed in the JSON"] if len(files) > _LISTED else []
+        left_out = [f"{count:,} left out: {why}" for why, count in self.left_out.items() if count]
+        read = [] if self.rows_read is None else [f"{self.rows_read:,} read"]
+        told = [
+            *self.about.items(),
+            ("Files" if len(files) > 1 else "File", "; ".join([*files[:_LISTED], *more])),
+            ("Source", "" if files else self.source),
+            ("Rows", "; ".join([*read, *left_out])),
+            ("Columns", "; ".join(f"{role}: {', '.join(names)}" for role, names in self.columns.items() if names)),
+            ("Call", self.call),
+            ("Seed", "" if self.seed is None else str(self.seed)),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
+            ("Time", self.time),
+        ]
+        return [(name, text) for name, text in told if text]
+
+
+def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
+    """What a user says of the data, or a DataError unless it is text by text.
+
+    >>> check_about({"date of the data": "2026-09"})
+    {'date of the data': '2026-09'}
+    """
+    if about is None:
+        return {}
+    if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
+        raise DataError(f"about must be a dict of text by text, such as {{'source': 'payroll'}}, got {about!r}")
+    return dict(about)
+
+
+def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = None) -> list[SourceFile]:
+    """Files with their sizes and hashes; ``name`` is what a copy of something else is called."""
+    found = []
+    for path in map(Path, paths):
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+            found.append(SourceFile(name or path.name, os.fstat(file.fileno()).st_size, digest))
+    return found
+
+
+def made_now() -> dict[str, Any]:
+    """The versions that run, and the time in UTC; ``SOURCE_DATE_EPOCH`` fixes it, as it does for builds."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
+    versions = {"metrifair": __version__, "Python": platform.python_version()} | {
+        name: version(name) for name in _LIBRARIES
+    }
+    return {"versions": versions, "time": now.strftime("%Y-%m-%d %H:%M:%S UTC")}
+
+
+def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+    """A call as one would type it, without rows and folders; arguments that are left at their defaults are left out.
+
+    >>> def audit_file(path, *, score, group=None, weights=(), sample_weight=None): ...
+    >>> call_text(audit_file, dict(path="my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2]))
+    "audit_file('scores.csv', score='p', group=['a'], sample_weight=...)"
+    """
+    parts = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        value = arguments.get(name)
+        if name in _BESIDE or (name not in _ROWS and _same(value, parameter.default)) or value is None:
+            continue
+        text = "..." if name in _ROWS else _plain(Path(value).name if name == "path" else value)
+        parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
+    return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
+
+
+def _same(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
+
+
+_PLAIN = (str, int, float, tuple, list)
+
+
+def _plain(value: object) -> str:
+    """A value in words; of anything that is not a plain one, its name or its kind."""
+    text = repr(value) if isinstance(value, _PLAIN) else repr(getattr(value, "name", f"<{type(value).__name__}>"))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
