@@ -26,6 +26,7 @@ from experiments.page import Page, TextTable, circumstances, write_page
 from experiments.settings import Effort, Protocol
 from metrifair import BarycentrePostprocessor, FairClassifier, ThresholdPostprocessor, kolmogorov_distance
 from metrifair.estimators import fit_stack
+from metrifair.files import write_file
 from metrifair.parallel import spread
 
 SETS = ("compas", "drug", "communities", "mortgage", "adult")
@@ -112,7 +113,9 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, python: Path
     command = [str(python), str(Path(peers.__file__)), str(arrays), str(folder / "peers.npz"), str(n_jobs)]
     subprocess.run(command, check=True)
     write_ours(arrays, folder / "ours.npz", n_jobs=n_jobs)
-    write_page(duel_page(folder, notes=[*missing, *circumstances(effort, processes=n_jobs)]), out, "duel")
+    write_entries(folder, folder / "entries.json")
+    notes = [*missing, *circumstances(effort, processes=n_jobs)]
+    write_page(duel_page(folder / "entries.json", notes=notes), out, "duel")
 
 
 def write_splits(path: Path, known: Source, effort: Effort) -> None:
@@ -228,7 +231,7 @@ def judged(score: Any, decision: Any, y: Any, a: Any) -> Judged:
     )
 
 
-def entries(folder: Path) -> tuple[list[Entry], dict[str, str]]:
+def write_entries(folder: Path, path: Path) -> None:
     """Every method's entry in both contests on every split; and why methods have none.
 
     The constant is everyone's: where no model keeps the bound on validation rows, it is the choice.
@@ -242,7 +245,8 @@ def entries(folder: Path) -> tuple[list[Entry], dict[str, str]]:
             notes = json.loads(str(kept["notes"]))
             said = {key: kept[key] for key in kept.files if key != "notes"}
         for place, fault in notes["faults"].items():
-            faults.setdefault(place.split("/")[2], fault)
+            name, _, method = place.split("/")
+            faults.setdefault(f"{method} on {name}", fault)
         for place in dict.fromkeys(key.rsplit("/", 1)[0] for key in said):
             name, seed, method = place.split("/")
             own = {key: rows[f"{name}/{seed}/{key}"] for key in ("y", "a", "train", "test")}
@@ -258,20 +262,31 @@ def entries(folder: Path) -> tuple[list[Entry], dict[str, str]]:
                 keep = [k for k, one in enumerate(aside) if getattr(one, contest.gap) <= bound]
                 best = keep[int(np.argmax([getattr(aside[k], contest.utility) for k in keep]))]
                 found.append(Entry(name, int(seed), method, contest, tested[best], most))
-    return found, faults
+    kept_entries = [[*one[:3], CONTESTS.index(one.contest), *one.test, one.most] for one in found]
+    write_file(path, json.dumps({"entries": kept_entries, "faults": faults}).encode())
+
+
+def read_entries(path: Path) -> tuple[list[Entry], dict[str, str]]:
+    """What ``write_entries`` wrote."""
+    told = json.loads(path.read_bytes())
+    found = [
+        Entry(data, seed, method, CONTESTS[contest], Judged(*figures), most)
+        for data, seed, method, contest, *figures, most in told["entries"]
+    ]
+    return found, told["faults"]
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
-def duel_page(folder: Path, *, notes: Sequence[str] = ()) -> Page:
-    """Tables of both contests, and who won."""
-    found, faults = entries(folder)
+def duel_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
+    """Tables of both contests, and who won, made of the entries in a file."""
+    found, faults = read_entries(path)
     told = [
         _RULES,
         _PEERS,
         _ENTRIES,
-        *(f"{method} has no entries: {fault}." for method, fault in faults.items()),
+        *(f"{method} has entries missing: {fault}." for method, fault in faults.items()),
     ]
     tables: dict[str, TextTable] = {contest.title: contest_table(found, contest) for contest in CONTESTS}
     tables["Who won: our best against the best other, in points of a hundredth"] = winners_table(found)

@@ -12,8 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,24 +216,26 @@ def work(path: str, task: tuple[str, str]) -> tuple[tuple[str, str], list[Said],
     return task, said, fault, time.perf_counter() - start
 
 
-def main(arrays: str, found: str, jobs: int = 1, seconds: float = float("inf")) -> None:
-    """Every method on every split, written as it comes; after so many seconds what is there is left as it is."""
-    begun = time.monotonic()
+def main(arrays: str, found: str, jobs: int = 1, seconds: float | None = None) -> None:
+    """Every method on every split, the largest first; what is not done after so many seconds is noted as such."""
     with np.load(arrays) as kept:
-        cases = list(dict.fromkeys(key.rsplit("/", 1)[0] for key in kept.files))
-    tasks = sorted(((case, method) for case in cases for method in METHODS), key=lambda task: task[0].split("/")[1])
+        sizes = {key.rsplit("/", 1)[0]: kept[key].size for key in kept.files if key.endswith("/x")}
+    cases = sorted(sizes, key=lambda case: (-sizes[case], case.split("/")[1]))
     everything: dict[str, Any] = {}
     notes: dict[str, dict[str, Any]] = {"faults": {}, "seconds": {}}
-    with ProcessPoolExecutor(jobs) as pool:
-        for (case, method), said, fault, took in pool.map(partial(work, arrays), tasks):
+    pool = ProcessPoolExecutor(jobs)
+    waiting = {pool.submit(work, arrays, (case, method)): (case, method) for case in cases for method in METHODS}
+    try:
+        for done in as_completed(list(waiting), timeout=seconds):
+            (case, method), said, fault, took = done.result()
+            del waiting[done]
             if fault:
                 notes["faults"][f"{case}/{method}"] = fault
             notes["seconds"][f"{case}/{method}"] = took
             for one in said:
                 everything[f"{case}/{method}/{one.knob:g}"] = np.stack([one.score, one.decision])
-            if time.monotonic() - begun > seconds:
-                pool.shutdown(wait=False, cancel_futures=True)
-                break
+    except TimeoutError:
+        notes["faults"] |= {f"{case}/{method}": f"not done after {seconds:g} s" for case, method in waiting.values()}
     np.savez_compressed(found, notes=np.array(json.dumps(notes)), **everything)
     sys.stderr.write(f"{len(everything)} models, {len(notes['faults'])} faults\n")
     sys.stderr.flush()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import datasets, unfairness
+from metrifair import datasets, energy_dependence, unfairness
 from metrifair.errors import MissingExtra
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 
@@ -125,3 +125,33 @@ def test_large_strengths_do_not_pay_for_spread_where_the_rows_are_what_is_estima
     assert found["rows"][0] > 0.5
     assert found["rows"][1] > 0.1
     assert found["population"][1] < -5  # the control
+
+
+NUMBERS = {"drug": "Age", "communities": None, "communities regression": None, "compas": "priors_count", "adult": "age"}
+NUMBERS |= {"student-math": "age", "student-portuguese": "age"}
+
+
+@pytest.mark.parametrize(
+    "title",
+    [title if title in ("communities", "adult") else pytest.param(title, marks=pytest.mark.slow) for title in NUMBERS],
+)
+def test_the_dependence_on_a_number_falls_along_the_strengths(title: str) -> None:
+    """Of solved models: where the objective is at its lowest, a higher strength cannot mean more dependence."""
+    task, X, y, _ = rows_of(title, 600)
+    name, options = SETS[title]
+    data = datasets.load(name, data_home=_FOLDER, **options)
+    column = data.number if NUMBERS[title] is None else data.X[NUMBERS[title]]
+    number = np.array(column.iloc[data.split(0)[0][:600]], dtype=float)
+    kind = FairClassifier if task == "classification" else FairRegressor
+    models = fit_stack(
+        kind(model="linear", continuous=True),
+        X,
+        y,
+        strengths=[0.0, 0.3, 3.0, 30.0],
+        seeds=[0],
+        sensitive_features=number,
+    )
+    scores = [model.predict_proba(X)[:, 1] if task == "classification" else model.predict(X) for model in models]
+    found = [energy_dependence(score, number) for score in scores]
+    assert found[0] > found[1] > found[2] > found[3]
+    assert found[3] < 0.1 * found[0]

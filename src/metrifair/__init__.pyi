@@ -5,6 +5,7 @@ from .auditing.audit import audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
 from .auditing.compare import AuditDifference, compare
+from .auditing.contributions import FeatureContribution, GapContributions, gap_contributions
 from .auditing.monitor import AuditSeries, monitor
 from .auditing.result import Audit
 from .auditing.state import AuditState
@@ -64,7 +65,9 @@ __all__ = [
     "FairRegressor",
     "FairXGBClassifier",
     "FairXGBRegressor",
+    "FeatureContribution",
     "Frontier",
+    "GapContributions",
     "LabelBiasClassifier",
     "MassagingClassifier",
     "MissingExtra",
@@ -93,6 +96,7 @@ __all__ = [
     "energy_distance",
     "errors",
     "frontier",
+    "gap_contributions",
     "kolmogorov_distance",
     "load",
     "lp_distance",

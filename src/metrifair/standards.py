@@ -74,6 +74,7 @@ STANDARDS: dict[str, Standard] = {
         "of the score.",
         columns=("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall", "difference"),
         named=True,
+        four_fifths=False,
         scores=True,
     ),
 }

@@ -226,7 +226,8 @@ def test_rows_that_miss_something_are_left_out_and_counted(how, tmp_path):
         found = audit_file(tmp_path / name, **options, **how)
         assert (found.record.rows, found.record.left_out) == (302, 10)
         assert [one.value for one in found.findings] == pytest.approx([one.value for one in whole.findings], abs=1e-9)
-        assert any("10 rows" in note.text for note in found.notes)
+        assert any("8 rows" in note.text for note in found.notes)
+        assert any("sex is not known for 2 of 304 samples" in note.text for note in found.notes)
 
 
 def test_one_unknown_attribute_of_two_leaves_a_row_in(tmp_path):

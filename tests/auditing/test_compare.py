@@ -127,6 +127,18 @@ def test_intervals_of_differences_cover_and_equal_ones_are_rarely_told_apart() -
     assert all(365 <= times_held <= 394 for times_held in held.values()), held
 
 
+def test_models_that_favour_opposite_groups_have_opposite_errors() -> None:
+    group, scores = models(400, (0.9, -0.9), common=0.9, seed=5)
+    options: dict[str, Any] = {"sensitive_features": group, "threshold": None, "random_state": 0, **QUICK}
+    audits = [audit(one, **options) for one in scores.values()]
+    paired, apart = compare(*audits), compare(*audits, paired=False)
+    for one, other in zip(paired.differences, apart.differences, strict=True):
+        assert one.interval is not None
+        assert other.interval is not None
+        # Whatever moves one distance up moves the other down: their difference varies more than that of strangers.
+        assert one.interval.high - one.interval.low > 1.15 * (other.interval.high - other.interval.low), one.metric
+
+
 def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
     group, scores = models(200, (0.9, 0.3))
     audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from metrifair.batches import stratified
-from metrifair.batches.stratified import Layout, layout, stratified_epochs, stratified_pass
+from metrifair.batches.stratified import Layout, layout, stratified_pass
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
 from metrifair.problem.criteria import regression
@@ -342,21 +342,3 @@ def test_a_cell_of_weight_zero_is_drawn_all_the_same_or_refused() -> None:
     samples = data([0, 0, 1, 1, 2, 2], [1, 1, 1, 1, 0, 0])
     (batch,) = stratified(samples, PAIR, size=6, generator=torch.Generator(), replacement=True)
     assert batch.samples.weight[batch.samples.cell == 2].sum() == 0
-
-
-@pytest.mark.parametrize("size", [7, 20, 33, 61])
-@pytest.mark.parametrize("rows", [90, 6_000])  # the cells of the latter are shuffled in threads
-def test_all_seeds_at_once_are_dealt_what_each_is_alone(rows: int, size: int) -> None:
-    generator = torch.Generator().manual_seed(size)
-    cell = (torch.rand(rows, generator=generator) < 0.3).long()
-    data = Samples(torch.zeros(rows, 1), torch.zeros(rows), cell, torch.ones(rows))
-    own = [torch.randperm(rows, generator=generator)[: int(0.8 * rows)] for _ in range(3)]
-    cells = [rows_by_cell(cell[part], 2) for part in own]
-    plan = layout([min(len(seed[c]) for seed in cells) for c in (0, 1)], PAIR, size=size)
-    source = stratified_epochs(data, own, PAIR, batch_size=size, least=2)
-    together, alone = ([torch.Generator().manual_seed(seed) for seed in range(3)] for _ in range(2))
-    for _ in range(2):
-        epoch = source.draw(together, lambda: torch.zeros(()))
-        for drawn, part, inside, one in zip(epoch.rows, own, cells, alone, strict=True):
-            expected = stratified_pass([part[places] for places in inside], plan, len(drawn), one)
-            assert torch.equal(drawn, expected)

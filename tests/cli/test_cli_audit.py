@@ -110,6 +110,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "--separator", ",", "--format", "csv", "--positive", "0", "--loss", "log_loss", "--most-groups", "9",
         "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
         "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
+        "--reference", "sex x region=men x north", "--favourable", "low", "--least-share", "0.01",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -132,6 +133,10 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "format": "csv",
         "most_groups": 9,
         "vc_dimension": 4,
+        "standard": None,
+        "reference": {"sex x region": "men x north"},
+        "favourable": "low",
+        "least_share": 0.01,
         "contrast": "rest",
         "continuous": False,
         "cuts": None,
@@ -145,6 +150,24 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "title": "Mine",
         "about": {"source": "payroll = all", "date": "2026"},
     }
+
+
+@pytest.mark.parametrize("standard", ["ll144", "four-fifths", "credit"])
+def test_the_tables_of_a_standard_are_shown_and_written(scores: Path, tmp_path: Path, call: Any, standard: str) -> None:
+    named = ["--reference", "sex=men", "--reference", "region=north"] if standard == "credit" else []
+    asked = ["--score", "p", "--group", "sex", "--group", "region", "--standard", standard, *named]
+    done = call("audit", scores, *asked, "--rates", tmp_path / "r.csv", "--html", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    table = pl.read_csv(tmp_path / "r.csv")
+    assert set(table["standard"]) == {standard}
+    assert set(table["attribute"]) == {"sex", "region"} | ({"sex x region"} if standard == "ll144" else set())
+    assert table.filter(pl.col("group") == "men")["selected_by"][0] == (
+        "median" if standard == "ll144" else "threshold"
+    )
+    assert "Whether a law or a rule is kept is not said here" in done.stdout
+    page = (tmp_path / "r.html").read_text()
+    assert 'id="ratios"' in page
+    assert ("ratio_at_50" in table.columns) == (standard == "credit")
 
 
 def test_the_table_of_findings_is_that_of_the_audit(scores: Path, tmp_path: Path, call: Any) -> None:

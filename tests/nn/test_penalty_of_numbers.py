@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from metrifair import DataError, energy_dependence, energy_distance
-from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 
 
 def batch(n: int = 60):
@@ -74,3 +74,42 @@ def test_what_cannot_be_used_is_said(options, message: str) -> None:
     with pytest.raises(DataError) as error:
         UnfairnessPenalty(**options)(scores, age)
     assert message in str(error.value)
+
+
+def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> None:
+    generator = np.random.default_rng(0)
+    age, label = generator.uniform(18, 90, 60), generator.integers(2, size=60)
+    age[3] = np.nan
+    samples = [(torch.tensor([float(place)]), float(y), a) for place, (y, a) in enumerate(zip(label, age, strict=True))]
+    plain = list(covering(samples, batch_size=4, continuous=True))
+    assert [len(one.y) for one in plain] == [5] + [4] * 13  # the first holds one whose number is not known
+    within = list(covering(samples, batch_size=4, criterion="equalized_odds", continuous=True))
+    seen = 0
+    for one in within:
+        known = one.y[~torch.isnan(one.group)]
+        counts = [int((known == value).sum()) for value in (0, 1)]
+        assert min(counts) == 4 or len(one.y) == 4
+        assert torch.equal(
+            one.group.nan_to_num(), torch.tensor(age[seen : seen + len(one.y)]).to(one.group).nan_to_num()
+        )
+        seen += len(one.y)
+        UnfairnessPenalty("equalized_odds", continuous=True)(torch.randn(len(one.y)), one.group, one.y)
+    with pytest.raises(DataError, match="infinite"):
+        next(covering([(torch.zeros(1), 0.0, float("inf"))] * 4, batch_size=4, continuous=True))
+
+
+def test_the_dependence_of_such_batches_has_no_bias() -> None:
+    """Scores that know nothing of the number: the unbiased estimate is 0 in the mean, that of each batch is not."""
+    generator = np.random.default_rng(1)
+    stream = (
+        (torch.tensor([x]), 0.0, a)
+        for x, a in zip(generator.normal(size=4000), generator.normal(size=4000), strict=True)
+    )
+    penalties = {"population": UnfairnessPenalty(), "batch": UnfairnessPenalty(estimate="batch")}
+    found = {name: [] for name in penalties}
+    for batch_of_stream in covering(stream, batch_size=8, continuous=True):
+        for name, penalty in penalties.items():
+            found[name].append(penalty(batch_of_stream.x[:, 0], batch_of_stream.group).item())
+    z = {name: np.mean(values) / (np.std(values) / len(values) ** 0.5) for name, values in found.items()}
+    assert abs(z["population"]) < 3.5
+    assert z["batch"] > 10

@@ -22,6 +22,7 @@ from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfa
 from metrifair.certificates import dkw_radius
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
+from metrifair.report.frontier.words import overfit_note
 from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.evaluate import curves_of, point_of, predictions, small_groups, unfairness_by_chance
@@ -834,6 +835,11 @@ def test_unfairness_that_is_learnt_row_by_row_is_shown_and_warned_of() -> None:
     assert f"at 1 of 2 models (most at strength 1: {memory.training.unfairness:.3f}, against " in note
     assert f"and {memory.test.unfairness:.3f} on test rows)" in note
     assert "Fewer leaves, a smaller network, more rows or a larger strength help." in note
+    assert overfit_note([(memory.training, memory.validation, memory.test)], {"": "tolerance"}) == (
+        note.replace("1 of 2", "1 of 1")
+        .replace("strength 1", "tolerance 1")
+        .replace("larger strength", "smaller tolerance")
+    )
     table = front.to_frame("pandas")
     assert table["overfit"].tolist() == [False, True]
     assert table["training_unfairness"].tolist() == [plain.training.unfairness, memory.training.unfairness]

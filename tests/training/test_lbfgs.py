@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from metrifair.training import lbfgs
-from metrifair.training.lbfgs import minimum
+from metrifair.training.lbfgs import Preconditioner, minimum
 
 Floats = NDArray[np.float64]
 
@@ -93,3 +93,17 @@ def test_what_the_preconditioner_leaves_alone_does_not_move() -> None:
     found = minimum(rosenbrock, np.array([0.5, 3.0]), lambda g: np.array([0.0, g[1]]), tolerance=1e-14)
     assert found.at[0] == 0.5
     assert found.at[1] == pytest.approx(0.25, abs=1e-7)
+
+
+def test_a_preconditioner_is_renewed_where_the_search_stands_every_ten_iterations() -> None:
+    asked: list[Floats] = []
+
+    def here(x: Floats) -> Preconditioner:
+        asked.append(x)
+        return lambda gradient: gradient / (1 + 100 * x**2)
+
+    found = minimum(rosenbrock, np.full(7, -0.5), same, tolerance=1e-14, renewed=here)
+    np.testing.assert_allclose(found.at, 1, atol=1e-5)
+    assert len(asked) == (found.iterations - 1) // 10 > 1
+    heights = [rosenbrock(at)[0] for at in asked]
+    assert heights == sorted(heights, reverse=True)

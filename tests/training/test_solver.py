@@ -232,6 +232,44 @@ def test_the_distance_falls_with_the_strength() -> None:
     assert apart[0] > 5 * apart[-1]
 
 
+# --- curvature ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["binary", "squared_error"])
+def test_the_curvature_of_the_risk_is_that_of_its_gradient(kind: str) -> None:
+    problem, _, _ = problem_of(linear(kind, weight_decay=0.1), KINDS[kind][1], WEIGHT)
+    at = np.random.default_rng(0).normal(size=sum(problem.sizes)) * 0.3
+    gradient = problem.of_strength(0.0)
+    ahead, behind = (np.stack([gradient(at + sign * 1e-5 * axis)[1] for axis in problem.axes.T]) for sign in (1, -1))
+    found = (ahead - behind) / 2e-5 @ problem.axes
+    np.testing.assert_allclose(problem.risk_curvature(at), found, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("metric", ["energy", "cramer"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_curvature_of_the_penalty_is_that_of_its_values_where_groups_are_alike(
+    metric: str, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(solver, "_MOST_BINS", 12)  # of many rows each: the curvature that is left when noise averages
+    rng, n = np.random.default_rng(0), 20_000
+    groups = rng.random(n) < 0.4
+    x = rng.normal(size=(n, 4))
+    x[:, 0] += 0.5 * groups
+    weight = rng.integers(1, 3, n).astype(float) if weighted else None
+    y = (x[:, 1] + rng.normal(size=n) > 0).astype(int)
+    problem, _, _ = problem_of(linear("binary", metric=metric), y, weight, x=x, groups=groups)
+    alike = np.array([0.0, 1.0, 0.0, 0.0, 0.1])  # a feature that does not know of groups
+    inverse = np.linalg.pinv(problem.axes)
+    for way in ([0.3, 0.0, 0.0, 0.0, 0.0], [0.3, 0.1, -0.2, 0.0, 0.1]):
+        step = np.array(way)
+        ahead, here, behind = (
+            problem.of_strength(1.0)(at)[0] - problem.of_strength(0.0)(at)[0]
+            for at in (alike + step, alike, alike - step)
+        )
+        along = inverse @ step
+        assert ahead - 2 * here + behind == pytest.approx(along @ problem.penalty_curvature(alike) @ along, rel=0.25)
+
+
 # --- nothing but the rows counts ------------------------------------------------------------------------------------
 
 

@@ -55,7 +55,7 @@ def threshold_for(
     if asked is None and request.standard:
         raise DataError(
             f"standard={request.standard!r} is about who is selected; pass threshold=..., from which score on, or "
-            "'median', got None or scores that are not probabilities"
+            "'median', got scores that are not probabilities"
         )
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 
@@ -120,7 +120,7 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
         if wanted != HIGHEST and not same:
             raise DataError(
                 f"reference must be one of the groups of {attribute.name}, such as {names[0]!r}, or 'highest', got "
-                f"{wanted!r}; of several attributes, name them: reference={{{attribute.name!r}: {names[0]!r}}}"
+                f"{wanted!r}; of several attributes, name one for each"
             )
         name = HIGHEST if wanted == HIGHEST else same[0]
         rules[attribute.name] = RatioRule(name, request.least_share, request.least_count, request.confidence)

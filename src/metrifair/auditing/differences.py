@@ -199,7 +199,8 @@ def _told(compared: Compared, metrics: Sequence[str], order: Any) -> dict[str, _
     for metric in metrics:
         utility = utility_of(metric, found)
         if utility is not None:
-            values = utility(found.values)
+            # A step has no direction of its own; the distance grows with the gap, whoever is ahead.
+            values = utility(found.values) * (1.0 if utility.expected[0] >= utility.expected[1] else -1.0)
             left, right = (values[place[counted.place[units]]] for units in sorted_sides)
             told[metric] = _Told((left, right), (weights[0], weights[1]))
     return told

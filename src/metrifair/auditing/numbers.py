@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -24,8 +22,7 @@ from metrifair.auditing.sample import AuditSample, Part
 from metrifair.certificates import dkw_radius
 from metrifair.curves import curves_of
 from metrifair.errors import DataError
-from metrifair.metrics.dependence import distance_correlation, energy_dependence, energy_scale
-from metrifair.metrics.dominance import AttributeValues
+from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.attributes import number_name
 from metrifair.problem.bands import cuts_of
 from metrifair.report.audit import words
@@ -36,6 +33,10 @@ _SCORES = 1024  # told apart in the table
 _DEALT = 128  # scores told apart where the attribute is dealt anew
 _SHUFFLED = 2**16  # rows up to which the attribute itself is dealt anew
 _FEW_CUTS, _FEW_SCORES = 20, 64  # of the smaller table that more rows, and the bootstrap, are drawn in
+_TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
+_SHARES = np.concatenate(
+    [_TAIL, np.arange(1, 20) / 20, 1 - _TAIL[::-1]]
+)  # of the people, at whose ends resampling cuts
 _EXACT = 2**20  # rows up to which the dependence is that of every single one
 
 
@@ -61,12 +62,17 @@ class BandTable:
     levels: Floats  # (bands,): the mean of the attribute in each
     named: bool = False  # bands are groups, in no order
 
-    @cached_property
-    def scale(self) -> float:
-        """What makes an energy distance of the distance covariance."""
-        levels = torch.from_numpy(self.levels)
-        attribute = AttributeValues(levels, "names", len(levels)) if self.named else AttributeValues(levels)
-        return float(energy_scale(attribute, torch.from_numpy(self.counts.sum(1))))
+    def scales(self, rows: Floats) -> Floats:
+        """What makes energy distances of distance covariances, where rows (..., bands) lie in the bands."""
+        share = rows / rows.sum(-1, keepdims=True)
+        far = 1 - np.eye(len(self.levels)) if self.named else np.abs(self.levels[:, None] - self.levels)
+        sums = share @ far
+        mean, squared = (share * sums).sum(-1), (share * (share @ far**2)).sum(-1)
+        variance = squared - 2 * (share * sums**2).sum(-1) + mean**2
+        usable = (variance > 0) & (mean > 0)
+        product = np.where(usable, variance * mean, 1.0)
+        found: Floats = np.where(usable, 2 * squared / product, 0.0)
+        return found
 
     def gaps(self, counts: Floats | None = None) -> Gaps:
         """Those of this table, or of others (..., bands, scores) with the same scores and levels."""
@@ -80,7 +86,7 @@ class BandTable:
         steps = np.append(np.diff(self.scores), 0.0)
         gap = np.divide(np.abs(apart), inside, out=np.zeros_like(apart), where=inside > 1e-12)
         covariance = (apart**2 @ steps) @ (np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels))
-        return Gaps(gap.max(-1), gap @ steps, self.scale * covariance)
+        return Gaps(gap.max(-1), gap @ steps, self.scales(counts.sum(-1)) * covariance)
 
     def coarser(self, cuts: int, scores: int) -> BandTable:
         """At most so many cuts and scores; groups stay as they are."""
@@ -96,8 +102,8 @@ class BandTable:
         return BandTable(counts, bin_means(both, bin_of), levels, self.named)
 
     def resampled(self, rows: float, resamples: int, generator: np.random.Generator) -> tuple[float, Floats]:
-        """The dependence in a smaller table, and in as many resamples of it."""
-        small = self.coarser(_FEW_CUTS, _FEW_SCORES)
+        """The dependence in a table of fewer scores, and in as many resamples of it."""
+        small = self.coarser(len(self.counts), _FEW_SCORES)
         share = (small.counts / small.counts.sum()).reshape(-1)
         drawn = generator.multinomial(max(2, round(rows)), share, size=resamples).astype(np.float64)
         return float(small.gaps().energy), small.gaps(drawn.reshape(-1, *small.counts.shape)).energy
@@ -139,6 +145,16 @@ class Bands(NamedTuple):
     def size(self) -> int:
         """How many bands there are."""
         return len(self.sides) + (not self.named)
+
+    def with_tails(self, amounts: Floats | None) -> Bands:
+        """Other bands of the number, narrower at both ends: of a heavy tail a few people decide how far it spreads."""
+        found, place = np.unique(self.values, return_inverse=True)
+        upto = np.cumsum(np.bincount(place, amounts))
+        at = np.unique(np.searchsorted(upto, _SHARES * upto[-1] * (1 - 1e-12)))
+        cuts = found[at[at < len(found) - 1]]
+        if self.named or not len(cuts):
+            return self
+        return self._replace(band=np.searchsorted(cuts, self.values), sides=[("", "")] * len(cuts))
 
     def below(self, cut: int) -> NDArray[np.bool_]:
         """Who is on the first side of a cut."""
@@ -227,7 +243,10 @@ def worst_cut(
     intervals: list[Interval | None] = [None, None]
     level = 1 - (1 - confidence) / comparisons
     if resamples and sample.size(units) >= 2 * FEWEST:
-        resampled = table.resampled(_effective(sample, units), resamples, generator)
+        fine = bands.with_tails(amounts)
+        rows_in = np.bincount(fine.band, amounts, fine.size)
+        means = np.bincount(fine.band, values if amounts is None else values * amounts, fine.size) / rows_in
+        resampled = _scanned(part, fine, means)[1].resampled(_effective(sample, units), resamples, generator)
         # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
         intervals = [
             _interval(

@@ -22,7 +22,7 @@ from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import framed, write_html
 from metrifair.report.numbers import figure_text
-from metrifair.results import AuditRecord, Decisions, Finding, Note
+from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Note
 
 JSON_VERSION = 2
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
@@ -53,6 +53,36 @@ _COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
     "sentence": (nw.String, lambda one: one.sentence),
     "meaning": (nw.String, lambda one: one.meaning),
 }
+
+
+RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
+    "standard": (nw.String, lambda table, _: table.standard or None),
+    "attribute": (nw.String, lambda table, _: table.attribute),
+    "within": (nw.String, lambda table, _: table.within),
+    "group": (nw.String, lambda _, rate: rate.group),
+    "rows": (nw.Int64, lambda _, rate: rate.size),
+    "share": (nw.Float64, lambda _, rate: rate.share),
+    "selected": (nw.Int64, lambda _, rate: rate.selected),
+    "rate": (nw.Float64, lambda _, rate: rate.selection_rate),
+    "rate_low": (nw.Float64, lambda _, rate: rate.interval.low if rate.interval else None),
+    "rate_high": (nw.Float64, lambda _, rate: rate.interval.high if rate.interval else None),
+    "reference": (nw.String, lambda table, _: table.reference),
+    "ratio": (nw.Float64, lambda _, rate: rate.ratio),
+    "ratio_low": (nw.Float64, lambda _, rate: rate.ratio_interval.low if rate.ratio_interval else None),
+    "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
+    "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
+    "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
+    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
+    "too_few": (nw.Boolean, lambda _, rate: rate.few),
+    "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
+    "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
+    "true_positive_rate": (nw.Float64, lambda _, rate: rate.true_positive_rate),
+    "false_positive_rate": (nw.Float64, lambda _, rate: rate.false_positive_rate),
+    "selected_by": (nw.String, lambda table, _: table.selected_by),
+    "threshold": (nw.Float64, lambda table, _: table.threshold),
+    "favourable": (nw.String, lambda table, _: table.favourable),
+}
+"""The table of rates: what each column is of."""
 
 
 class Viewable(Protocol):
@@ -191,7 +221,40 @@ class Audit:
         columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
         return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend or self.library)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def rates_to_frame(self, backend: Backend | None = None) -> Any:
+        """Rates and ratios as a data frame, one row for each group of each table of decisions.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Whose frame, as in ``to_frame``.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Decisions`` and ``GroupRates`` as columns; what is not known is missing.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.rates_to_frame("pandas")[["group", "ratio"]].values.tolist()
+        [['a', 0.5], ['b', 1.0]]
+        """
+        rows = [
+            (table, rate)
+            for table in self.decisions
+            for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
+        ]
+        columns = {name: [value(*row) for row in rows] for name, (_, value) in RATE_COLUMNS.items()}
+        for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
+            columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
+        kinds = {name: RATE_COLUMNS[name][0] if name in RATE_COLUMNS else nw.Float64 for name in columns}
+        return frame(columns, kinds, backend or self.library)
+
+    def to_json(
+        self, path: str | os.PathLike[str] | None = None, *, frontier: Viewable | FrontierView | None = None
+    ) -> str:
         """The whole audit as strict JSON text.
 
         An object with ``kind`` ("metrifair audit"), ``version`` (2) and the fields of the record by their names:
@@ -203,6 +266,9 @@ class Audit:
         ----------
         path : str or path-like, default=None
             Where the text is written as well.
+        frontier : Frontier or FrontierView, default=None
+            Adds ``alternatives``: the ``best`` of its models, and the ``models`` that are as good, within its interval,
+            and less unfair.
 
         Returns
         -------
@@ -222,6 +288,9 @@ class Audit:
         4
         """
         content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(self.record)}
+        if frontier is not None:
+            best, models = (frontier if isinstance(frontier, FrontierView) else frontier.view()).alternatives
+            content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
         text = json.dumps(content, allow_nan=False, indent=1)
         if path is not None:
             write_file(path, text.encode())

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from math import inf
 from typing import NamedTuple, TypeAlias
 
@@ -16,8 +13,6 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, rows_by_cell, sides_of
-
-_LONG_TO_SHUFFLE = 4_096  # rows, from which on a thread for each seed pays
 
 
 class Layout(NamedTuple):
@@ -128,41 +123,13 @@ def stratified_pass(
             drawn = torch.multinomial(odds[cell], steps * count, replacement=True, generator=generator)
             parts.append(own[drawn].view(steps, count))
             continue
-        per_shuffle = len(own) // count
-        shuffles = -(-steps // per_shuffle)
-        orders = [torch.randperm(len(own), generator=generator)[: per_shuffle * count] for _ in range(shuffles)]
-        parts.append(own[torch.cat(orders)[: steps * count]].view(steps, count))
+        per_shuffle, kept = len(own) // count, []
+        for _ in range(-(-steps // per_shuffle)):
+            order = torch.randperm(len(own), generator=generator, dtype=torch.int32)  # the same as of long integers
+            kept.append(order[: per_shuffle * count])
+        order = kept[0] if len(kept) == 1 else torch.cat(kept)
+        parts.append(own.index_select(0, order[: steps * count]).view(steps, count))  # own[order] takes thrice as long
     return torch.cat(parts, 1)
-
-
-def _passes_of_all(
-    tables: Sequence[Tensor], sizes: Tensor, plan: Layout, steps: int, generators: Sequence[torch.Generator]
-) -> Tensor:
-    """What ``stratified_pass`` deals each seed, (seeds, steps, size), of ``tables``: each cell's rows (seeds, most).
-
-    Seeds must deal equally often before they shuffle anew. A device that trains many models waits for this: all seeds
-    are dealt theirs at once, and large cells are shuffled in threads.
-    """
-    parts = []
-    for table, size, count in zip(tables, sizes.T.tolist(), plan.counts, strict=True):
-        if count:
-            per_shuffle = min(size) // count
-            order = torch.empty(len(table), -(-steps // per_shuffle), table.shape[1], dtype=torch.long)
-
-            def shuffle(seed: int, order: Tensor = order, size: list[int] = size) -> None:
-                for one in order[seed, :, : size[seed]]:
-                    torch.randperm(size[seed], generator=generators[seed], out=one)
-
-            in_turn = map if order[0].numel() < _LONG_TO_SHUFFLE else _threads().map
-            deque(in_turn(shuffle, range(len(table))), 0)
-            dealt = order[:, :, : per_shuffle * count].flatten(1)[:, : steps * count]
-            parts.append(table.gather(1, dealt).view(len(table), steps, count))
-    return torch.cat(parts, 2)
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(8, "metrifair-batches")
 
 
 def stratified(
@@ -301,9 +268,9 @@ class Epoch(NamedTuple):
         parts = self.rows.pin_memory(), self.weight.to(dtype).pin_memory()
         return Epoch(*(part.to(device, non_blocking=True) for part in parts))
 
-    def steps(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Rows and weights of one batch after the other."""
-        return zip(self.rows.unbind(1), self.weight.expand(self.rows.shape).unbind(1), strict=True)
+    def part(self, some: slice) -> Epoch:
+        """Some of the batches."""
+        return Epoch(self.rows[:, some], self.weight[:, some] if self.weight.shape[1] > 1 else self.weight)
 
 
 Outputs: TypeAlias = Callable[[], Tensor]
@@ -353,13 +320,8 @@ def stratified_epochs(
     odds = [None if even else [odds_of(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
     loss_weight = plan.weights(shares)
-    dealt = sizes // torch.tensor(plan.counts).clamp_min(1)  # batches before a cell is shuffled anew
-    alike = even and bool(((dealt == dealt[0]).all(0) | (dealt >= steps).all(0)).all())
-    tables = [torch.nn.utils.rnn.pad_sequence(list(cell), batch_first=True) for cell in zip(*own, strict=True)]
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        if alike:
-            return Epoch(_passes_of_all(tables, sizes, plan, steps, generators), loss_weight)
         seeds = zip(own, generators, odds, strict=True)
         passes = [stratified_pass(seed, plan, steps, generator, odds=odd) for seed, generator, odd in seeds]
         return Epoch(torch.stack(passes), loss_weight)

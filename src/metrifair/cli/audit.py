@@ -31,6 +31,7 @@ from metrifair.cli.options import (
     number_options,
     together,
 )
+from metrifair.cli.rates import NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
 from metrifair.errors import DataError
 from metrifair.report.numbers import number_text, p_text
 
@@ -130,7 +131,9 @@ result_options = together(
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
 @click.option("--weight", metavar="COLUMN", help="How often each row counts.")
 @click.option(
-    "--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities, else none]"
+    "--threshold",
+    type=NumberOrMedian(),
+    help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
 @click.option(
     "--criterion",
@@ -152,6 +155,7 @@ result_options = together(
     show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
+@rate_options
 @result_options
 @click.option(
     "--most-groups",
@@ -181,13 +185,18 @@ def command(
     intersectional: bool,
     control: tuple[str, ...],
     weight: str | None,
-    threshold: float | None,
+    threshold: float | str | None,
     criteria: tuple[str, ...],
     loss: str | None,
     metrics: tuple[str, ...],
     contrast: str,
     confidence: float,
     least_count: int,
+    standard: str | None,
+    references: tuple[str, ...],
+    favourable: str,
+    least_share: float,
+    rates: Path | None,
     tolerance: float,
     title: str | None,
     about: tuple[tuple[str, str], ...],
@@ -212,7 +221,7 @@ def command(
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
-    place = table_at(file, table, [html, json_to, output])
+    place = table_at(file, table, [html, json_to, output, rates])
     from metrifair.auditing.audit_file import audit_file
     from metrifair.auditing.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
@@ -241,9 +250,14 @@ def command(
             most_groups=most_groups,
             least_count=least_count,
             vc_dimension=vc_dimension,
+            standard=standard,
+            reference=reference_asked(references, group),
+            favourable=favourable,
+            least_share=least_share,
             title=title,
             about=dict(about) or None,
         )
+    write_rates(out, found, rates)
     hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
 
 
@@ -316,7 +330,6 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
 def show_audit(out: Console, record: AuditRecord) -> None:
     """Sentences first, then the comparisons, what is certain on top, rates of decisions, and notes."""
     from metrifair.cli.console import printable, show_table
-    from metrifair.report.audit.by_group import measure_text
     from metrifair.report.audit.words import most_certain_first
 
     for sentence in record.summary:
@@ -336,30 +349,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     )
     if len(rows) > _SHOWN:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
-    if record.decisions:
-        rates = [
-            [
-                f"{decisions.attribute}: {rate.group}",
-                decisions.within,
-                f"{rate.size:,}",
-                *("-" if share is None else f"{share:.3f}" for share in shares),
-            ]
-            for decisions in record.decisions[:_SHOWN]
-            for rate in decisions.rates
-            for shares in [(rate.selection_rate, rate.accuracy, rate.true_positive_rate, rate.false_positive_rate)]
-        ]
-        headings = ["group", "within", "rows", "selected", "right", "of positives", "of negatives"]
-        show_table(out, headings, rates, left=2)
-    if record.by_group:
-        figures = [
-            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
-            for found in record.by_group[:_SHOWN]
-            for one in found.groups
-            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
-        ]
-        show_table(
-            out, ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"], figures, left=2
-        )
+    show_rates(out, record)
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -18,6 +19,7 @@ from metrifair.cli.options import (
     check_paths,
     known,
 )
+from metrifair.cli.rates import rate_options, reference_asked, write_rates
 
 
 @click.command(short_help="Add up the counts of several files, and audit all of them together.")
@@ -32,6 +34,7 @@ from metrifair.cli.options import (
 )
 @CONTINUOUS
 @measure_options
+@rate_options
 @result_options
 @click.option("--save", "save_to", type=Output(), help="File for all counts together.")
 @click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
@@ -49,6 +52,11 @@ def command(
     contrast: str,
     confidence: float,
     least_count: int,
+    standard: Literal["ll144", "four-fifths", "credit"] | None,
+    references: tuple[str, ...],
+    favourable: Literal["high", "low"],
+    least_share: float,
+    rates: Path | None,
     title: str | None,
     about: tuple[tuple[str, str], ...],
     html: Path | None,
@@ -64,7 +72,7 @@ def command(
     Example:
       metrifair merge monday.state tuesday.state --html report.html
     """
-    check_paths(files, [html, json_to, output, save_to])
+    check_paths(files, [html, json_to, output, save_to, rates])
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, printable, warnings_told, working
 
@@ -82,10 +90,15 @@ def command(
             pos_label=positive,
             most_groups=most_groups,
             least_count=least_count,
+            standard=standard,
+            reference=reference_asked(references, () if state.shape is None else state.shape.groups),
+            favourable=favourable,
+            least_share=least_share,
             title=title,
             about=dict(about) or None,
         )
     if save_to is not None:
         state.save(save_to)
         out.print(f"Counts: {printable(save_to)}")
+    write_rates(out, found, rates)
     hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)

@@ -71,6 +71,10 @@ _SPOKEN = {
     "pass pos_label= to": "use --positive to",
     "separator must be": "--separator must be",
     "say which: loss=": "say which: --loss ",
+    "pass reference=..., ": "use --reference, ",
+    "reference must be": "--reference must be",
+    "standard='": "--standard '",
+    "pass threshold=..., ": "use --threshold, ",
 }
 
 

@@ -74,13 +74,11 @@ def drawn_form(
         every = (inf,) * len(counts) if totals is None else tuple(totals.tolist())
         own = (1.0,) if shares is None else tuple((shares / shares.sum()).tolist())
         return _even_form(counts, every, own, device)
-    some = torch.full((len(counts),), inf, dtype=torch.float64) if totals is None else totals.double()
-    part = (
-        torch.ones(1, dtype=torch.float64)
-        if shares is None
-        else shares.double() / shares.double().sum(-1, keepdim=True)
-    )
-    return _form(counts, some.to(device), part.to(device))
+    # Nothing may be brought to a device while a step is being recorded there: what is made is made on it.
+    one = torch.ones((), dtype=torch.float64, device=device)
+    some = (one * inf).expand(len(counts)) if totals is None else totals.double()
+    part = one.view(1) if shares is None else shares.double() / shares.double().sum(-1, keepdim=True)
+    return _form(counts, some, part)
 
 
 @lru_cache(maxsize=256)  # training meets the same counts at every step
@@ -91,8 +89,16 @@ def _even_form(
     return _form(counts, *numbers)
 
 
+@lru_cache(maxsize=256)
+def block_sizes(counts: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """How many rows each of consecutive blocks has, and which they are (blocks, n): kept, once they are on a device."""
+    block = torch.repeat_interleave(torch.tensor(counts))
+    rows = (block == torch.arange(len(counts)).unsqueeze(-1)).double()
+    return torch.tensor(counts, dtype=torch.float64, device=device), rows.to(device)
+
+
 def _form(counts: tuple[int, ...], totals: Tensor, shares: Tensor) -> CovarianceForm:
-    count = torch.tensor(counts, dtype=torch.float64, device=totals.device)
+    count, features = block_sizes(counts, totals.device)
     few = (count < LEAST) & (count < totals)
     if totals.device.type == "cpu" and bool(few.any()):
         listed = " + ".join(map(str, counts))
@@ -124,8 +130,6 @@ def _form(counts: tuple[int, ...], totals: Tensor, shares: Tensor) -> Covariance
     repeated = torch.diagonal(torch.diagonal(four, dim1=-4, dim2=-2), dim1=-3, dim2=-2)  # (..., p, q): of p, q, p, q
     pairs = two * (1 - first - second + 2 * first * second) - (alike + alike.transpose(-2, -1)) / 2 + 2 * repeated
     shared = torch.diagonal(four, dim1=-4, dim2=-2).movedim(-1, -3)  # (..., p, q, s): of p, q, p, s
-    block = torch.repeat_interleave(torch.tensor(counts, device=totals.device))
-    features = (block == torch.arange(blocks, device=totals.device).unsqueeze(-1)).double()
     return CovarianceForm(features, pairs, triples - 4 * shared, four)
 
 
@@ -176,7 +180,7 @@ def spread_of(attribute: AttributeValues, weights: Tensor | None = None) -> tupl
     (25.0, 10.0)
     """
     share = (
-        torch.full((attribute.count,), 1 / attribute.count, dtype=torch.float64)
+        torch.full((attribute.count,), 1 / attribute.count, dtype=torch.float64, device=attribute.values.device)
         if weights is None
         else weights.double()
     )

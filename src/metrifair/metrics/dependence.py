@@ -18,6 +18,7 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.covariance import (
     CovarianceForm,
+    block_sizes,
     covariance_of,
     covariance_slopes,
     drawn_form,
@@ -269,7 +270,7 @@ def covariance_form(side: Sides, estimate: Estimate, device: torch.device) -> Co
     if side.weights is not None:
         shares = torch.stack([part.sum(-1) for part in side.weights.split(list(side.left), -1)], -1)
     if fraction is not None:
-        totals = torch.tensor(side.left, device=fraction.device) / fraction
+        totals = block_sizes(side.left, fraction.device)[0] / fraction
     return drawn_form(side.left, totals, shares, device)
 
 

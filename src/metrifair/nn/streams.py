@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from metrifair.batches import Coverage
 from metrifair.batches.covering import check_patience, overshoot_weights
+from metrifair.checks import check_switches
 from metrifair.nn.samplers import BatchValues, numbers, scheme_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Scheme
@@ -41,13 +43,14 @@ class CoveringBatch(NamedTuple):
 
 
 def covering(
-    stream: Iterable[tuple[Tensor, Tensor | float, int]],
+    stream: Iterable[tuple[Tensor, Tensor | float, Tensor | float]],
     *,
     batch_size: int,
     criterion: str | Criterion = "statistical_parity",
     groups: int = 2,
     classes: int = 2,
     least: int = 2,
+    continuous: bool = False,
 ) -> Iterator[CoveringBatch]:
     """Batches of an endless stream of (x, y, group): at least so many samples, and ``least`` of every group.
 
@@ -65,6 +68,9 @@ def covering(
         How many groups, and labels, there are: numbers from 0 upwards.
     least : int, default=2
         Samples of every group, in every set of the criterion.
+    continuous : bool, default=False
+        The group is a number, such as an age, NaN where it is not known: there are no groups to wait for, but unbiased
+        estimates of the dependence need 4 samples in every set.
 
     Yields
     ------
@@ -78,13 +84,15 @@ def covering(
     [[0, 0, 0, 0, 1, 1], [0, 1, 0, 1]]
     """
     kind = criterion_named(criterion)
-    scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None)
+    check_switches(continuous=continuous)
+    numbers_at = (0,) if continuous else ()
+    scheme = scheme_of(kind, [range(groups)], range(classes), contrast="pairs", pos_label=None, numbers=numbers_at)
     rule = Coverage(scheme.comparisons, size=batch_size, least=least)
-    cell_of = _CellOf(kind, scheme, rule)
+    cell_of = _CellOf(kind, scheme, rule, continuous=continuous)
     pending: list[tuple[Tensor, Any, Any]] = []
     cells: list[int] = []
-    missing = [least] * (2 * len(rule.comparisons))  # of every side
-    left = sum(missing)
+    needed = np.tile(rule.needs, 2).tolist()  # of every side
+    missing, left = list(needed), sum(needed)
     for x, y, group in stream:
         pending.append((torch.as_tensor(x), y, group))
         cell, sides = cell_of(y, group)
@@ -100,25 +108,27 @@ def covering(
         features, targets, own = zip(*pending, strict=True)
         weight = torch.from_numpy(overshoot_weights(member.reshape(len(cells), -1), rule)).float()
         yield CoveringBatch(torch.stack(features), together("y", targets), together("group", own), weight)
-        pending, cells, missing = [], [], [least] * len(missing)
-        left = sum(missing)
+        pending, cells, missing, left = [], [], list(needed), sum(needed)
 
 
 class _CellOf:
     """The cell of a sample and the sides that it is on, looked up where its group and label were met before."""
 
-    def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage) -> None:
-        self.criterion, self.scheme, self.rule = criterion, scheme, rule
+    def __init__(self, criterion: Criterion, scheme: Scheme, rule: Coverage, *, continuous: bool = False) -> None:
+        self.criterion, self.scheme, self.rule, self.continuous = criterion, scheme, rule, continuous
         self.known: dict[object, tuple[int, tuple[int, ...]]] = {}
 
-    def __call__(self, y: Tensor | float, group: Tensor | int) -> tuple[int, tuple[int, ...]]:
+    def __call__(self, y: Tensor | float, group: Tensor | float) -> tuple[int, tuple[int, ...]]:
         """Both, checked the first time."""
         label = (y.item() if isinstance(y, Tensor) else y) if self.criterion.needs_labels else None
-        key = label, group.item() if isinstance(group, Tensor) else group
+        value = group.item() if isinstance(group, Tensor) else group
+        if self.continuous and isinstance(value, int | float):  # all that are known lie in the same cells
+            group = value = 0.0 if abs(value) < inf else value
+        key = label, str(value) if self.continuous else value
         found = self.known.get(key)
         if found is None:
             given = numbers("y", y).reshape(1), numbers("group", group).reshape(1, 1)
-            cell = BatchValues(self.criterion, given[1], given[0]).problem(self.scheme).cell
+            cell = BatchValues(self.criterion, given[1], given[0], self.continuous).problem(self.scheme).cell
             found = int(cell[0]), tuple(np.flatnonzero(self.rule.member(cell)[0]).tolist())
             if len(self.known) < _MOST_KNOWN:  # a number that is cut into bins is another one in every sample
                 self.known[key] = found

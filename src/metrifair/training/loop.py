@@ -19,7 +19,7 @@ from metrifair.progress import Progress
 from metrifair.training.evaluation import BestWeights, RowsObjective
 from metrifair.training.models import Model, Network, Predictor, Scaling, member, scaling_of
 from metrifair.training.objective import Objective
-from metrifair.training.stack import Stack, Step, recorded, stack_at_start
+from metrifair.training.stack import Stack, stack_at_start, steps_of
 
 _UNSEEN = 1e-9  # samples of a class that no row of a seed has
 _MOST_ON_ONE_THREAD = 2**26
@@ -147,7 +147,6 @@ def _trained(
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """The parameters at the end of every round of strengths, where training failed, and after how many epochs."""
-    step = stack.step if stack.x.device.type == "cpu" else recorded(stack, source.size)
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
     total = schedule.epochs * len(rounds)
@@ -158,10 +157,11 @@ def _trained(
 
     with Progress("training", total) if verbose else nullcontext() as progress:
         upcoming = drawn()
+        run = steps_of(stack, upcoming)
         for epoch in range(1, total + 1):
             within = (epoch - 1) % schedule.epochs + 1
             asked = torch.tensor(rounds[len(ends)], dtype=stack.x.dtype, device=stack.x.device)
-            _run_epoch(stack, step, upcoming, schedule, asked=asked, epoch=within)
+            run(upcoming, *_course(stack, schedule, upcoming.rows.shape[1], within, asked))
             if epoch < total:  # before the device is waited for: it is still at work
                 upcoming = drawn()
             stack.give_up()
@@ -178,19 +178,13 @@ def _trained(
     return parameters, torch.cat([end[1] for end in ends], 1), torch.cat([end[2] for end in ends], 1)
 
 
-def _run_epoch(stack: Stack, step: Step, batches: Epoch, schedule: Schedule, *, asked: Tensor, epoch: int) -> None:
-    """The steps of an epoch, each at the strength and the learning rate of its time."""
-    per_epoch, rate = batches.rows.shape[1], schedule.learning_rate * schedule.learning_rate_decay ** (epoch - 1)
-    total, before = per_epoch * schedule.epochs, per_epoch * (epoch - 1)
-    strengths = schedule.strengths_at([(before + place) / total for place in range(1, per_epoch + 1)], asked)
-    stack.strength.copy_(asked)
-    stack.adam.learning_rate.fill_(rate)
-    for place, (chosen, weight) in enumerate(batches.steps()):
-        if schedule.growth:
-            stack.strength.copy_(strengths[place])
-        if schedule.cooldown:
-            stack.adam.learning_rate.fill_(rate * schedule.rate_at((before + place) / total))
-        step(chosen, weight)
+def _course(stack: Stack, schedule: Schedule, steps: int, epoch: int, asked: Tensor) -> tuple[Tensor, Tensor]:
+    """Strengths (steps, strengths) and learning rates (steps,) of the steps of an epoch."""
+    total, done = steps * schedule.epochs, steps * (epoch - 1)
+    rate = schedule.learning_rate * schedule.learning_rate_decay ** (epoch - 1)
+    rates = [rate * schedule.rate_at((done + place) / total) for place in range(steps)]
+    strengths = schedule.strengths_at([(done + place + 1) / total for place in range(steps)], asked)
+    return strengths, torch.tensor(rates, dtype=torch.float64).to(stack.adam.learning_rate)
 
 
 def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:

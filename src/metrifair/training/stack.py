@@ -13,15 +13,20 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from metrifair.batches.stratified import EpochSource
+from metrifair.batches.stratified import Epoch, EpochSource
 from metrifair.problem.cells import Batch, Samples, Sides
 from metrifair.training.adam import Adam
 from metrifair.training.evaluation import Outputs
 from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
 from metrifair.training.objective import Objective
 
+_RECORDED = 32  # steps in one graph, at most: the host needs as long to start one as to start all
+
 Step: TypeAlias = Callable[[Tensor, Tensor], None]
 """One step of all models, on rows (seeds, size) with loss weights of that shape."""
+
+Steps: TypeAlias = Callable[[Epoch, Tensor, Tensor], None]
+"""One step after the other on the batches of an epoch, or of a part of it, each at its strengths and learning rate."""
 
 
 @dataclass(eq=False)
@@ -59,6 +64,14 @@ class Stack:
             total = total / (1 + self.strength)
         total.sum().backward()
         self.adam.step()
+
+    def steps(self, batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
+        """A step on each of the batches, at strengths (steps, strengths) and learning rates (steps,) of its own."""
+        weights = batches.weight.expand(batches.rows.shape)
+        for place in range(batches.rows.shape[1]):
+            self.strength.copy_(strengths[place])
+            self.adam.learning_rate.copy_(rates[place])
+            self.step(batches.rows[:, place], weights[:, place])
 
     @torch.no_grad()
     def begin_near(self, constants: Tensor) -> None:
@@ -153,30 +166,54 @@ def stack_at_start(
     )
 
 
-def recorded(stack: Stack, size: int) -> Step:
-    """The step as a CUDA graph: recorded once, then replayed on new rows without the host's help."""
+def steps_of(stack: Stack, like: Epoch) -> Steps:
+    """How to do the steps of epochs like this one on the stack's device."""
+    if stack.x.device.type == "cpu":
+        return stack.steps
+    total = like.rows.shape[1]
+    at_once = min(total, _RECORDED)
+    lengths = {at_once, total % at_once} - {0}
+    replays = {length: _recorded(stack, like.rows.shape[-1], length) for length in lengths}
+
+    def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
+        for start in range(0, total, at_once):
+            some = slice(start, min(total, start + at_once))
+            replays[some.stop - start](batches.part(some), strengths[some], rates[some])
+
+    return run
+
+
+def _recorded(stack: Stack, size: int, steps: int) -> Steps:
+    """So many steps as one CUDA graph: recorded once, then replayed on new rows without the host's help."""
     from metrifair.training.fused import fused_step  # noqa: PLC0415 (Triton takes a while to import)
 
     step = fused_step(stack, size) or stack.step
-    rows = torch.zeros(len(stack.failed), size, dtype=torch.long, device=stack.x.device)
-    weight = torch.ones_like(rows, dtype=stack.x.dtype)
+    rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
+    weights = torch.ones_like(rows, dtype=stack.x.dtype)
+    strengths = stack.strength.repeat(steps, 1)
+    rates = stack.adam.learning_rate.repeat(steps)
     saved = stack.adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(3):  # libraries set themselves up during the first calls, which may not be recorded
-            step(rows, weight)
+            step(rows[0], weights[0])
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     graph.register_generator_state(stack.objective.generator)
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
-        step(rows, weight)
+        for place in range(steps):
+            stack.strength.copy_(strengths[place])
+            stack.adam.learning_rate.copy_(rates[place])
+            step(rows[place], weights[place])
     stack.adam.restore(saved)
     kept = graph, step  # what was recorded works in the step's own memory
 
-    def replay(chosen: Tensor, counts: Tensor) -> None:
-        rows.copy_(chosen)
-        weight.copy_(counts)
+    def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
+        rows.copy_(batches.rows.transpose(0, 1))
+        weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+        strengths.copy_(strength)
+        rates.copy_(rate)
         kept[0].replay()
 
     return replay

@@ -8,7 +8,7 @@ from metrifair.report.audit.glossary import ratio_text
 from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import MISSING, figure_text, number_text, percent_text, strength_texts
+from metrifair.report.numbers import MISSING, figure_text, number_text, p_text, percent_text, strength_texts
 from metrifair.results import Decisions, GroupRates, Interval, Point
 from metrifair.selection_rates import is_below
 from metrifair.standards import COLUMNS, NO_VERDICT, STANDARDS
@@ -42,7 +42,7 @@ def _cells(rate: GroupRates, table: Decisions, columns: Sequence[str]) -> list[M
             number_text(rate.ratio), rate.ratio_interval, number_text, "reference" if is_reference else why
         ),
         "below": "below" if below else "",
-        "p": MISSING if rate.p_value is None else "< 0.0001" if rate.p_value < 1e-4 else f"{rate.p_value:.4f}",
+        "p": p_text(rate.p_value),
         "shortfall": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
         "difference": figure_text(rate.mean_difference, digits=2, signed=True),
     }
@@ -60,11 +60,11 @@ def _rows(rates: Sequence[GroupRates], table: Decisions, columns: Sequence[str])
     ]
 
 
-def rates_table(table: Decisions, rates: Sequence[GroupRates], confidence: float, number: int = 0) -> Markup:
+def rates_table(table: Decisions, rates: Sequence[GroupRates], number: int = 0) -> Markup:
     """One table of rates with its heading, those of too few rows apart, and why some are left out.
 
     >>> found = Decisions("sex", "everyone", 0.5, [GroupRates("f", 9, 0.5, few=True)], 0.0, None)
-    >>> "Too few rows to tell" in rates_table(found, found.rates, 0.95)
+    >>> "Too few rows to tell" in rates_table(found, found.rates)
     True
     """
     standard = STANDARDS[table.standard]
@@ -72,7 +72,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], confidence: float
     columns = standard.columns
     if all(rate.selected is None for rate in table.rates):  # of weighted rows
         columns = tuple(name for name in columns if name not in ("selected", "p", "shortfall"))
-    title = f"{table.attribute}, {table.within}"
+    title = f"By {table.attribute}{'' if table.within == 'everyone' else f', {table.within}'}"
     enough, few = ([rate for rate in rates if rate.few is apart] for apart in (False, True))
     bodies = [element("tbody", *_rows(enough, table, columns))] if enough else []
     wide = str(len(columns))
@@ -82,26 +82,24 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], confidence: float
     if table.unknown is not None:
         bodies.append(element("tbody", *_rows([table.unknown], table, columns), class_="apart"))
     head = element("thead", element("tr", *(element("th", names[name], scope="col") for name in columns)))
-    left_out = [
-        f"{quoted(rate.group)} ({rate.size:,} {'row' if rate.size == 1 else 'rows'}, {_share(rate.share)}): "
-        f"{rate.left_out}"
-        for rate in [*rates, *([table.unknown] if table.unknown else [])]
-        if rate.left_out
-    ]
+    reasons: dict[str, list[str]] = {}
+    for rate in [*rates, *([table.unknown] if table.unknown else [])]:
+        if rate.left_out:
+            size = f"{rate.size:,} {'row' if rate.size == 1 else 'rows'}, {_share(rate.share)}"
+            reasons.setdefault(rate.left_out, []).append(f"{quoted(rate.group)} ({size})")
+    left_out = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
     who = "by the decisions given" if table.selected_by == "decisions" else selected_text(table).lower()
     low = " Low scores are favourable." if table.favourable == "low" else ""
     said = [element("p", f"Selected: {who}.{low} {ratio_text(table)}", class_="said")]
     if left_out:
-        said.append(element("p", f"Left out of ratios: {'; '.join(left_out)}.", class_="hint"))
+        said.append(element("p", f"Left out of ratios, {'; '.join(left_out)}.", class_="hint"))
     if len(rates) < len(table.rates):
         text = f"{len(table.rates) - len(rates):,} more categories are in the csv and JSON files."
         said.append(element("p", text, class_="hint"))
-    small = f"Small figures are {confidence_text(confidence)} intervals." if any(one.interval for one in rates) else ""
     return joined(
         element("h3", title, id=f"ratios-{number}"),
         element("div", element("table", head, *bodies), **_REGION, aria_labelledby=f"ratios-{number}"),
         *said,
-        *([element("p", small, class_="hint")] if small else []),
         *([_deciles(table)] if any(rate.decile_ratios for rate in table.rates) else []),
     )
 
@@ -165,14 +163,15 @@ def alternatives_table(view: FrontierView) -> Markup:
     """Less discriminatory alternatives: models of a frontier at least as accurate, within its interval, and fairer."""
     base, others = view.alternatives
     names = [view.label(key) for key in ("strength", view.key, view.gap_key)]
-    texts = dict(zip(view.points, strength_texts([point.strength for point in view.points]), strict=True))
+    shown = [base, *others]
+    texts = strength_texts([point.strength for point in shown])
 
-    def row(point: Point, word: str = "") -> Markup:
+    def row(point: Point, text: str, word: str = "") -> Markup:
         cells = [
             _with_interval(figure_text(point.figure(key)), point.intervals.get(key), figure_text)
             for key in (view.key, view.gap_key)
         ]
-        name = joined(f"{point.family} {texts[point]}".strip(), *([element("small", word)] if word else []))
+        name = joined(f"{point.family} {text}".strip(), *([element("small", word)] if word else []))
         return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
 
     told = (
@@ -180,7 +179,7 @@ def alternatives_table(view: FrontierView) -> Markup:
         f"best by {names[1].lower()} and within the interval of its {names[1].lower()}, on rows kept apart."
     )
     head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
-    body = element("tbody", row(base, "compared with"), *map(row, others))
+    body = element("tbody", row(base, texts[0], "compared with"), *map(row, others, texts[1:]))
     return joined(
         element("h3", "Less discriminatory alternatives"),
         element("p", told, class_="said"),
@@ -200,9 +199,11 @@ def rates_section(
     if not asked:
         return Markup("")
     standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
+    sure = any(rate.interval for table in asked for rate in table.rates)
+    small = f" Small figures are {confidence_text(confidence)} intervals." if sure else ""
     for number, table in enumerate(asked):
         if room > 0:
-            parts.append(rates_table(table, table.rates[:room], confidence, number))
+            parts.append(rates_table(table, table.rates[:room], number))
         room -= len(table.rates)
     if standard.fields:
         known = {key.strip().lower(): value for key, value in (about or {}).items()}
@@ -216,7 +217,7 @@ def rates_section(
     return element(
         "section",
         element("h2", standard.title, id="ratios-title"),
-        element("p", standard.about, class_="hint"),
+        element("p", f"{standard.about}{small}", class_="hint"),
         *parts,
         element("p", NO_VERDICT, class_="said verdict"),
         id="ratios",

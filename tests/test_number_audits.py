@@ -1,0 +1,71 @@
+"""Intervals and p-values of numbers, held against populations that are known; the long version is a benchmark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import number_audits
+from benchmarks.number_audits import POPULATIONS, Tally, normal_dependence, table, tally, truth_of
+from metrifair import energy_dependence
+from metrifair.auditing import numbers
+
+PAGE = Path(__file__).parents[1] / "docs" / "numbers.md"
+
+
+@pytest.mark.parametrize("r", [0.2, 0.9])
+def test_the_truth_of_normal_variables_is_that_of_many_of_them(r: float) -> None:
+    score, number = POPULATIONS[f"normal, correlation {r}"](20_000, np.random.default_rng(0))
+    assert energy_dependence(score, number) == pytest.approx(normal_dependence(r), rel=0.1)
+
+
+def test_intervals_hold_the_truth_and_p_values_find_what_is_there() -> None:
+    assert truth_of("ages, no fall") == 0.0
+    found = tally("normal, correlation 0.5", 200, 0, sets=24)
+    assert found.held >= 19  # of 24, 23 expected; with intervals half as wide, 17
+    assert found.cut == found.dependence == 24
+
+
+def test_intervals_that_are_too_narrow_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with a fault: half of the reach."""
+    right = numbers.ndtri
+    monkeypatch.setattr(numbers, "ndtri", lambda level: 0.25 * right(level))
+    assert tally("normal, correlation 0.5", 200, 0, sets=24).held < 19
+
+
+def test_where_there_is_nothing_p_values_are_seldom_small() -> None:
+    found = tally("ages, no fall", 50, 0, sets=40)
+    assert found.held >= 34
+    assert max(found.cut, found.dependence) <= 7  # 2 expected; beyond, once in a thousand
+
+
+def test_work_that_is_finished_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(number_audits, "POPULATIONS", {name: POPULATIONS[name] for name in list(POPULATIONS)[:1]})
+    monkeypatch.setattr(number_audits, "SIZES", (50,))
+    monkeypatch.setattr(number_audits, "PIECES", 2)
+    done = []
+    monkeypatch.setattr(number_audits, "tally", lambda *key: done.append(key) or Tally(48, 2, 3))
+    record = tmp_path / "record.jsonl"
+    monkeypatch.setattr("sys.argv", ["number_audits", str(record)])
+    for _ in range(2):
+        number_audits.main()
+    assert len(done) == 2
+    assert list(table(record))[2] == "| normal, correlation 0 | 50 | 100 | 96.0 % | 4.0 % | 6.0 % |"
+
+
+def test_the_committed_table_keeps_the_promise() -> None:
+    """Intervals hold in at least 93 %, and p-values of nothing are at most 0.05 in 5 %, but for what chance does."""
+    rows = re.findall(
+        r"^\| ([^|]+) \| [\d,]+ \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$",
+        PAGE.read_text(),
+        re.MULTILINE,
+    )
+    assert len(rows) == len(POPULATIONS) * len(number_audits.SIZES)
+    for name, sets, held, cut, dependence in rows:
+        error = 100 * (0.05 * 0.95 / int(sets.replace(",", ""))) ** 0.5
+        assert float(held) >= 93
+        if truth_of(name) == 0:
+            assert max(float(cut), float(dependence)) <= 5 + 4 * error
