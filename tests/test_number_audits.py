@@ -29,6 +29,7 @@ def test_intervals_hold_the_truth_and_p_values_find_what_is_there() -> None:
     assert found.cut == found.dependence == 24
 
 
+@pytest.mark.slow
 def test_intervals_that_are_too_narrow_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with a fault: half of the reach."""
     right = numbers.ndtri

@@ -21,6 +21,7 @@ from metrifair import DataError, audit, audit_file
 from metrifair.auditing import record
 from metrifair.auditing.out_of_core import bins, brackets, file_rows, files
 from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.out_of_core.counting import Passes
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
@@ -418,7 +419,7 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 4)
     monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
-    monkeypatch.setattr(brackets, "_EXACT_ROWS", 1)
+    monkeypatch.setattr(Passes, "most_held", 1)
     coarse = audit_file(scores, **options, **STREAMED)
     assert any("wider than the tolerance" in note.text for note in coarse.notes)
 

@@ -554,3 +554,26 @@ def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened):
         assert "scores.csv sha256 ab12cd34ab12cd34" in sheet
         assert f"{number} / {len(pages)}" in sheet
         assert number == len(pages) or len(sheet) > 400, "a page is all but empty"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_tables_of_rates_fit_the_page_and_are_printed(opened, width, scheme):
+    """They need no script, stay inside the page, can be scrolled by keyboard, and no line covers another."""
+    generator = np.random.default_rng(0)
+    people = {"sex": generator.choice(["women", "men"], 900), "race": generator.choice(list("abcd"), 900)}
+    found = audit(
+        generator.random(900), sensitive_features=people, standard="ll144", resamples=0, permutations=0, random_state=0
+    )
+    page = opened(audit_html(found.record), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    section = page.locator("#ratios")
+    assert section.locator("table").count() == 3
+    assert section.locator("tbody tr").count() == 2 + 4 + 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for region in section.locator(".scroll").all():
+        box, following = region.bounding_box(), region.locator("xpath=following-sibling::*[1]").bounding_box()
+        assert following["y"] >= box["y"] + box["height"]
+    page.emulate_media(media="print")
+    assert section.is_visible()
+    tables = [table.bounding_box() for table in section.locator("table").all()]
+    assert max(box["x"] + box["width"] for box in tables) <= max(width, 640)

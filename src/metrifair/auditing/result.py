@@ -250,7 +250,10 @@ class Audit:
         for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
         kinds = {name: RATE_COLUMNS[name][0] if name in RATE_COLUMNS else nw.Float64 for name in columns}
-        return frame(columns, kinds, backend or self.library)
+        library = backend or self.library
+        if library not in ("polars", "pyarrow"):  # whose integers can be missing
+            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
+        return frame(columns, kinds, library)
 
     def to_json(
         self, path: str | os.PathLike[str] | None = None, *, frontier: Viewable | FrontierView | None = None

@@ -76,7 +76,7 @@ def audit_html(
         Template(resource("audit.html")).substitute(
             along=along_section(record.along),
             bygroup=by_group_section(record.by_group),
-            ratios=rates_section(record.decisions, record.confidence, frontier=frontier),
+            ratios=rates_section(record, frontier=frontier),
             table=_table(most_certain_first(record.findings)),
         )
     )

@@ -360,6 +360,8 @@ def selected_text(found: Decisions) -> str:
     at, low = score_text(found.threshold), found.favourable == "low"
     if found.selected_by == "median":
         return f"{'Below' if low else 'Above'} the median score {at}"
+    if found.selected_by == "decisions":
+        return "As decided"
     return f"Below threshold {at}" if low else f"At threshold {at}"
 
 
