@@ -470,6 +470,23 @@ def test_what_counting_holds_does_not_grow_with_the_rows(tmp_path):
     assert peaks[2] - peaks[1] < 16e6
 
 
+LIGHT = """
+import sys
+from metrifair import audit_file
+audit_file(sys.argv[1], score="score", group="group", in_memory_rows=1, resamples=20, permutations=1, random_state=0)
+print(sorted({"sklearn", "pandas", "pyarrow"} & set(sys.modules)))
+"""
+
+
+def test_counting_a_file_brings_no_library_along_that_it_does_not_need(tmp_path):
+    """They are as large as all that an audit of 10^8 rows holds; a page alone needs them."""
+    pl.DataFrame({"score": [0.1, 0.2, 0.3, 0.4] * 8, "group": ["a", "b"] * 16}).write_parquet(tmp_path / "s.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, tmp_path / "s.parquet"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
 PEAK = """
 import sys
 from pathlib import Path
