@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
+_MANY_ROWS = 2**24  # beyond, there are twice as many: too many rows to hold would lie in those that matter
 _MOST_RANGES = 512  # stretches of scores that one query looks into
 _MOST_CUT = 1024  # bins that are cut at a time
 _HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
@@ -57,7 +58,7 @@ class TableBins:
     @property
     def most(self) -> int:
         """How many bins there may be."""
-        return min(_MOST_BINS, bins_for(self.cells))
+        return min(_MOST_BINS << (self.rows > _MANY_ROWS), bins_for(self.cells))
 
     @cached_property
     def scale(self) -> Scale:
