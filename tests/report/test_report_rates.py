@@ -44,7 +44,7 @@ CASES = {
 
 def test_four_fifths_by_hand():
     markup = rates_section(record("four-fifths"))
-    head, a, b, c, few, d, unknown = rows_of(markup)
+    head, a, b, few, c, d, unknown = rows_of(markup)
     assert head[:6] == ["Category", "Rows", "Share", "Selected", "Selection rate", "Impact ratio"]
     assert head[6:] == ["Below 4/5", "Fisher’s p", "Shortfall"]
     assert a[:4] == ["a", "200", "60.6%", "120"]
