@@ -70,7 +70,7 @@ test-lowest: .venv/installed
 docs: .venv/installed
 	rm -rf docs/_build docs/gallery docs/reference/generated
 	$(BIN)/sphinx-build -q -j 2 -W --keep-going docs docs/_build/html
-	METRIFAIR_SITE=docs/_build/html $(BIN)/python -m pytest -n 2 tests/site $(wildcard docs/tutorials/*.md docs/concepts/*.md) docs/start.md
+	METRIFAIR_SITE=docs/_build/html $(BIN)/python -m pytest -n 2 tests/site $(wildcard docs/tutorials/*.md docs/concepts/*.md) docs/start.md docs/coming-from.md
 	@echo "open docs/_build/html/index.html"
 
 bench: .venv/installed

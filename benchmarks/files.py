@@ -134,6 +134,7 @@ DUCKDB = """
 import duckdb
 connection = duckdb.connect(sys.argv[1], read_only=True)
 connection.execute("SET threads = 1")
+connection.execute("SET enable_progress_bar = false")  # it is drawn on standard output
 """
 DUCKDB_COUNT = (
     DUCKDB

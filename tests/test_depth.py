@@ -28,8 +28,8 @@ QUICK = {"resamples": 20, "permutations": 5, "random_state": 0}
 CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # 3 more than before numbers were attributes: attributes and how an end is judged have their own modules.
     "fit": (21, lambda: FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=A)),
-    # 2 more than before figures by group (AUC, calibration), and Wilson's intervals for them.
-    "audit": (28, lambda: audit(X[:, 0], sensitive_features=A, y_true=Y, **QUICK)),
+    # 3 more than before figures by group (AUC, calibration), Wilson's intervals for them, and provenance.
+    "audit": (29, lambda: audit(X[:, 0], sensitive_features=A, y_true=Y, **QUICK)),
     # Of these 3 are utilities, 3 families and where they run.
     "frontier": (39, lambda: frontier(FairClassifier(epochs=2), X, Y, sensitive_features=A, strengths=[0, 1])),
 }

@@ -29,6 +29,7 @@ def test_intervals_hold_the_truth_and_p_values_find_what_is_there() -> None:
     assert found.cut == found.dependence == 24
 
 
+@pytest.mark.slow
 def test_intervals_that_are_too_narrow_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with a fault: half of the reach."""
     right = numbers.ndtri
@@ -57,15 +58,13 @@ def test_work_that_is_finished_is_counted_once(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_committed_table_keeps_the_promise() -> None:
-    """Intervals hold in at least 93 %, and p-values of nothing are at most 0.05 in 5 %, but for what chance does."""
-    rows = re.findall(
-        r"^\| ([^|]+) \| [\d,]+ \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$",
-        PAGE.read_text(),
-        re.MULTILINE,
-    )
+    """P-values of nothing are at most 0.05 in 5 %, but for what chance does."""
+    pattern = r"^\| ([^|]+) \| [\d,]+ \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|$"
+    rows = re.findall(pattern, PAGE.read_text(), re.MULTILINE)
     assert len(rows) == len(POPULATIONS) * len(number_audits.SIZES)
-    for name, sets, held, cut, dependence in rows:
-        error = 100 * (0.05 * 0.95 / int(sets.replace(",", ""))) ** 0.5
-        assert float(held) >= 93
-        if truth_of(name) == 0:
+    of_nothing = [name for name in POPULATIONS if not next(iter(POPULATIONS[name].keywords.values()))]
+    assert len(of_nothing) == 3
+    for name, sets, cut, dependence in rows:
+        if name in of_nothing:
+            error = 100 * (0.05 * 0.95 / int(sets.replace(",", ""))) ** 0.5
             assert max(float(cut), float(dependence)) <= 5 + 4 * error

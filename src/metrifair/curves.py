@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.results import Curves
+from metrifair.results import FEW, Curves
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -20,6 +20,8 @@ def curves_of(
     values: Floats, weights: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], score_range: tuple[float, float]
 ) -> Curves:
     """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
+
+    There is no density of a handful of rows.
 
     >>> curves = curves_of(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
     >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
@@ -33,7 +35,8 @@ def curves_of(
         points, share = values[own], weight[own] / weight.sum()
         below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
         cumulative[name] = np.minimum(below, 1.0).round(5).tolist()
-        density[name] = _density(points, share, sizes[name], grid)
+        if sizes[name] >= FEW:  # the bumps of fewer scores show where those are, not how scores are distributed
+            density[name] = _density(points, share, sizes[name], grid)
     return Curves(grid.tolist(), density, cumulative)
 
 

@@ -381,6 +381,7 @@ class DifferenceRecord:
     differences: Sequence[Difference]
     unmatched: int = 0  # figures that only one of two audits has
     summary: Sequence[str] = ()
+    provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
 
 
 @dataclass(frozen=True)
@@ -411,3 +412,4 @@ class SeriesRecord:
     confidence: float
     series: Sequence[Look]
     summary: Sequence[str] = ()
+    provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look

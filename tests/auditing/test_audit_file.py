@@ -21,6 +21,7 @@ from metrifair import DataError, audit, audit_file
 from metrifair.auditing import record
 from metrifair.auditing.out_of_core import bins, brackets, file_rows, files
 from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.out_of_core.counting import Passes
 from metrifair.auditing.out_of_core.file_rows import FileRows
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
@@ -418,7 +419,7 @@ def test_notes_say_how_exact_the_figures_are(scores, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 4)
     monkeypatch.setattr(bins, "_FEWEST_BINS", 4)
     monkeypatch.setattr(brackets, "_MOST_PASSES", 1)
-    monkeypatch.setattr(brackets, "_EXACT_ROWS", 1)
+    monkeypatch.setattr(Passes, "most_held", 1)
     coarse = audit_file(scores, **options, **STREAMED)
     assert any("wider than the tolerance" in note.text for note in coarse.notes)
 
@@ -467,6 +468,23 @@ def test_what_counting_holds_does_not_grow_with_the_rows(tmp_path):
         tracemalloc.stop()
     assert 2e6 < peaks[2] < 128e6  # 30 MB where this was written: the bins, a batch, the sample of the survey
     assert peaks[2] - peaks[1] < 16e6
+
+
+LIGHT = """
+import sys
+from metrifair import audit_file
+audit_file(sys.argv[1], score="score", group="group", in_memory_rows=1, resamples=20, permutations=1, random_state=0)
+print(sorted({"sklearn", "pandas", "pyarrow"} & set(sys.modules)))
+"""
+
+
+def test_counting_a_file_brings_no_library_along_that_it_does_not_need(tmp_path):
+    """They are as large as all that an audit of 10^8 rows holds; a page alone needs them."""
+    pl.DataFrame({"score": [0.1, 0.2, 0.3, 0.4] * 8, "group": ["a", "b"] * 16}).write_parquet(tmp_path / "s.parquet")
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, tmp_path / "s.parquet"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 PEAK = """

@@ -430,3 +430,29 @@ def test_groups_are_dealt_to_scores_that_no_bins_of_theirs_have_taken_together(m
     few = np.where(rng.permutation(6_000) < 20, "few", "many")
     audit(scores, sensitive_features=few, metrics="kolmogorov", resamples=0, permutations=19, random_state=0)
     assert [len(one.values) for one in seen] == [6_000]
+
+
+def misses_after_the_pick(sets: int) -> tuple[int, int]:
+    """Of audits of six groups that do not differ: those with a headline; those whose largest gap alone excludes 0."""
+    headlines, alone = 0, 0
+    for seed in range(sets):
+        group, score = np.repeat(np.arange(6), 40), np.random.default_rng(seed).random(240)
+        found = audit(
+            score, sensitive_features=group, metrics="kolmogorov", resamples=60, permutations=0, random_state=seed
+        )
+        worst = found.worst()
+        headlines += found.headline is not None
+        alone += worst.interval is not None and worst.interval.low > 0
+    return headlines, alone
+
+
+def test_the_headline_of_many_comparisons_is_not_picked_by_chance() -> None:
+    headlines, alone = misses_after_the_pick(30)
+    assert headlines <= 4
+    assert alone >= 5  # which an interval of one comparison is
+
+
+@pytest.mark.slow
+def test_headlines_by_chance_are_rare_in_2000_data_sets() -> None:
+    headlines, _ = misses_after_the_pick(2_000)
+    assert headlines <= 0.05 * 2_000

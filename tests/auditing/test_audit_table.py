@@ -190,7 +190,7 @@ def test_no_row_leaves_the_engine(monkeypatch):
     answers, answer = [], TableRows.answer
     monkeypatch.setattr(TableRows, "answer", lambda self, query: answers.append(answer(self, query)) or answers[-1])
     monkeypatch.setattr(bins, "_MOST_BINS", 64)
-    monkeypatch.setattr("metrifair.auditing.out_of_core.brackets._EXACT_ROWS", 100)
+    monkeypatch.setattr(table_bins.TableBins, "most_held", 100)
     frame = pl.LazyFrame({"p": np.random.default_rng(0).random(5000), "g": ["a", "b"] * 2500})
     audit_table(frame, score="p", group="g", **QUICKER, **COUNTED)
     assert len(answers) > 3

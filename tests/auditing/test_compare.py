@@ -204,6 +204,48 @@ def test_files_and_tables_of_several_scores_are_compared_by_the_rows_that_have_a
         audit_file(tmp_path / "scores.parquet", **(options | {"score": ["old", "old"]}))
 
 
+def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:
+    group, scores = models(200, (0.9, 0.3))
+    pl.DataFrame({**scores, "sex": group}).write_csv(tmp_path / "scores.csv")
+    for name in scores:
+        audit_file(tmp_path / "scores.csv", score=name, group="sex", random_state=0, **QUICK).to_json(
+            tmp_path / f"{name}.json"
+        )
+    files = tmp_path / "old.json", tmp_path / "new.json"
+    same, apart = compare(*files), compare(*files, paired=False)
+    assert (same.record.pairing, apart.record.pairing) == ("unknown", "independent")
+    assert [one.files[0].name for one in same.record.provenance] == ["scores.csv", "scores.csv"]
+    for one, other in zip(same.differences, apart.differences, strict=True):
+        assert one.interval is not None
+        assert other.interval is not None
+        assert one.interval.low <= other.interval.low < other.interval.high <= one.interval.high
+
+
+def test_figures_by_group_are_compared_by_their_rows() -> None:
+    generator = np.random.default_rng(4)
+    group, scores = models(300, (0.5, 0.5), common=0.9)
+    label = (generator.random(len(group)) < scores["old"]).astype(int)
+    found = audit(scores, sensitive_features=group, y_true=label, random_state=0, **QUICK)
+    assert isinstance(found, AuditDifference)
+    own = {(one.groups[0], one.metric): one for one in found.differences if one.criterion == "by group"}
+    inside = group == "a"
+    y, both = label[inside], [one[inside] for one in scores.values()]
+    drawn: dict[str, list[float]] = {"auc": [], "accuracy": [], "log_loss": []}
+    for _ in range(300):
+        again = generator.integers(len(y), size=len(y))
+        values = []
+        for p in (one[again] for one in both):
+            rank, positive = np.argsort(np.argsort(p)), y[again] == 1
+            auc = (rank[positive].mean() - (positive.sum() - 1) / 2) / (~positive).sum()
+            values.append((auc, ((p >= 0.5) == positive).mean(), -np.log(np.where(positive, p, 1 - p)).mean()))
+        for name, difference in zip(drawn, np.subtract(values[1], values[0]), strict=True):
+            drawn[name].append(float(difference))
+    for name, differences in drawn.items():
+        interval = own["a", name].interval
+        assert interval is not None
+        assert (interval.high - interval.low) / (3.92 * np.std(differences)) == pytest.approx(1.0, abs=0.2), name
+
+
 def test_verdicts_hold_for_all_differences_at_once() -> None:
     p_values = (0.012, 0.04, 0.013, None, 0.9)
     rows = [

@@ -1,7 +1,9 @@
 """The page of an audit in a real browser: drawings, choosers, search, sort, keyboard, hostile names; no request."""
 
+import io
 import os
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
 from metrifair import audit
+from metrifair.provenance import Provenance, SourceFile
 from metrifair.report.audit.charts import step_of
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
@@ -136,7 +139,7 @@ def test_choosers_keep_what_was_not_changed(opened):
     assert (
         page.locator("#choose-pair option:checked").inner_text() == "under 30 vs over 60"
     )  # groups of its own: the worst
-    assert page.locator("#decided-title").inner_text() == "Decisions at threshold 0.5: age, everyone"
+    assert page.locator("#decided-title").inner_text() == "Decisions: at threshold 0.5, by age, everyone"
     assert "no curve for this finding" in page.locator("#witness-hint").inner_text()
     assert not page.locator("#witness").is_visible()
 
@@ -220,7 +223,7 @@ def test_every_column_sorts_both_ways_and_what_is_missing_comes_last(opened, by)
             ways.append([key(text) for text in known])
         assert ways[0] == sorted(ways[0]), name
         assert ways[1] == sorted(ways[1], reverse=True), name
-        assert len(set(map(str, ways[0]))) > 1 or name == "Rows"
+        assert len(set(map(str, ways[0]))) > 1 or name in ("Rows", "Chance")
 
 
 def key(text):
@@ -290,7 +293,7 @@ def test_five_thousand_findings_come_by_pages(opened):
 
 def test_what_does_not_fit_is_told(opened):
     page = opened(audit_html(demo_record(findings=list(many_findings(9_000)))))
-    said = re.search(r"The file lists the ([\d,]+) largest of 9,000", page.locator("#findings-hint").inner_text())
+    said = re.search(r"The file lists the first ([\d,]+) of 9,000", page.locator("#findings-hint").inner_text())
     assert 3000 < int(said.group(1).replace(",", "")) < 9_000
 
 
@@ -300,7 +303,7 @@ def test_the_page_without_its_script_shows_summary_and_table(browser, opened, tm
     page = browser.new_page(java_script_enabled=False)
     page.goto(write_html(tmp_path / "static.html", text).as_uri())
     assert page.locator("#audit-summary").is_visible()
-    assert "lists the 25 largest of 64 findings" in page.locator(".alarm").inner_text()
+    assert "lists the first 25 of 64 findings" in page.locator(".alarm").inner_text()
     assert not page.locator("#drawings").is_visible()
     assert not page.locator("#search").is_visible()
     cells = "all => all.map(row => [...row.cells].map(cell => cell.textContent))"
@@ -506,3 +509,71 @@ def test_bands_stand_along_a_number(opened, contrast, scheme):
 
 def test_an_audit_of_groups_has_nothing_along_a_number(opened):
     assert opened(audit_html(demo_record())).locator("#along").count() == 0
+
+
+def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened):
+    """On paper there is no pager; every page names the title and the file's hash."""
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
+    few = [replace(bare_finding(number), sizes=(5, 900), enough=False) for number in range(40)]
+    record = demo_record(
+        findings=[*many_findings(90), *few],
+        provenance=Provenance(
+            about={"source": "payroll"},
+            files=[SourceFile("scores.csv", 1200, "ab12cd34" * 8)],
+            rows_read=2001,
+            left_out={"without a score": 12},
+            call="metrifair audit scores.csv",
+            seed=3,
+            versions={"metrifair": "1.0"},
+            time="2026-11-16 08:00:00 UTC",
+        ),
+    )
+    page = opened(audit_html(record, title="Hiring, autumn"))
+    pages = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
+    text = " ".join(" ".join(pages).replace("\ufb01", "fi").split())
+    for one in record.findings:
+        assert f"{one.groups[0]} vs {one.groups[1]}" in text
+    values = Counter(number_text(one.value) for one in record.findings)
+    assert all(text.count(value) >= times for value, times in values.items())
+    assert text.count("not by chance") == 90
+    assert text.count("too few rows to tell") == 40
+    assert text.count("Too few rows to tell: fewer than 30 in a group") == 1
+    for said in (
+        "payroll",
+        "1,200 bytes",
+        "2,001 read",
+        "12 left out: without a score",
+        "metrifair audit scores.csv",
+        "08:00:00 UTC",
+    ):
+        assert said in text
+    assert "ab12cd34" * 8 in text.replace(" ", "")
+    assert len(pages) > 3
+    for number, sheet in enumerate(pages, 1):
+        assert "Hiring, autumn" in sheet
+        assert "scores.csv sha256 ab12cd34ab12cd34" in sheet
+        assert f"{number} / {len(pages)}" in sheet
+        assert number == len(pages) or len(sheet) > 400, "a page is all but empty"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_tables_of_rates_fit_the_page_and_are_printed(opened, width, scheme):
+    """They need no script, stay inside the page, can be scrolled by keyboard, and no line covers another."""
+    generator = np.random.default_rng(0)
+    people = {"sex": generator.choice(["women", "men"], 900), "race": generator.choice(list("abcd"), 900)}
+    found = audit(
+        generator.random(900), sensitive_features=people, standard="ll144", resamples=0, permutations=0, random_state=0
+    )
+    page = opened(audit_html(found.record), viewport={"width": width, "height": 900}, color_scheme=scheme)
+    section = page.locator("#ratios")
+    assert section.locator("table").count() == 3
+    assert section.locator("tbody tr").count() == 2 + 4 + 8
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for region in section.locator(".scroll").all():
+        box, following = region.bounding_box(), region.locator("xpath=following-sibling::*[1]").bounding_box()
+        assert following["y"] >= box["y"] + box["height"]
+    page.emulate_media(media="print")
+    assert section.is_visible()
+    tables = [table.bounding_box() for table in section.locator("table").all()]
+    assert max(box["x"] + box["width"] for box in tables) <= max(width, 640)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import boosting, convergence, online, remote, summary, theory
+from experiments import boosting, continuous, convergence, online, remote, summary, theory
 from experiments.results import read_csv
 
 pytest.importorskip("altair", reason="pages have charts, which need the extra report")
@@ -45,6 +45,14 @@ def test_the_tables_hold_the_committed_figures(name: str, rebuilt: Path) -> None
 def test_boosted_trees() -> None:
     kept = (RESULTS / "boosting" / "boosting.md").read_text()
     own = boosting.boosting_page(read_csv([RESULTS / "boosting" / "boosting.csv"])).markdown("boosting")
+    assert table_lines(own) == table_lines(kept)
+    assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
+
+
+def test_attributes_that_are_numbers() -> None:
+    kept = (RESULTS / "continuous" / "continuous.md").read_text()
+    own = continuous.continuous_page(read_csv([RESULTS / "continuous" / "continuous.csv"])).markdown("continuous")
+    assert len(table_lines(kept)) > 72
     assert table_lines(own) == table_lines(kept)
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
 

@@ -96,8 +96,9 @@ def test_a_row_holds_the_numbers_of_its_finding():
     (row,) = content["rows"]
     assert dict(zip(content["fields"], row, strict=True)) == {
         "place": 0, "left": 0, "right": 1, "leftSize": 10, "rightSize": 20, "metric": 0,
-        "value": 0.123, "low": 0.05, "high": 0.3, "certified": 0.4, "jointly": 0.5, "paper": 0.9, "p": 0.04,
-        "unbiased": 0.11, "least": 0.1, "most": 0.2,
+        "value": 0.123, "low": 0.05, "high": 0.3, "from": None, "to": None, "certified": 0.4,
+        "jointly": 0.5, "paper": 0.9, "p": 0.04, "unbiased": 0.11, "least": 0.1, "most": 0.2,
+        "chance": 0, "judged": 0,
     }  # fmt: skip
     assert content["texts"] == [["S.", "M."]]
     assert content["places"][0] == {

@@ -6,6 +6,7 @@
 import os
 import threading
 from functools import partial
+from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -18,7 +19,6 @@ from metrifair.datasets import synthetic
 SITE = Path(os.environ.get("METRIFAIR_SITE", ""))
 if "METRIFAIR_SITE" not in os.environ:
     pytest.skip("the site is built and tested by make docs", allow_module_level=True)
-bs4 = pytest.importorskip("bs4", reason="beautifulsoup4 comes with the extra docs")
 MODULES = ("batches", "criteria", "datasets", "errors", "nn")
 
 
@@ -35,22 +35,43 @@ def dir_of(room: str) -> list[str]:
     return getattr(module, "__all__", None) or [name for name, value in vars(module).items() if isinstance(value, type)]
 
 
-@pytest.fixture(scope="session")
-def pages() -> dict[str, "bs4.BeautifulSoup"]:
-    """All pages, by their path in the site."""
-    return {
-        path.relative_to(SITE).as_posix(): bs4.BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-        for path in sorted(SITE.rglob("*.html"))
-        if "_static" not in path.parts  # pieces of the theme
-    }
+class Page(HTMLParser):
+    """What the tests ask of a page: its places, what it refers to, and its words."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.refers: list[tuple[str, str, str]] = []  # tag, address, relation of a link or class of an image
+        self.words: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note places and addresses."""
+        told = {name: value or "" for name, value in attrs}
+        if "id" in told:
+            self.ids.add(told["id"])
+        address = told.get("href" if tag in {"a", "link"} else "src", "")
+        if address and tag in {"a", "link", "img", "script", "iframe", "source"}:
+            self.refers.append((tag, address, told.get("rel", told.get("class", ""))))
+
+    def handle_data(self, data: str) -> None:
+        """Note words."""
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, Page]:
+    """All pages, by their path in the site; not the pieces of the theme."""
+    paths = [path for path in sorted(SITE.rglob("*.html")) if "_static" not in path.parts]
+    return {path.relative_to(SITE).as_posix(): Page(path) for path in paths}
 
 
 @pytest.mark.parametrize("name", public_names())
 def test_every_public_name_has_a_page_with_an_example(name: str) -> None:
-    page = bs4.BeautifulSoup((SITE / f"reference/generated/{name}.html").read_text(encoding="utf-8"), "html.parser")
-    assert page.find(id=name), "the page does not describe the name"
+    page = Page(SITE / f"reference/generated/{name}.html")
+    assert name in page.ids, "the page does not describe the name"
     error = isinstance(value := eval_name(name), type) and issubclass(value, Exception)
-    assert error or ">>>" in page.find("article").get_text(), "no example"
+    assert error or ">>>" in "".join(page.words), "no example"
 
 
 def eval_name(name: str) -> object:
@@ -61,7 +82,7 @@ def eval_name(name: str) -> object:
 
 
 def test_every_criterion_is_told_of(pages) -> None:
-    told = pages["reference/index.html"].get_text()
+    told = "".join(pages["reference/index.html"].words)
     assert [name for name in metrifair.criteria.CRITERIA if name not in told] == []
 
 
@@ -84,45 +105,34 @@ def test_what_examples_use_links_back_to_them() -> None:
 def test_the_gallery_shows_a_picture_of_every_example(pages) -> None:
     examples = [name for name in pages if name.startswith("gallery/") and "/plot_" in name]
     assert len(examples) >= 20
-    assert [name for name in examples if not pages[name].select("article img.sphx-glr-single-img")] == []
+    pictures = {name: [which for tag, _, which in pages[name].refers if tag == "img"] for name in examples}
+    assert [
+        name for name, shown in pictures.items() if not any("sphx-glr-single-img" in which for which in shown)
+    ] == []
 
 
 def test_every_link_leads_to_a_place_in_the_site(pages) -> None:
-    places = {name: {tag["id"] for tag in page.find_all(id=True)} for name, page in pages.items()}
     broken = set()
     for name, page in pages.items():
-        for tag, attribute in (("a", "href"), ("img", "src"), ("link", "href"), ("script", "src")):
-            for found in page.find_all(tag, attrs={attribute: True}):
-                address, place = urldefrag(found[attribute])
-                if urlsplit(address).scheme in {"http", "https", "mailto", "data"}:
-                    continue
-                target = urlsplit(urljoin(f"/{name}", unquote(address)) if address else f"/{name}").path.lstrip("/")
-                if not (SITE / target).is_file() or (
-                    place
-                    and target in places
-                    and unquote(place) not in places[target]
-                    and place != "documentation_options"
-                ):
-                    broken.add(f"{name}: {found[attribute]}")
+        for _, referred, _ in page.refers:
+            address, place = urldefrag(referred)
+            if urlsplit(address).scheme in {"http", "https", "mailto", "data"}:
+                continue
+            target = urlsplit(urljoin(f"/{name}", unquote(address)) if address else f"/{name}").path.lstrip("/")
+            known = unquote(place) in pages[target].ids if place and target in pages else (SITE / target).is_file()
+            if not known:
+                broken.add(f"{name}: {referred}")
     assert "\n".join(sorted(broken)) == ""
 
 
 def test_nothing_is_fetched_from_elsewhere(pages) -> None:
-    fetched = [
-        f"{name}: {found[attribute]}"
+    fetched = {"stylesheet", "preload", "icon", "preconnect", "modulepreload"}
+    assert [
+        f"{name}: {address}"
         for name, page in pages.items()
-        for tag, attribute in (("img", "src"), ("script", "src"), ("iframe", "src"), ("source", "src"))
-        for found in page.find_all(tag, attrs={attribute: True})
-        if urlsplit(found[attribute]).scheme in {"http", "https"} or found[attribute].startswith("//")
-    ]
-    fetched += [
-        f"{name}: {found['href']}"
-        for name, page in pages.items()
-        for found in page.find_all("link", href=True)
-        if urlsplit(found["href"]).netloc
-        and set(found.get("rel", [])) & {"stylesheet", "preload", "icon", "preconnect"}
-    ]
-    assert fetched == []
+        for tag, address, relation in page.refers
+        if urlsplit(address).netloc and tag != "a" and (tag != "link" or set(relation.split()) & fetched)
+    ] == []
 
 
 class _Quiet(SimpleHTTPRequestHandler):

@@ -849,3 +849,17 @@ def test_unfairness_that_is_learnt_row_by_row_is_shown_and_warned_of() -> None:
         "training": memory.training.unfairness,
         "validation": memory.validation.unfairness,
     }
+
+
+def test_tables_come_in_the_library_of_the_data_and_notebooks_show_a_frame() -> None:
+    X = pd.DataFrame({"x": np.linspace(-1, 1, 400)})
+    y = (X["x"] > 0).astype(int)
+    for given, library in ((X, pd.DataFrame), (X.to_numpy(), pl.DataFrame)):
+        labels = y if library is pd.DataFrame else y.to_numpy()
+        front = frontier(
+            [LogisticRegression().fit(given, labels)], given, labels, sensitive_features=np.arange(400) % 2
+        )
+        assert isinstance(front.to_frame(), library)
+    shown = front._repr_html_()
+    assert shown.startswith('<iframe srcdoc="<!doctype html>')
+    assert len(shown) < 600_000

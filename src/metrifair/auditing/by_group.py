@@ -26,7 +26,8 @@ BINS = 10
 
 _MOST_GROUPS = 30
 _MOST_POINTS = 100  # of a ROC curve
-_SMALLEST = float(np.finfo(np.float64).eps)  # a probability of 0 counts as this, as in scikit-learn's log_loss
+SMALLEST = float(np.finfo(np.float64).eps)
+"""What a probability of 0 counts as, as in scikit-learn's log_loss."""
 
 
 class LabelledScores(NamedTuple):
@@ -146,7 +147,7 @@ def _log_loss(scores: LabelledScores, confidence: float) -> Measure:
     total = float(scores.positive.sum() + scores.negative.sum())
 
     def losses(at: Floats) -> tuple[Floats, Floats]:
-        inside = np.clip(at, _SMALLEST, 1 - _SMALLEST)
+        inside = np.clip(at, SMALLEST, 1 - SMALLEST)
         return -np.log(inside), -np.log1p(-inside)
 
     least, most = losses(scores.high)[0], losses(scores.low)[0]

@@ -152,7 +152,8 @@ def compare(
         The baseline, and what is compared with it. A JSON file that ``to_json`` wrote holds no rows.
     paired : bool, default=None
         Whether both are about the same rows, in the same order; by default that is found out: groups, labels, strata
-        and weights of all rows are equal. True is an error where the rows are not at hand.
+        and weights of all rows are equal. Of one file whose rows are not at hand, intervals hold however both audits
+        depend on each other; False takes them for different rows. True is an error where rows are not at hand.
 
     Returns
     -------
@@ -223,7 +224,9 @@ def compared_audits(
                 "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
                 "such as audit({'a': scores, 'b': others}, ...)"
             )
-        how: Pairing = "rows" if common is not None else "unknown" if same_rows else "independent"
+        hashes = [{one.sha256 for one in each.provenance.files} for each in (first, other)]
+        same = same_rows or (paired is None and hashes[0] == hashes[1] != set())  # of one file, whose rows are not here
+        how: Pairing = "rows" if common is not None else "unknown" if same else "independent"
         pairing.add(how)
         mine, theirs = figures_of(first.record), figures_of(other.record)
         shared = [key for key in mine if key in theirs]
@@ -246,4 +249,5 @@ def compared_audits(
         unmatched,
     )
     summary = difference_summary(record, [one.record for one in audits.values()])
-    return AuditDifference(audits, replace(record, summary=summary))
+    origin = [one.provenance for one in audits.values()]
+    return AuditDifference(audits, replace(record, summary=summary, provenance=origin))

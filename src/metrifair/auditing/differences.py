@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from metrifair.auditing.by_group import SMALLEST
+from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.distribution import Floats, utility_of
 from metrifair.auditing.result import HeldRows
-from metrifair.auditing.sample import Compared, compared_in, parts_of
+from metrifair.auditing.sample import Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, facts
+from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.results import AuditRecord, Difference, Interval, Verdict
 
 BY_GROUP = "by group"
@@ -154,7 +157,9 @@ def correlations(before: HeldRows | None, after: HeldRows | None) -> dict[Hashab
         both = [metric for metric in before.request.named_metrics() if metric in after.request.named_metrics()]
         told = [_told(one, both, order) for one, order in zip((mine, other), orders, strict=True)]
         found |= {(*_place(mine), metric): _correlation(told[0][metric], told[1][metric]) for metric in told[0]}
-    return found
+    by_group = [_told_by_group(one, order) for one, order in zip((before, after), orders, strict=True)]
+    shared = (key for key in by_group[0] if key in by_group[1])
+    return found | {key: _correlation(by_group[0][key], by_group[1][key]) for key in shared}
 
 
 def _same_rows(before: HeldRows, after: HeldRows) -> bool:
@@ -206,9 +211,57 @@ def _told(compared: Compared, metrics: Sequence[str], order: Any) -> dict[str, _
     return told
 
 
+def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
+    """What the rows of each group add to its AUC, accuracy and log loss.
+
+    An AUC has two sides: the mean over positive rows of the share of negative ones below them, and the other way round.
+    """
+    sample = held.sample
+    positive, score = sample.outcome, sample.score
+    if positive is None or score is None or len(sample.problem.scheme.classes) != 2:
+        return {}
+    selection = selection_of(sample, held.request)
+    told: dict[Hashable, _Told] = {}
+    for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
+        for place, attribute in enumerate(sample.problem.scheme.attributes):
+            units, codes, present = members_of(sample.problem, inside, place)
+            for code in present:
+                own = units[codes == code]
+                own = own[np.argsort(order[own], kind="stable")]
+                weight = np.ones(len(own)) if sample.weight is None else sample.weight[own]
+                first, second = own[positive[own] == 1], own[positive[own] == 0]
+                where = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
+                if len(first) and len(second):
+                    weights = weight[positive[own] == 1], weight[positive[own] == 0]
+                    below = _share_below(score[first], score[second], weights[1])
+                    above = 1 - _share_below(score[second], score[first], weights[0])
+                    told[*where, "auc"] = _Told((below, above), weights)
+                nobody = np.zeros(0), np.zeros(0)
+                if selection is not None:
+                    chosen = selection.amount[own] > 0
+                    right = chosen == ((positive[own] == 1) == (sample.favourable == "high"))
+                    told[*where, "accuracy"] = _Told((right.astype(np.float64), nobody[0]), (weight, nobody[1]))
+                if sample.probabilities:
+                    inside_of = np.clip(score[own], SMALLEST, 1 - SMALLEST)
+                    loss = -np.where(positive[own] == 1, np.log(inside_of), np.log1p(-inside_of))
+                    told[*where, "log_loss"] = _Told((loss, nobody[0]), (weight, nobody[1]))
+    return told
+
+
+def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
+    """The share of the others' weight below each score; what ties counts half."""
+    order = np.argsort(others, kind="stable")
+    upto = np.append(0.0, np.cumsum(weight[order])) / weight.sum()
+    ends = [np.searchsorted(others[order], scores, side=side) for side in ("left", "right")]
+    found: Floats = (upto[ends[0]] + upto[ends[1]]) / 2
+    return found
+
+
 def _correlation(mine: _Told, theirs: _Told) -> float:
     moments = np.zeros((2, 2))
     for one, other, weight in zip(mine.utility, theirs.utility, mine.weight, strict=True):
+        if not len(weight):
+            continue
         share = weight / weight.sum()
         apart = np.stack([values - share @ values for values in (one, other)]) * share
         moments += apart @ apart.T

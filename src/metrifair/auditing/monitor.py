@@ -25,6 +25,7 @@ from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.metrics.registry import METRICS
+from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.audit.series import series_html, series_summary
 from metrifair.report.html import framed, write_html
@@ -134,6 +135,7 @@ def monitor(
     *,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
+    contrast: Contrast = "pairs",
     confidence: float = 0.95,
     random_state: Any = None,
     resamples: int = 500,
@@ -149,7 +151,7 @@ def monitor(
     ----------
     states : sequence of AuditState, Audit or paths of JSON files, or a mapping of names to them
         The periods in their order; states are audited, without p-values.
-    criteria, metrics : as in ``AuditState.audit``, default=None
+    criteria, metrics, contrast : as in ``AuditState.audit``
         What is compared, and how, where states are audited.
     confidence : float, default=0.95
         Of no false alarm; audits must have been made with it.
@@ -187,6 +189,7 @@ def monitor(
     options: dict[str, Any] = {
         "criteria": criteria,
         "metrics": metrics,
+        "contrast": contrast,
         "confidence": confidence,
         "resamples": resamples,
         "least_count": least_count,
@@ -201,7 +204,8 @@ def monitor(
     if all(one.level is None for one in series):
         raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
     record = SeriesRecord(tuple(audits), [one.record.rows for one in audits.values()], confidence, series)
-    return AuditSeries(replace(record, summary=series_summary(record)))
+    origin = [one.provenance for one in audits.values()]
+    return AuditSeries(replace(record, summary=series_summary(record), provenance=origin))
 
 
 def _names(states: Sequence[Any]) -> list[str]:

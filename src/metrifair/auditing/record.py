@@ -170,7 +170,7 @@ def record_of(
         notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
-    left_out = +(Counter(sample.left_out) + Counter({"of no known group": unknown}))
+    left_out = dict(+(Counter(sample.left_out) + Counter({"of no known group": unknown})))  # a Counter is no JSON
     return AuditRecord(
         rows=sample.size(np.flatnonzero(known)),
         left_out=sum(sample.left_out.values()) + unknown,

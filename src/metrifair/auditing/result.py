@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
 
@@ -16,13 +16,14 @@ from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame
 from metrifair.provenance import Provenance, call_text, check_about, made_now
-from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
-from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import framed, write_html
 from metrifair.report.numbers import figure_text
 from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Note
+
+if TYPE_CHECKING:
+    from metrifair.report.frontier.view import FrontierView
 
 JSON_VERSION = 2
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
@@ -90,6 +91,10 @@ class Viewable(Protocol):
 
     def view(self) -> FrontierView:
         """What the page shows."""
+
+
+def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
+    return frontier.view() if hasattr(frontier, "view") else frontier
 
 
 class HeldRows(NamedTuple):
@@ -250,7 +255,10 @@ class Audit:
         for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
         kinds = {name: RATE_COLUMNS[name][0] if name in RATE_COLUMNS else nw.Float64 for name in columns}
-        return frame(columns, kinds, backend or self.library)
+        library = backend or self.library
+        if library not in ("polars", "pyarrow"):  # whose integers can be missing
+            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
+        return frame(columns, kinds, library)
 
     def to_json(
         self, path: str | os.PathLike[str] | None = None, *, frontier: Viewable | FrontierView | None = None
@@ -289,7 +297,7 @@ class Audit:
         """
         content = {"kind": "metrifair audit", "version": JSON_VERSION, **asdict(self.record)}
         if frontier is not None:
-            best, models = (frontier if isinstance(frontier, FrontierView) else frontier.view()).alternatives
+            best, models = _view_of(frontier).alternatives
             content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
         text = json.dumps(content, allow_nan=False, indent=1)
         if path is not None:
@@ -327,7 +335,9 @@ class Audit:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     found.to_html(pathlib.Path(folder, "audit.html"))
         """
-        view = frontier if frontier is None or isinstance(frontier, FrontierView) else frontier.view()
+        from metrifair.report.audit.page import audit_html  # noqa: PLC0415 (scikit-learn, pandas: 100 MB for pages only)
+
+        view = None if frontier is None else _view_of(frontier)
         write_html(
             path, audit_html(self.record, title=title or self.provenance.title or "Fairness audit", frontier=view)
         )
@@ -379,6 +389,8 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """The page, shortened, in a frame of its own: no style leaves it."""
+        from metrifair.report.audit.page import audit_html  # noqa: PLC0415
+
         title = self.provenance.title or "Fairness audit"
         return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")
 

@@ -234,7 +234,8 @@ def _parts(prefix: str, X: Table, *given: Table | None) -> Parts:
         own = _partitions(f"{prefix}{name}", table)
         if len(own) != count:
             raise DataError(
-                f"{prefix}{name} has {len(own)} partitions, and {prefix}X {count}; repartition one like the other"
+                f"{prefix}{name} has {len(own)} partitions, and {prefix}X {count}; repartition one like the other, "
+                "or persist() the table that both are columns of: reading some columns only, Dask joins partitions"
             )
         found.append(own)
     return Parts(*found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -41,6 +42,7 @@ def command(
     files: tuple[str, ...],
     criteria: tuple[str, ...],
     metrics: tuple[str, ...],
+    contrast: Literal["pairs", "rest", "independence"],
     confidence: float,
     least_count: int,
     html: Path | None,
@@ -75,6 +77,7 @@ def command(
             },
             criteria=list(criteria) or None,
             metrics=list(metrics) or None,
+            contrast=contrast,
             confidence=confidence,
             least_count=least_count,
             random_state=seed,

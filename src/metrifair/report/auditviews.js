@@ -20,6 +20,7 @@ function showScored() {
   const rest = found.left_out ? ` Only ${found.members.length} of ${found.members.length + found.left_out} groups are drawn.` : "";
   byId("scored-gap").textContent = (gap?.text ?? "") + rest;
   byId("scored-groups").replaceChildren(...groupEntries(names, found.members));
+  byId("scored-density").parentElement.hidden = !found.density.some(Boolean);
   const strong = names.length > 3 && found.gaps[row.pair] ? pair : null;
   scored.show({ ...found, gap }, { groups: names, x: found.x, strong, colours: found.members });
 }

@@ -11,7 +11,9 @@ const CELLS = {
   low: { text: intervalText, value: (row) => row.low },
   samples: { text: (row) => [row.leftSize, row.rightSize].map(countText).join(" / "), value: (row) => Math.min(row.leftSize, row.rightSize) },
 };
-for (const key of ["value", "certified", "jointly", "p"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
+CELLS.from = { text: (row) => (row.from === null ? "\u2013" : `${numberText(row.from)} to ${numberText(row.to)}`), value: (row) => row.from };
+CELLS.chance = { text: (row) => data.chances[row.chance] || "\u2013", under: (row) => data.judges[row.judged], value: (row) => data.chances[row.chance] || null };
+for (const key of ["value", "p"]) CELLS[key] = { text: (row) => numberText(row[key]), value: (row) => row[key] };
 
 /** What a search looks through. */
 function wordsOf(row) {
@@ -47,11 +49,27 @@ function turn(step) {
   showPage();
 }
 
+/** Groups of too few rows come last, under a line that says so. */
+function linesOf(part, before) {
+  return part.flatMap((row, at) => {
+    const first = !table.order && tooFew(row) && !(at ? tooFew(part[at - 1]) : before && tooFew(before));
+    return [...(first ? [fewLine()] : []), findingRow(row), ...(table.open.has(row.index) ? [detailRow(row)] : [])];
+  });
+}
+
+function tooFew(row) { return row.chance === data.chances.length - 1; }
+
+function fewLine() {
+  const line = html("tr", { class: "apart" });
+  line.append(html("th", { colspan: data.columns.length, scope: "colgroup" }, `Too few rows to tell: fewer than ${countText(data.few)} in a group`));
+  return line;
+}
+
 function showPage() {
   const { found, page } = table;
   const start = page * PAGE;
   const part = found.slice(start, start + PAGE);
-  byId("findings").tBodies[0].replaceChildren(...part.flatMap((row) => (table.open.has(row.index) ? [findingRow(row), detailRow(row)] : [findingRow(row)])));
+  byId("findings").tBodies[0].replaceChildren(...linesOf(part, found[start - 1]));
   byId("findings-hint").textContent = countLine(found.length, start, part.length);
   byId("pager").hidden = found.length <= PAGE;
   byId("page").textContent = `Page ${page + 1} of ${Math.max(1, Math.ceil(found.length / PAGE))}`;
@@ -64,8 +82,8 @@ function countLine(count, start, shown) {
   if (!count) return "No finding matches.";
   const all = count === 1 ? "1 finding." : `${countText(count)} findings.`;
   const listed = count > PAGE ? `${countText(start + 1)} to ${countText(start + shown)} of ${all}` : all;
-  const order = table.order || count === 1 ? "" : " The largest of each distance come first.";
-  const kept = data.total > rows.length ? ` The file lists the ${countText(rows.length)} largest of ${countText(data.total)}; Audit.to_json holds all.` : "";
+  const order = table.order || count === 1 ? "" : " Those that are certain come first, by their lower bounds; then the others, by their rows.";
+  const kept = data.total > rows.length ? ` The file lists the first ${countText(rows.length)} of ${countText(data.total)}; Audit.to_json holds all.` : "";
   return `${listed}${order} Open a row for what it means.${kept}`;
 }
 
@@ -124,6 +142,8 @@ function figuresOf(row) {
     ["Proven bracket", bracket],
     ["Unbiased value", row.unbiased === null ? null : numberText(row.unbiased)],
     [`${data.confidence} interval`, row.low === null ? null : intervalText(row)],
+    [`${data.confidence} bounds for all at once`, row.from === null ? null : CELLS.from.text(row)],
+    ["Chance", row.chance ? [CELLS.chance.text(row), data.judges[row.judged]].filter(Boolean).join(", by ") : null],
     ["Certified, at most", row.certified === null ? null : numberText(row.certified)],
     ["Certified, all at once", row.jointly === null ? null : numberText(row.jointly)],
     ["The paper's bound", row.paper === null ? null : numberText(row.paper)],
@@ -140,6 +160,13 @@ function markFinding() {
     else line.removeAttribute("aria-current");
   }
 }
+
+// Paper has no pager: all findings are printed.
+window.addEventListener("beforeprint", () => {
+  byId("findings").tBodies[0].replaceChildren(...linesOf(table.found));
+  byId("findings-hint").textContent = countLine(table.found.length, 0, table.found.length);
+});
+window.addEventListener("afterprint", showPage);
 
 function start() {
   byId("drawings").hidden = !rows.length && !data.decisions.length;

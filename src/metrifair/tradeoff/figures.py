@@ -39,6 +39,7 @@ class FrontierFigures:
     tried: int | None = None
     source: Source | None = None
     knobs: dict[str, str] = field(default_factory=dict)
+    library: Backend | None = None  # of the data frames that were given
     chosen: Point | None = field(default=None, init=False)
     limit: float | None = field(default=None, init=False)
     chosen_by: Utility | None = field(default=None, init=False)
@@ -134,8 +135,8 @@ class FrontierFigures:
 
         Parameters
         ----------
-        backend : {"polars", "pandas"}, default=None
-            The library of the frame. None: polars where it is installed, else pandas.
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            The library of the frame. None: that of the data, else polars where it is installed, else pandas.
 
         Returns
         -------
@@ -161,7 +162,7 @@ class FrontierFigures:
         kinds |= {"family": nw.String, "parameter": nw.String, "needs_group": nw.Boolean}
         names = dict.fromkeys(name for row in rows for name in row)
         schema = {name: kinds.get(name, nw.Float64) for name in names}
-        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend)
+        return frame({name: [row.get(name) for row in rows] for name in names}, schema, backend or self.library)
 
     def plot(self) -> Any:
         """An altair chart: points, Pareto line, chosen model.

@@ -21,7 +21,7 @@ from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.tables import Table
+from metrifair.problem.tables import Table, library_of
 from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.families import DEFAULT_STRENGTHS, Family, families_of
@@ -245,6 +245,7 @@ def frontier(
         tried=tried if isinstance(strengths, str) else None,
         source=source,
         knobs={family.name: family.parameter for family in families or () if family.name},
+        library=library_of(X, y, sensitive_features),
     )
 
 

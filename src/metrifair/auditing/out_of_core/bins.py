@@ -223,6 +223,10 @@ class Finer(Protocol):
     def most(self) -> int:
         """How many bins there may be."""
 
+    @property
+    def most_held(self) -> int:
+        """How many rows may be held in memory at the end."""
+
     def recounted(self, parents: Bins, most: int) -> Bins:
         """The rows of some bins in about ``most`` finer ones."""
 

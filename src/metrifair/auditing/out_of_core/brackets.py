@@ -36,7 +36,6 @@ from metrifair.metrics.registry import METRICS, Convex, Integral, facts
 from metrifair.results import Interval
 
 _MOST_PASSES = 16
-_EXACT_ROWS = 2**20  # that are held in memory at the end
 _MOST_STEPS = 2**30  # held rows x comparisons: some minutes
 _ROUNDING = 1e-13
 
@@ -217,7 +216,8 @@ def measured(
     a bracket wider than the tolerance. Without anyone to look closer, the base bins are all there is.
     """
     check_brackets("metric", metrics)
-    most_held = min(_EXACT_ROWS, _MOST_STEPS // max(1, len(sides))) if exact_rows is None else exact_rows
+    held = 0 if finer is None else finer.most_held if exact_rows is None else exact_rows
+    most_held = min(held, _MOST_STEPS // max(1, len(sides)))
     found = tuple(Measured(one) for one in sides)
     ends = scale.positions(np.array([base.low[0], base.high[-1]]))
     goal = _Goal(tuple(metrics), tolerance, float(np.ptp(ends)))

@@ -302,7 +302,6 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
             has["without a weight"] = ~np.isnan(weight)
         if roles.label is not None:
             has["without a label"] = codes[-1] > 0
-        has["of no known group"] = used_codes(roles._replace(label=None), codes)
         used, left_out = np.ones(len(scores), np.bool_), Counter[str]()
         for why, known in has.items():  # a row that lacks several is counted once
             left_out[why] = int(np.count_nonzero(used & ~known))

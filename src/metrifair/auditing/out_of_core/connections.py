@@ -70,6 +70,7 @@ def connected(address: str, table: str | None) -> Connected:
             raise DataError(f"there is no file {file}")
         library = require("duckdb", extra="sql", purpose="auditing a DuckDB database")
         connection = answer_of(file, lambda: library.connect(file, read_only=True), secrets)
+        connection.execute("SET enable_progress_bar = false")  # it is drawn on standard output, where results may go
         listed = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
         pairs = answer_of(file, lambda: connection.sql(listed).fetchall(), secrets)
         names = [name if schema == "main" else f"{schema}.{name}" for schema, name in pairs]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,6 +138,7 @@ class Passes:
 
     read: Pass
     grid: Grid
+    most_held: ClassVar[int] = 2**20
 
     @property
     def scale(self) -> Scale:

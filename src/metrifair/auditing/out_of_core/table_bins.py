@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import frexp
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _MOST_BINS = 2**14  # engines group by few keys faster than by many, and few bins have to be looked into
-_MANY_ROWS = 2**24  # beyond, rows in so few bins would be too many to hold
+_MANY_ROWS = 2**24  # beyond, there are twice as many: too many rows to hold would lie in those that matter
 _MOST_RANGES = 512  # stretches of scores that one query looks into
 _MOST_CUT = 1024  # bins that are cut at a time
 _HEAVY = 2**-10  # of the rows: a bin with more of them shows too little of a distribution, and is cut at once
@@ -53,12 +53,12 @@ class TableBins:
     rows: int
     cells: int
     weighted: bool
+    most_held: ClassVar[int] = 2**22  # engines find few rows faster than they count many of them once more
 
     @property
     def most(self) -> int:
         """How many bins there may be."""
-        most = bins_for(self.cells)
-        return most if self.rows > _MANY_ROWS else min(_MOST_BINS, most)
+        return min(_MOST_BINS << (self.rows > _MANY_ROWS), bins_for(self.cells))
 
     @cached_property
     def scale(self) -> Scale:

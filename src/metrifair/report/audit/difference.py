@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from metrifair.metrics.registry import METRICS
+from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
 from metrifair.report.audit.words import confidence_text, quoted
@@ -180,10 +181,20 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
                 element("ul", *(element("li", text) for text in record.summary), class_="sentences"),
                 element("dl", *facts, class_="facts"),
                 *(_drawing(own[key]) for key in shared),
+                origin_list(record.provenance),
                 class_="card",
             )
         )
     return element("div", *cards, class_="pair cards")
+
+
+def origin_list(provenance: Provenance) -> Markup:
+    """Where an audit comes from, to unfold; printed in full."""
+    lines = provenance.lines()
+    if not lines:
+        return Markup("")
+    listed = element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in lines), class_="words")
+    return element("details", element("summary", "Where this comes from"), listed, class_="origin")
 
 
 def _drawing(found: Distribution) -> Markup:

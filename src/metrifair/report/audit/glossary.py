@@ -252,6 +252,8 @@ _EVIDENCE_NAMES = {
     "witness": "Benefit",
     "unbiased": "Unbiased value",
     "interval": "CONFIDENCE interval",
+    "joint_interval": "All at once",
+    "by_chance": "Chance",
     "bracket": "Proven bracket",
     "certified": "Certified upper bound",
     "certified_jointly": "Certified, all at once",
@@ -264,6 +266,10 @@ _EVIDENCE = {
     "unbiased": "The distance without the part that chance adds on average; it can be below 0.",
     "interval": "In about CONFIDENCE of audits like this one, the distance of the populations lies between such bounds "
     "(by bootstrap). That is said of one finding by itself, not of the largest of many.",
+    "joint_interval": "Bounds that hold, with CONFIDENCE confidence, for all comparisons by this distance at once, and "
+    "so for the one that was picked: findings are ranked by the lower one, and certain where it is above 0.",
+    "by_chance": "Whether chance alone could explain a finding, all comparisons considered: by p-values held against "
+    "their number (Bonferroni), or, where no p-value can be small enough, by whether the joint bounds leave out 0.",
     "bracket": "Bounds between which the value of this file lies for certain: the file was too large to hold.",
     "certified": "With CONFIDENCE confidence the distance in the population is at most this, whatever the "
     "distributions are (by the inequality of Dvoretzky, Kiefer and Wolfowitz).",

@@ -19,21 +19,21 @@ from metrifair.report.audit.glossary import (
     overview,
 )
 from metrifair.report.audit.rates import rates_section
-from metrifair.report.audit.words import confidence_text, most_certain_first
+from metrifair.report.audit.words import CHANCES, chance_text, confidence_text, most_certain_first
 from metrifair.report.charts import Json, axis, axis_json
 from metrifair.report.frontier.glossary import glossary
 from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, Section, document, element, embedded_json, joined, resource
 from metrifair.report.numbers import MISSING, number_text, shown_number
-from metrifair.results import AuditRecord, Finding
+from metrifair.results import AuditRecord, Finding, JudgedBy
 
 Item = TypeVar("Item")
 
 # Shares of the room for each kind of content, which is filled with the worst findings first.
 _SHARES = {"rows": 0.38, "texts": 0.23, "witnesses": 0.12, "distributions": 0.20, "decisions": 0.07}
 
-FIGURES = ("value", "low", "high", "certified", "jointly", "paper", "p", "unbiased", "least", "most")
+FIGURES = ("value", "low", "high", "from", "to", "certified", "jointly", "paper", "p", "unbiased", "least", "most")
 """The numbers of a finding, by the names that the page's script calls them."""
 
 COLUMNS = {
@@ -43,12 +43,13 @@ COLUMNS = {
     "metric": "Distance",
     "value": "Value",
     "low": "Interval",
-    "certified": "At most",
-    "jointly": "Jointly at most",
+    "from": "All at once",
     "p": "p-value",
+    "chance": "Chance",
     "samples": "Rows",
 }
 
+_JUDGES: tuple[JudgedBy, ...] = ("", "Bonferroni", "joint bounds")
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _STATIC_ROWS = 25  # also the length of a page of the table, once the script runs
 _OPEN_NOTES = 3
@@ -75,7 +76,7 @@ def audit_html(
         Template(resource("audit.html")).substitute(
             along=along_section(record.along),
             bygroup=by_group_section(record.by_group),
-            ratios=rates_section(record.decisions, record.confidence, frontier=frontier),
+            ratios=rates_section(record, frontier=frontier),
             table=_table(most_certain_first(record.findings)),
         )
     )
@@ -91,7 +92,7 @@ def audit_html(
     )
 
     count = len(record.findings)
-    listed = f"the {_STATIC_ROWS} largest of {count:,} findings" if count > _STATIC_ROWS else "all findings"
+    listed = f"the first {_STATIC_ROWS} of {count:,} findings" if count > _STATIC_ROWS else "all findings"
 
     def page(content: Json) -> str:
         return document(
@@ -165,8 +166,12 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
         "metric": joined(metric_words(finding.metric).short),
         "value": joined(number_text(finding.value)),
         "low": joined(MISSING if interval is None else f"{number_text(interval.low)} to {number_text(interval.high)}"),
-        "certified": joined(number_text(finding.certified)),
-        "jointly": joined(number_text(finding.certified_jointly)),
+        "from": joined(
+            MISSING
+            if (joint := finding.joint_interval) is None
+            else f"{number_text(joint.low)} to {number_text(joint.high)}"
+        ),
+        "chance": joined(chance_text(finding) or MISSING, element("small", finding.judged_by)),
         "p": joined(number_text(finding.p_value)),
         "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
     }
@@ -181,6 +186,8 @@ def figures_of(finding: Finding) -> dict[str, float | None]:
         finding.value,
         None if interval is None else interval.low,
         None if interval is None else interval.high,
+        None if finding.joint_interval is None else finding.joint_interval.low,
+        None if finding.joint_interval is None else finding.joint_interval.high,
         finding.certified,
         finding.certified_jointly,
         finding.paper_bound,
@@ -257,7 +264,10 @@ def audit_content(record: AuditRecord, *, room: int = 1_200_000) -> dict[str, Js
     return {
         "confidence": confidence_text(record.confidence),
         "columns": [list(column) for column in columns(record.findings)],
-        "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES],
+        "fields": ["place", "left", "right", "leftSize", "rightSize", "metric", *FIGURES, "chance", "judged"],
+        "few": record.least_count,
+        "chances": list(CHANCES),
+        "judges": list(_JUDGES),
         "rows": rows,
         "total": len(record.findings),
         "texts": fitting(([finding.sentence, finding.meaning] for finding in kept), rooms["texts"]),
@@ -313,6 +323,7 @@ def _rows(findings: Iterable[Finding], names: _Names, room: int) -> list[Json]:
         left, right = (names.group(finding.attribute, name) for name in finding.groups)
         row: list[Json] = [names.place(finding), left, right, *finding.sizes, names.metric(finding.metric)]
         row += [shown_number(figure) for figure in figures_of(finding).values()]
+        row += [CHANCES.index(chance_text(finding)), _JUDGES.index(finding.judged_by)]
         size += byte_size(row) + 1
         if size + names.size > room:
             break

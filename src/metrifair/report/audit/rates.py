@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from metrifair.report.audit.glossary import ratio_text
 from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
 from metrifair.report.numbers import MISSING, figure_text, number_text, p_text, percent_text, strength_texts
-from metrifair.results import Decisions, GroupRates, Interval, Point
+from metrifair.results import AuditRecord, Decisions, GroupRates, Interval, Point
 from metrifair.selection_rates import is_below
 from metrifair.standards import COLUMNS, NO_VERDICT, STANDARDS
 
@@ -88,7 +88,7 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], number: int = 0) 
             size = f"{rate.size:,} {'row' if rate.size == 1 else 'rows'}, {_share(rate.share)}"
             reasons.setdefault(rate.left_out, []).append(f"{quoted(rate.group)} ({size})")
     left_out = [f"{why}: {', '.join(groups)}" for why, groups in reasons.items()]
-    who = "by the decisions given" if table.selected_by == "decisions" else selected_text(table).lower()
+    who = selected_text(table).lower()
     low = " Low scores are favourable." if table.favourable == "low" else ""
     said = [element("p", f"Selected: {who}.{low} {ratio_text(table)}", class_="said")]
     if left_out:
@@ -187,26 +187,20 @@ def alternatives_table(view: FrontierView) -> Markup:
     )
 
 
-def rates_section(
-    decisions: Sequence[Decisions],
-    confidence: float,
-    *,
-    about: Mapping[str, str] | None = None,
-    frontier: FrontierView | None = None,
-) -> Markup:
+def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
     """All tables of rates as one section of the page; those that a standard asks for alone, where one does."""
-    asked = [table for table in decisions if table.standard] or list(decisions)
+    asked = [table for table in record.decisions if table.standard] or list(record.decisions)
     if not asked:
         return Markup("")
     standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
     sure = any(rate.interval for table in asked for rate in table.rates)
-    small = f" Small figures are {confidence_text(confidence)} intervals." if sure else ""
+    small = f" Small figures are {confidence_text(record.confidence)} intervals." if sure else ""
     for number, table in enumerate(asked):
         if room > 0:
             parts.append(rates_table(table, table.rates[:room], number))
         room -= len(table.rates)
     if standard.fields:
-        known = {key.strip().lower(): value for key, value in (about or {}).items()}
+        known = {key.strip().lower(): value for key, value in record.provenance.about.items()}
         entries = [
             element("div", element("dt", name.capitalize()), element("dd", known.get(name, "not given")))
             for name in standard.fields

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from metrifair.report.audit.difference import origin_list
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, axis
@@ -81,6 +82,12 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         element("div", *(_chart(own, record.looks) for own in ordered[:_MOST_CHARTS]), class_="charts"),
         class_="card",
     )
+    origins = [
+        joined(element("h3", name), origin_list(one))
+        for name, one in zip(record.looks, record.provenance, strict=False)
+    ]
+    if origins:
+        charts = joined(charts, element("section", element("h2", "Where the looks come from"), *origins, class_="card"))
     return document(
         title=title,
         about="audits over time",

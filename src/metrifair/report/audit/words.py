@@ -16,6 +16,8 @@ from metrifair.results import FEW, Decisions, Finding, GroupRates, Interval, Not
 from metrifair.selection_rates import is_below
 from metrifair.standards import STANDARDS
 
+CHANCES = ("", "could be chance", "not by chance", "too few rows to tell")
+"""Whether chance explains a finding: not known, yes, no, and that nobody can tell."""
 REST = "the rest"
 """What all groups but one are called."""
 
@@ -320,8 +322,8 @@ def chance_text(one: Finding) -> str:
     'too few rows to tell'
     """
     if not one.enough:
-        return "too few rows to tell"
-    return "" if one.by_chance is None else "could be chance" if one.by_chance else "not by chance"
+        return CHANCES[3]
+    return CHANCES[0 if one.by_chance is None else 1 if one.by_chance else 2]
 
 
 class WorstRatio(NamedTuple):
@@ -358,6 +360,8 @@ def selected_text(found: Decisions) -> str:
     at, low = score_text(found.threshold), found.favourable == "low"
     if found.selected_by == "median":
         return f"{'Below' if low else 'Above'} the median score {at}"
+    if found.selected_by == "decisions":
+        return "As decided"
     return f"Below threshold {at}" if low else f"At threshold {at}"
 
 

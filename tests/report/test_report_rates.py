@@ -1,0 +1,122 @@
+"""The section of rates and ratios: what its tables show, in which words, and what it never says."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import outside_references
+
+from metrifair import audit
+from metrifair.report.audit.page import audit_html
+from metrifair.report.audit.rates import rates_section
+from metrifair.report.frontier.view import FrontierView
+from metrifair.results import Interval, Point
+
+QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
+
+
+def record(standard, **changes):
+    """200 of a, 100 of b, 2 of c (under 2 %), 20 of d (few), 8 unknown."""
+    group = ["a"] * 200 + ["b"] * 100 + ["c"] * 2 + ["d"] * 20 + [None] * 8
+    score = [0.9] * 120 + [0.2] * 80 + [0.9] * 30 + [0.2] * 70 + [0.9] * 2 + [0.9] * 6 + [0.2] * 14 + [0.9] * 8
+    return audit(score, sensitive_features={"team": group}, standard=standard, **{**QUICK, **changes}).record
+
+
+def text_of(markup):
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", markup)).strip()
+
+
+def rows_of(markup):
+    return [
+        [text_of(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr[^>]*>(.*?)</tr>", markup)
+    ]
+
+
+CASES = {
+    "ll144": {},
+    "four-fifths": {},
+    "credit": {"reference": "a"},
+    None: {},
+}
+
+
+def test_four_fifths_by_hand():
+    markup = rates_section(record("four-fifths"))
+    head, a, b, few, c, d, unknown = rows_of(markup)
+    assert head[:6] == ["Category", "Rows", "Share", "Selected", "Selection rate", "Impact ratio"]
+    assert head[6:] == ["Below 4/5", "Fisher’s p", "Shortfall"]
+    assert a[:4] == ["a", "200", "60.6%", "120"]
+    assert a[5] == "1.000 reference"
+    assert b[0] == "b"
+    assert b[4].startswith("30.0% ")
+    assert b[5].startswith("0.500 ")
+    assert (b[6], b[7], b[8]) == ("below", "&lt; 0.0001", "30")
+    assert c[5:] == ["– left out", "", "–", "–"]
+    assert few == ["Too few rows to tell"]
+    assert d[0] == "d"
+    assert unknown[:4] == ["unknown", "8", "2.4%", "8"]
+    said = text_of(markup)
+    assert "Left out of ratios, under 2% of the rows: “c” (2 rows, 0.6%); its category is not known: “unknown”" in said
+    assert "Four-fifths ratio 0.500" in said
+
+
+def test_ll144_has_scoring_rates_no_threshold_and_the_fields_that_the_user_fills():
+    filled = record("ll144", about={"Date of the data": "2026-01", "source of the data": "payroll"})
+    markup = rates_section(filled)
+    said = text_of(markup)
+    assert "Scoring rate" in said
+    assert "above the median score" in said
+    assert not re.search(r"four.fifths|4/5|0\.8\b|80", said, re.IGNORECASE)
+    assert "Date of the data 2026-01" in said
+    assert "Source of the data payroll" in said
+    assert "Distribution date of the tool not given" in said
+    body = audit_html(filled).partition("<body>")[2].partition("<script")[0]
+    assert "four fifths" not in text_of(body).lower()
+
+
+def test_credit_draws_the_ratio_at_every_decile_and_lists_alternatives():
+    best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
+    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "decides the same for everyone"})
+    view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1), constant])
+    markup = rates_section(record("credit", reference="a"), frontier=view)
+    assert markup.count("<polyline") == 2
+    said = text_of(markup)
+    assert "Of 4 models, 1 is less unfair than the best by accuracy" in said
+    table = markup.partition("Less discriminatory")[2]
+    assert [row[0] for row in rows_of(table)][1:] == ["0 compared with", "1"]
+    assert "Mean difference" in said
+    assert "Less discriminatory" not in rates_section(record("credit", reference="a"))
+
+
+@pytest.mark.parametrize("standard", CASES)
+def test_no_page_says_that_a_law_is_kept_or_broken(standard):
+    found = record(standard, **CASES[standard])
+    page = audit_html(found)
+    said = text_of(page.partition("<body>")[2].partition("<script")[0]).lower()
+    assert not re.search(
+        r"\b(compliant|compliance|complies|passes|passed|fails|failed|violat\w*|illegal|legal)\b", said
+    )
+    assert "is not said here" in said
+    assert not outside_references(page)
+
+
+def test_weighted_rows_have_no_counts_and_no_p_values():
+    markup = rates_section(record("four-fifths", sample_weight=np.linspace(0.5, 2, 330)))
+    assert rows_of(markup)[0] == ["Category", "Rows", "Share", "Selection rate", "Impact ratio", "Below 4/5"]
+
+
+def test_tables_of_very_many_groups_are_cut_and_say_so():
+    found = record("four-fifths")
+    table = found.decisions[0]
+    many = replace(
+        found, decisions=[replace(table, rates=[replace(table.rates[0], group=str(n)) for n in range(2000)])]
+    )
+    markup = rates_section(many)
+    assert markup.count("<tr>") < 1_600
+    assert "500 more categories are in the csv and JSON files." in text_of(markup)
+
+
+def test_without_decisions_there_is_no_section():
+    assert rates_section(audit([1.0, 3.0, 2.0, 5.0], sensitive_features=list("aabb"), **QUICK).record) == ""
