@@ -146,11 +146,10 @@ def raw_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def points_of(folder: Path) -> list[Any]:
-    """The points without their times."""
-    return [
-        replace(row, seconds=0.0, parity_gap=0.0, label_gap=0.0, unconverged=0.0, training=np.nan_to_num(row.training))
-        for row in read_csv([folder / "boosting.csv"])
-    ]
+    """The points without their times, and without what is not measured here."""
+    none = dict.fromkeys(("seconds", "parity_gap", "label_gap", "unconverged", "dependence", "worst_cut"), 0.0)
+    rows = read_csv([folder / "boosting.csv"])
+    return [replace(row, training=np.nan_to_num(row.training), **none) for row in rows]
 
 
 @pytest.mark.usefixtures("raw_data")

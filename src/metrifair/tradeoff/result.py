@@ -59,6 +59,8 @@ class Frontier(FrontierFigures):
         Rows and estimators, while they are in memory; files do not keep them.
     knobs : dict of str to str, default={}
         The parameter that was varied, by family, where there are several.
+    library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+        Of the data frames that were given; tables of figures are of that library too.
 
     Attributes
     ----------
