@@ -339,6 +339,11 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         (["--score", "p", "--group", "sex", "--metric", "energi"], "did you mean 'energy'?"),
         (["--score", "p", "--group", "sex", "--criterion", "parity"], "criterion must be one of"),
         (["--score", "p", "--group", "sex", "--criterion", "equal_opportunity"], "label"),
+        # before anything is read: there is no column q
+        (
+            ["--score", "p", "--score", "q", "--group", "sex", "--rates", "f.csv"],
+            "--rates is the table of one audit",
+        ),
         (
             ["--score", "p", "--group", "sex", "--label", "y", "--criterion", "risk_parity"],
             "say which: --loss 'log_loss'",
