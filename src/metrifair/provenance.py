@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import file_digest
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,22 @@ def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = Non
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
             found.append(SourceFile(name or path.name, os.fstat(file.fileno()).st_size, digest))
+    return found
+
+
+def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:
+    """What audits in files are called: without folders and endings, and numbered where that is ``taken``.
+
+    >>> names_of_files(["may/all.json", "june/all.json", "july.state"])
+    ['all', 'all 2', 'july']
+    """
+    stems = [Path(path).stem for path in paths]
+    found, kept = [], {*taken}
+    for stem in stems:
+        numbered = (f"{stem} {number}" for number in count(2))
+        name = stem if stem not in kept else next(one for one in numbered if one not in kept and one not in stems)
+        found.append(name)
+        kept.add(name)
     return found
 
 

@@ -271,6 +271,12 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
     )
     assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
     assert "--fail-below must be" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
+    gate = ("--fail-below", "selection_ratio=0.8")
+    said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
+    assert "Of sex, everyone: Nobody is selected, so there is no ratio." in said
+    said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--least-share", 0.9))
+    assert "There is no ratio: " in said
+    assert "labels" not in said
 
 
 def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path: Path, call: Any) -> None:

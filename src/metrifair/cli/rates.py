@@ -102,7 +102,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     from metrifair.report.audit.by_group import measure_text
     from metrifair.standards import NO_VERDICT, STANDARDS
 
-    asked = [table for table in record.decisions if table.standard] or record.decisions
+    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
     if asked and asked[0].standard:
         out.print(printable(STANDARDS[asked[0].standard].title), soft_wrap=True)
     rows = []
