@@ -272,6 +272,12 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
     )
     assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
     assert "--fail-below must be" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
+    gate = ("--fail-below", "selection_ratio=0.8")
+    said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
+    assert "Of sex, everyone: Nobody is selected, so there is no ratio." in said
+    said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--least-share", 0.9))
+    assert "There is no ratio: " in said
+    assert "labels" not in said
 
 
 def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path: Path, call: Any) -> None:
@@ -349,6 +355,11 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         (["--score", "p", "--group", "sex", "--metric", "energi"], "did you mean 'energy'?"),
         (["--score", "p", "--group", "sex", "--criterion", "parity"], "criterion must be one of"),
         (["--score", "p", "--group", "sex", "--criterion", "equal_opportunity"], "label"),
+        # before anything is read: there is no column q
+        (
+            ["--score", "p", "--score", "q", "--group", "sex", "--rates", "f.csv"],
+            "--rates is the table of one audit",
+        ),
         (
             ["--score", "p", "--group", "sex", "--label", "y", "--criterion", "risk_parity"],
             "say which: --loss 'log_loss'",
