@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import file_digest
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,22 @@ def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = Non
     return found
 
 
+def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:
+    """What audits in files are called: without folders and endings, and numbered where that is ``taken``.
+
+    >>> names_of_files(["may/all.json", "june/all.json", "july.state"])
+    ['all', 'all 2', 'july']
+    """
+    stems = [Path(path).stem for path in paths]
+    found, kept = [], {*taken}
+    for stem in stems:
+        numbered = (f"{stem} {number}" for number in count(2))
+        name = stem if stem not in kept else next(one for one in numbered if one not in kept and one not in stems)
+        found.append(name)
+        kept.add(name)
+    return found
+
+
 def made_now() -> dict[str, Any]:
     """The versions that run, and the time in UTC; ``SOURCE_DATE_EPOCH`` fixes it, as it does for builds."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
@@ -123,8 +140,7 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     """
     parts = []
     for name, parameter in inspect.signature(function).parameters.items():
-        value = arguments.get(name)
-        if name in _BESIDE or (name not in _ROWS and _same(value, parameter.default)) or value is None:
+        if name in _BESIDE or name not in arguments or _same(value := arguments[name], parameter.default):
             continue
         text = "..." if name in _ROWS else _plain(Path(value).name if name == "path" else value)
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
@@ -135,7 +151,7 @@ def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
 
 
-_PLAIN = (str, int, float, tuple, list)
+_PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
 def _plain(value: object) -> str:

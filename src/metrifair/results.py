@@ -243,7 +243,7 @@ class Decisions:
     unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
     selected_by: SelectedBy = "threshold"
     favourable: Favourable = "high"  # whether high scores are selected, or low ones
-    standard: str = ""  # that asks for this table
+    standard: str = ""  # that the audit is by
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,36 @@ def test_files_and_tables_of_several_scores_are_compared_by_the_rows_that_have_a
         audit_file(tmp_path / "scores.parquet", **(options | {"score": ["old", "old"]}))
 
 
+def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path: Path) -> None:
+    generator = np.random.default_rng(8)
+    score, label = generator.random(300), generator.integers(2, size=300)
+    table = pl.DataFrame({"a": score, "b": 1 - score, "sex": np.repeat(["f", "m"], 150), "y": label})
+    table = table.with_columns(b=pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("b"))
+    table.write_parquet(tmp_path / "scores.parquet")
+    options: dict[str, Any] = {"group": "sex", "label": "y", "random_state": 0, "threshold": 0.5, **QUICK}
+    both: dict[str, Any] = {"score": ["a", "b"], **options}
+    of_file, of_table = audit_file(tmp_path / "scores.parquet", **both), audit_table(table.lazy(), **both)
+    assert isinstance(of_file, AuditDifference)
+    assert isinstance(of_table, AuditDifference)
+    assert of_table.record.pairing == "rows"
+    assert {one.record.left_out for one in of_table.audits.values()} == {1}
+    widths = [
+        {
+            one.groups: one.interval.high - one.interval.low
+            for one in found.differences
+            if one.metric == "auc" and one.interval
+        }
+        for found in (of_file, of_table)
+    ]
+    assert len(widths[0]) == 2
+    # Opposite scores have opposite errors; paired by rank, theirs would cancel and the interval be far too narrow.
+    assert widths[1] == pytest.approx(widths[0], rel=0.3)
+    alone = [audit_table(table, score=name, **options) for name in ("a", "b")]
+    assert compare(*alone).record.pairing == "independent"
+    with pytest.raises(DataError, match="paired=True needs the rows"):
+        compare(*alone, paired=True)
+
+
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:
     group, scores = models(200, (0.9, 0.3))
     pl.DataFrame({**scores, "sex": group}).write_csv(tmp_path / "scores.csv")

@@ -10,6 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from metrifair import monitor
+from metrifair.auditing.compare import audit_in
+
 
 @pytest.fixture
 def scores(tmp_path: Path) -> Path:
@@ -70,3 +73,19 @@ def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:
     twice = call("audit", scores, "--score", "old", "--score", "old", "--group", "sex")
     assert twice.exit_code == 2
     assert "several different ones" in twice.output
+
+
+def test_files_of_one_name_are_numbered_and_folders_are_not_told(scores: Path, call: Any, tmp_path: Path) -> None:
+    files = []
+    for folder, score in (("secret-may", "old"), ("secret-june", "new")):
+        (tmp_path / folder).mkdir()
+        files.append(tmp_path / folder / "all.json")
+        assert call("audit", scores, "--score", score, "--group", "sex", "--json", files[-1]).exit_code == 0
+    for command, names in (("compare", "names"), ("monitor", "looks")):
+        done = call(command, *files, "--json", tmp_path / "found.json", "--html", tmp_path / "found.html")
+        assert done.exit_code == 0, done.output
+        told = (tmp_path / "found.json").read_text()
+        assert json.loads(told)[names] == ["all", "all 2"]
+        assert "secret" not in told + (tmp_path / "found.html").read_text()
+    looks = monitor([str(files[0]), files[1], audit_in(files[0])]).record.looks
+    assert looks == ("all", "all 2", "look 3")

@@ -172,17 +172,31 @@ def audit_table(
     files = [] if place.file is None else source_files([place.file])
     source = place.name if place.file is None else place.name.replace(place.file, files[0].name)
     library = library_of(place.table)
+    most, scores = groups_allowed(request.most_groups), tuple(every)
+    rows = {
+        name: TableRows.of(
+            place.table,
+            roles,
+            name=place.name,
+            most_groups=most,
+            secrets=place.secrets,
+            beside=scores[1:] if name == scores[0] else (),
+        )
+        for name, roles in every.items()
+    }
+    first = rows[scores[0]]
+    if first.rows == 0:
+        raise DataError(f"{place.name} has no rows")
+    # All scores in one answer: each in an order of its own would pair the scores of different rows.
+    held = first.all_rows() if first.rows <= in_memory_rows else None
     audits = {}
     for name, roles in every.items():
-        rows = TableRows.of(
-            place.table, roles, name=place.name, most_groups=groups_allowed(request.most_groups), secrets=place.secrets
-        )
-        if rows.rows == 0:
-            raise DataError(f"{place.name} has no rows")
-        if rows.rows <= in_memory_rows:
-            found = audit_of_columns(place.name, roles, rows.all_rows(), request, generator, is_text=False)
+        if held is not None:
+            found = audit_of_columns(place.name, roles, held, request, generator, is_text=False, scores=scores)
+            if len(scores) == 1:  # rows in the order of their scores, which no other audit's are in
+                found = replace(found, rows=None)
         else:
-            found = audit_of_counts(rows, request, generator, tolerance=tolerance)
+            found = audit_of_counts(rows[name], request, generator, tolerance=tolerance)
         told = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
         audits[name] = replace(traced(found, audit_table, given, **told), library=library)
     return one_or_compared(audits)

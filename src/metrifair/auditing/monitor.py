@@ -27,6 +27,7 @@ from metrifair.files import write_file
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame
+from metrifair.provenance import names_of_files
 from metrifair.report.audit.series import series_html, series_summary
 from metrifair.report.html import framed, write_html
 from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
@@ -210,17 +211,15 @@ def monitor(
 
 def _names(states: Sequence[Any]) -> list[str]:
     """What states are called, or their files; looks without a name of their own are numbered."""
-    found = []
+    found: list[str] = []
     for number, one in enumerate(states, 1):
-        own = (
-            ", ".join(one.names)
-            if isinstance(one, AuditState)
-            else os.fspath(one)
-            if isinstance(one, str | os.PathLike)
-            else ""
-        )
+        if isinstance(one, str | os.PathLike):
+            continue
+        own = ", ".join(one.names) if isinstance(one, AuditState) else ""
         found.append(own if own and own not in found else f"{own} look {number}".strip())
-    return found
+    of_files = iter(names_of_files([one for one in states if isinstance(one, str | os.PathLike)], found))
+    of_others = iter(found)
+    return [next(of_files if isinstance(one, str | os.PathLike) else of_others) for one in states]
 
 
 def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) -> list[Look]:

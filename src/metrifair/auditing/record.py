@@ -199,9 +199,7 @@ def record_of(
         provenance=Provenance(
             rows_read=sample.size(np.arange(len(sample.problem))) + sum(sample.left_out.values()), left_out=left_out
         ),
-        by_group=by_group_of(
-            sample, None if selection is None else selection.amount, confidence=plan.confidence, low=lows
-        ),
+        by_group=by_group_of(sample, selection, confidence=plan.confidence, low=lows),
     )
 
 

@@ -50,16 +50,15 @@ def command(
     from metrifair.auditing.compare import audit_in, compared_audits
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, working
+    from metrifair.provenance import names_of_files
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Comparing {len(files)} audits"):
-        names = [Path(file).stem for file in files]
-        named = names if len(set(names)) == len(names) else list(files)
         audits = (
             audit_in(file) if file.endswith(".json") else AuditState.load(file).audit(random_state=seed)
             for file in files
         )
-        found = compared_audits(dict(zip(named, audits, strict=True)))
+        found = compared_audits(dict(zip(names_of_files(files), audits, strict=True)))
     hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
 
 

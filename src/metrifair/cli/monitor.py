@@ -65,15 +65,15 @@ def command(
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, printable, show_table, working
     from metrifair.cli.tables import write_table, write_text
+    from metrifair.provenance import names_of_files
     from metrifair.report.numbers import figure_text, number_text, p_text
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Looking at {len(files)} files"):
-        names = [Path(file).stem for file in files]
         found = monitor(
             {
                 name: file if file.endswith(".json") else AuditState.load(file)
-                for name, file in zip(names if len(set(names)) == len(names) else files, files, strict=True)
+                for name, file in zip(names_of_files(files), files, strict=True)
             },
             criteria=list(criteria) or None,
             metrics=list(metrics) or None,

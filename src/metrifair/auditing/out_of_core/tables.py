@@ -68,6 +68,7 @@ class TableRows:
     used: int = 0  # rows that count
     beyond: bool = False  # whether others have scores that lie beyond theirs
     secrets: tuple[str, ...] = ()  # that no message may show
+    beside: tuple[str, ...] = ()  # scores of other models, which all_rows() has too: beside_0, beside_1, ...
 
     @classmethod
     def of(
@@ -78,6 +79,7 @@ class TableRows:
         name: str = "the table",
         most_groups: int = MOST_LEVELS,
         secrets: tuple[str, ...] = (),
+        beside: tuple[str, ...] = (),
     ) -> TableRows:
         """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
         try:
@@ -88,8 +90,10 @@ class TableRows:
                 "for a file use audit_file"
             ) from None
         schema = answer_of(name, frame.collect_schema, secrets)
-        check_columns(name, schema.names(), roles.by_role)
-        for role, column in (("score", roles.score), ("weight", roles.weight), *(("group", one) for one in roles.cuts)):
+        scores = roles.score, *beside
+        check_columns(name, schema.names(), roles.by_role | {"score": scores})
+        numeric = *(("score", one) for one in scores), ("weight", roles.weight), *(("group", one) for one in roles.cuts)
+        for role, column in numeric:
             kind = nw.Float64() if column is None else schema[column]
             if not (kind.is_numeric() or kind == nw.Boolean):
                 raise DataError(
@@ -99,12 +103,13 @@ class TableRows:
         columns.append(nw.col(roles.score).cast(nw.Float64).alias("score"))
         if roles.weight is not None:
             columns.append(nw.col(roles.weight).cast(nw.Float64).alias("weight"))
+        columns += [nw.col(one).cast(nw.Float64).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
-            wanted = list(dict.fromkeys(roles.columns))
+            wanted = list(dict.fromkeys((*roles.columns, *beside)))
             eager = frame
             frame = answer_of(name, lambda: eager.select(wanted).lazy("polars"))
-        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets)
+        return cls(name, frame.select(*columns), roles, most_groups, secrets=secrets, beside=beside)
 
     def __post_init__(self) -> None:
         self.levels = levels_for(self.roles, most_groups=self.most_groups)
@@ -131,11 +136,13 @@ class TableRows:
 
     def all_rows(self) -> pl.DataFrame:
         """All rows under the names of their columns, from counts of those that are equal, in an order of their own."""
-        kinds = [*self._keys, "score", *(["weight"] if self.weighted else [])]
+        others = [f"beside_{place}" for place in range(len(self.beside))]
+        kinds = [*self._keys, "score", *(["weight"] if self.weighted else []), *others]
         counted = self.answer(self.frame.group_by(kinds, drop_null_keys=False).agg(nw.len().alias("rows")))
         counted = counted.sort(kinds)
         every = counted[np.repeat(np.arange(len(counted)), counted["rows"].to_numpy())]
-        return every.select(**dict(zip(self.roles.columns, (polars().col(kind) for kind in kinds), strict=True)))
+        columns = *self.roles.columns, *self.beside
+        return every.select(**dict(zip(columns, (polars().col(kind) for kind in kinds), strict=True)))
 
     def surveyed(self, threshold: float) -> Cells:
         """Ask for the cells there are, what they hold, and where the scores lie.
