@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import resource
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -308,6 +309,15 @@ def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path
     assert "".join(f"\\{ord(c):06x}" if not c.isalnum() else c for c in "Hiring <2026>") in page  # on each printed page
 
 
+def test_the_command_of_a_report_runs_with_its_cuts(tmp_path: Path, call: Any) -> None:
+    ages = list(range(20, 60))
+    pl.DataFrame({"p": [age / 100 for age in ages], "age": ages}).write_csv(tmp_path / "ages.csv")
+    for cuts in ("age=25,40.5", "30"):
+        asked = ["--score", "p", "--group", "age", "--cuts", cuts, "--json", "-"]
+        done = call("audit", tmp_path / "ages.csv", *asked)
+        assert json.loads(done.stdout)["provenance"]["call"] == shlex.join(["metrifair", "audit", "ages.csv", *asked])
+
+
 def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(scores: Path, call: Any) -> None:
     margins = pl.read_csv(scores).with_columns(p=10 * pl.col("p") - 5)
     margins.write_csv(scores)
@@ -345,6 +355,11 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         (["--score", "p", "--group", "sex", "--metric", "energi"], "did you mean 'energy'?"),
         (["--score", "p", "--group", "sex", "--criterion", "parity"], "criterion must be one of"),
         (["--score", "p", "--group", "sex", "--criterion", "equal_opportunity"], "label"),
+        # before anything is read: there is no column q
+        (
+            ["--score", "p", "--score", "q", "--group", "sex", "--rates", "f.csv"],
+            "--rates is the table of one audit",
+        ),
         (
             ["--score", "p", "--group", "sex", "--label", "y", "--criterion", "risk_parity"],
             "say which: --loss 'log_loss'",

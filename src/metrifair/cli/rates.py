@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from metrifair.results import AuditRecord
 
 _SHOWN = 12  # tables of rates on the terminal
+SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
 
 rate_options = together(
     [
@@ -90,7 +91,7 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
     if path is None:
         return
     if isinstance(found, AuditDifference):
-        raise DataError("--rates is the table of one audit; name one --score, got several")
+        raise DataError(SEVERAL_RATES)
     write_table(found.rates_to_frame("polars"), path)
     out.print(f"Rates: {printable(path)}")
 
