@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import resource
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,15 @@ def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path
     for text in (digest, "payroll", "metrifair audit scores.csv", made["time"], '<h1 id="title">Hiring &lt;2026&gt;'):
         assert text in page
     assert "".join(f"\\{ord(c):06x}" if not c.isalnum() else c for c in "Hiring <2026>") in page  # on each printed page
+
+
+def test_the_command_of_a_report_runs_with_its_cuts(tmp_path: Path, call: Any) -> None:
+    ages = list(range(20, 60))
+    pl.DataFrame({"p": [age / 100 for age in ages], "age": ages}).write_csv(tmp_path / "ages.csv")
+    for cuts in ("age=25,40.5", "30"):
+        asked = ["--score", "p", "--group", "age", "--cuts", cuts, "--json", "-"]
+        done = call("audit", tmp_path / "ages.csv", *asked)
+        assert json.loads(done.stdout)["provenance"]["call"] == shlex.join(["metrifair", "audit", "ages.csv", *asked])
 
 
 def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(scores: Path, call: Any) -> None:
