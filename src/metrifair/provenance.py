@@ -140,8 +140,7 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     """
     parts = []
     for name, parameter in inspect.signature(function).parameters.items():
-        value = arguments.get(name)
-        if name in _BESIDE or (name not in _ROWS and _same(value, parameter.default)) or value is None:
+        if name in _BESIDE or name not in arguments or _same(value := arguments[name], parameter.default):
             continue
         text = "..." if name in _ROWS else _plain(Path(value).name if name == "path" else value)
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
@@ -152,7 +151,7 @@ def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
 
 
-_PLAIN = (str, int, float, tuple, list)
+_PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
 def _plain(value: object) -> str:

@@ -121,6 +121,7 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
 
 FEW = 30  # samples: below, unless told otherwise, no figure says much about a group
 FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
+FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than they say
 _LISTED = 5
 
 
@@ -243,7 +244,7 @@ class Decisions:
     unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
     selected_by: SelectedBy = "threshold"
     favourable: Favourable = "high"  # whether high scores are selected, or low ones
-    standard: str = ""  # that asks for this table
+    standard: str = ""  # that the audit is by
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,14 @@ def test_compressed_text(tmp_path):
     assert audit_file(tmp_path / "scores.csv.gz", score="p", group="sex", random_state=0).record.rows == 4
 
 
+@pytest.mark.parametrize("damage", ["cut short", "garbled"])
+def test_compressed_text_of_another_encoding_that_is_damaged(damage, tmp_path):
+    whole = gzip.compress(GOOD.encode("cp1252"))
+    path = tmp_path / "scores.csv.gz"
+    path.write_bytes(whole[:-12] if damage == "cut short" else whole[:10] + b"\xff" * 20)
+    refused(path, r"scores\.csv\.gz cannot be read: ", encoding="cp1252")
+
+
 @pytest.mark.parametrize("held", [True, False])
 def test_a_column_of_ids_is_refused_while_it_is_read(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, held: bool

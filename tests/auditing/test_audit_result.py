@@ -178,3 +178,11 @@ def test_worst_by_metric_and_criterion() -> None:
     assert only.worst().metric == "energy"
     with pytest.raises(DataError, match="no finding with metric='mmd'"):
         found.worst("mmd")
+
+
+def test_the_call_has_all_arguments_that_are_not_defaults() -> None:
+    rows = {"sensitive_features": ["f", "m"] * 20, "resamples": 20, "permutations": 0}
+    told = audit([0.2, 0.8] * 20, **rows, threshold=None, loss=None, reference={"group": "f"})  # type: ignore[arg-type]
+    assert told.provenance.call == (
+        "audit(..., sensitive_features=..., threshold=None, resamples=20, permutations=0, reference={'group': 'f'})"
+    )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from fairlearn.metrics import MetricFrame
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
 
-from metrifair import AuditState, audit
+from metrifair import AuditState, audit, audit_file
 from metrifair.results import ByGroup, Measure
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0}
@@ -156,3 +158,16 @@ def test_where_low_scores_are_favourable_high_ones_are_of_the_other_label() -> N
         assert one.auc.value == pytest.approx(other.auc.value)
         assert one.accuracy == other.accuracy
         assert one.base_rate == other.base_rate
+
+
+def test_decisions_have_no_log_loss_and_no_calibration(tmp_path: Path) -> None:
+    group, score, label = rows()
+    decided = (score > 0.5).astype(float)
+    pl.DataFrame({"g": group, "d": decided, "y": label}).write_parquet(tmp_path / "d.parquet")
+    counted = audit_file(tmp_path / "d.parquet", score="d", group="g", label="y", in_memory_rows=10, **QUICK)
+    for found in (table(group, decided, label), counted.record.by_group[0]):
+        assert not {"log_loss", "calibration_error"} & set(found.gaps)
+        for one in found.groups:
+            assert (one.log_loss, one.calibration_error, list(one.reliability)) == (None, None, [])
+            assert one.auc is not None
+            assert one.accuracy is not None

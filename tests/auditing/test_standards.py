@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -229,15 +230,28 @@ def test_a_state_knows_the_median_up_to_a_bin(rows: pl.DataFrame) -> None:
     assert not any("median" in note.text for note in few.notes)
 
 
-def test_a_standard_is_about_everyone_also_where_there_are_strata() -> None:
+def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path) -> None:
     found = audit(
         SCORES, sensitive_features=RACE, control_features=list("xxxxxyyyyy"), standard="ll144", threshold=3, **ALL
     )
     assert [(one.within, one.standard) for one in found.decisions] == [
         ("everyone", "ll144"),
-        ("control_features = x", ""),
-        ("control_features = y", ""),
+        ("control_features = x", "ll144"),
+        ("control_features = y", "ll144"),
     ]
+    apart = audit(  # the smallest ratio is within a stratum
+        [0.9, 0.8, 0.1, 0.7, 0.9, 0.2, 0.8, 0.9] * 10,
+        sensitive_features=list("aabbaabb") * 10,
+        control_features=list("xxxxyyyy") * 10,
+        standard="ll144",
+        threshold=0.5,
+        **ALL,
+    )
+    assert any("(within control_features = x)" in line and "ratio of 0.50." in line for line in apart.summary)
+    apart.to_html(tmp_path / "r.html")
+    page = re.sub("(?s)<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "four fifths" not in " ".join(apart.summary) + page
+    assert page.count(">By sensitive_features") == 1
     absent = audit(
         [1, 0, 1, 0],
         sensitive_features=list("abcb"),

@@ -317,3 +317,11 @@ def test_shells_can_complete_commands(shell: str) -> None:
     script = command("-m", "metrifair", env_more={"_METRIFAIR_COMPLETE": f"{shell}_source"})
     assert script.returncode == 0
     assert "_METRIFAIR_COMPLETE" in script.stdout
+
+
+def test_input_that_ends_early_is_told_apart_from_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: Any) -> None:
+        raise EOFError("ended early")
+
+    monkeypatch.setattr("metrifair.cli.console.console", ended)
+    assert refusal(CliRunner().invoke(main, ["datasets"])) == "Error: ended early"

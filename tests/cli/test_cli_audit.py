@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import resource
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,12 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
     )
     assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
     assert "--fail-below must be" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
+    gate = ("--fail-below", "selection_ratio=0.8")
+    said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
+    assert "Of sex, everyone: Nobody is selected, so there is no ratio." in said
+    said = refusal(call("audit", scores, *ASKED, *gate, "--reference", "men", "--least-share", 0.9))
+    assert "There is no ratio: " in said
+    assert "labels" not in said
 
 
 def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path: Path, call: Any) -> None:
@@ -300,6 +307,15 @@ def test_reports_say_where_they_come_from_without_folders(scores: Path, tmp_path
     for text in (digest, "payroll", "metrifair audit scores.csv", made["time"], '<h1 id="title">Hiring &lt;2026&gt;'):
         assert text in page
     assert "".join(f"\\{ord(c):06x}" if not c.isalnum() else c for c in "Hiring <2026>") in page  # on each printed page
+
+
+def test_the_command_of_a_report_runs_with_its_cuts(tmp_path: Path, call: Any) -> None:
+    ages = list(range(20, 60))
+    pl.DataFrame({"p": [age / 100 for age in ages], "age": ages}).write_csv(tmp_path / "ages.csv")
+    for cuts in ("age=25,40.5", "30"):
+        asked = ["--score", "p", "--group", "age", "--cuts", cuts, "--json", "-"]
+        done = call("audit", tmp_path / "ages.csv", *asked)
+        assert json.loads(done.stdout)["provenance"]["call"] == shlex.join(["metrifair", "audit", "ages.csv", *asked])
 
 
 def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(scores: Path, call: Any) -> None:
@@ -339,6 +355,11 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         (["--score", "p", "--group", "sex", "--metric", "energi"], "did you mean 'energy'?"),
         (["--score", "p", "--group", "sex", "--criterion", "parity"], "criterion must be one of"),
         (["--score", "p", "--group", "sex", "--criterion", "equal_opportunity"], "label"),
+        # before anything is read: there is no column q
+        (
+            ["--score", "p", "--score", "q", "--group", "sex", "--rates", "f.csv"],
+            "--rates is the table of one audit",
+        ),
         (
             ["--score", "p", "--group", "sex", "--label", "y", "--criterion", "risk_parity"],
             "say which: --loss 'log_loss'",

@@ -136,3 +136,9 @@ def test_advice_to_callers_becomes_advice_to_whoever_types() -> None:
         "Say --continuous age --continuous 'net pay' if that is right, and --continuous none where every value is a "
         "group; --cuts makes groups of it"
     )
+
+
+def test_what_is_spoken_of_as_an_option_keeps_its_dashes() -> None:
+    assert as_options("--reference must be a group; reference must be one") == (
+        "--reference must be a group; --reference must be one"
+    )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from metrifair.auditing.decisions import Selection
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.problem.criteria import STATISTICAL_PARITY
@@ -42,16 +43,18 @@ class LabelledScores(NamedTuple):
 
 
 def by_group_of(
-    sample: AuditSample, selected: NDArray[Any] | None, *, confidence: float, low: Floats | None = None
+    sample: AuditSample, selection: Selection | None, *, confidence: float, low: Floats | None = None
 ) -> list[ByGroup]:
     """The figures of every attribute's groups within each stratum; none without two labels and one score.
 
-    ``selected`` is how much of each unit is selected, None: nothing is decided; ``low`` are the lower ends of bins.
+    ``selection`` is None where nothing is decided; ``low`` are the lower ends of bins. Scores that are
+    decisions are no probabilities: they have no log loss and no calibration.
     """
     positive = sample.problem.is_positive
     if positive is None or len(sample.problem.scheme.classes) > 2 or "" not in sample.predicted:
         return []
     positive = positive if sample.favourable == "high" else ~positive
+    probabilities = sample.probabilities and (selection is None or selection.by != "decisions")
     found = []
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
@@ -62,9 +65,9 @@ def by_group_of(
             for one in present:
                 own = units[codes == one]
                 scores = _labelled(sample, own, positive, low)
-                right = None if selected is None else _right(sample, own, positive, selected)
+                right = None if selection is None else _right(sample, own, positive, selection.amount)
                 name, size = str(attribute.groups[one]), sample.size(own)
-                found_of = _figures(scores, right, confidence, probabilities=sample.probabilities)
+                found_of = _figures(scores, right, confidence, probabilities=probabilities)
                 groups.append(GroupFigures(name, size, **found_of))
             found.append(ByGroup(attribute.name, within, groups, dict(_gaps(groups, confidence))))
     return found

@@ -161,8 +161,7 @@ def decisions_of(sample: AuditSample, selection: Selection, request: Request) ->
                 weighted=weight is not None,
             )
             rates = told.rates
-            standard = request.standard if request.standard and within == EVERYONE.names[0] else ""
-            if STANDARDS[standard].scores:
+            if STANDARDS[request.standard or ""].scores:
                 groups = [units[code == group] for group in present]
                 rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
             found.append(
@@ -181,7 +180,7 @@ def decisions_of(sample: AuditSample, selection: Selection, request: Request) ->
                     unknown=_unknown(sample, selection, lost, sample.size(inside)),
                     selected_by=selection.by,
                     favourable=request.favourable,
-                    standard=standard,
+                    standard=request.standard or "",
                 )
             )
     return found

@@ -241,7 +241,7 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
                     chosen = selection.amount[own] > 0
                     right = chosen == ((positive[own] == 1) == (sample.favourable == "high"))
                     told[*where, "accuracy"] = _Told((right.astype(np.float64), nobody[0]), (weight, nobody[1]))
-                if sample.probabilities:
+                if sample.probabilities and (selection is None or selection.by != "decisions"):
                     inside_of = np.clip(score[own], SMALLEST, 1 - SMALLEST)
                     loss = -np.where(positive[own] == 1, np.log(inside_of), np.log1p(-inside_of))
                     told[*where, "log_loss"] = _Told((loss, nobody[0]), (weight, nobody[1]))

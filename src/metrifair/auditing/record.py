@@ -110,7 +110,7 @@ def record_of(
         for place, attribute in enumerate(sample.problem.scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
     ]
-    cuts = sum(len(Bands.of(sample, *one).sides) for one in numbers)
+    cuts = sum(len(Bands.of(sample, *one, request.least_count).sides) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,
@@ -199,9 +199,7 @@ def record_of(
         provenance=Provenance(
             rows_read=sample.size(np.arange(len(sample.problem))) + sum(sample.left_out.values()), left_out=left_out
         ),
-        by_group=by_group_of(
-            sample, None if selection is None else selection.amount, confidence=plan.confidence, low=lows
-        ),
+        by_group=by_group_of(sample, selection, confidence=plan.confidence, low=lows),
     )
 
 

@@ -115,7 +115,7 @@ class Audit:
         Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
     rows : HeldRows, default=None
         The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
-        do not travel with a pickle.
+        are left behind where the audit is copied or sent to another process.
     library : str, default=None
         Of the data frames that were audited, which ``to_frame`` uses too.
 

@@ -53,7 +53,8 @@ class _Commands(click.Group):
         except BrokenPipeError:  # whoever read the output has seen enough
             _discard_output()
             ctx.exit(_PIPE_CLOSED)
-        except (DataError, MissingExtra, OSError) as error:  # OSError: of standard output; files have their own words
+        # OSError: of standard output; files have their own words. EOFError: click would leave with 1, as if unfair.
+        except (DataError, MissingExtra, OSError, EOFError) as error:
             said = as_options(" ".join([str(error), *getattr(error, "__notes__", [])]))
             # On one line, without characters that could steer a terminal.
             line = "".join(sign if sign.isprintable() else "?" for sign in " ".join(said.split()))

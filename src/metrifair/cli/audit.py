@@ -31,7 +31,7 @@ from metrifair.cli.options import (
     number_options,
     together,
 )
-from metrifair.cli.rates import NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
+from metrifair.cli.rates import SEVERAL_RATES, NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
 from metrifair.errors import DataError
 from metrifair.report.numbers import number_text, p_text
 
@@ -221,6 +221,8 @@ def command(
       metrifair audit scores.csv --score p --group sex --label y --html report.html
       metrifair audit duckdb:scores.db --table scores --score p --group sex
     """
+    if rates is not None and len(score) > 1:
+        raise DataError(SEVERAL_RATES)
     place = table_at(file, table, [html, json_to, output, rates])
     from metrifair.auditing.audit_file import audit_file
     from metrifair.auditing.audit_table import audit_table

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.limits import limits_of
+from metrifair.cli.numbers import cuts_text
 from metrifair.cli.options import as_options
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
@@ -170,7 +171,8 @@ def command_text(ctx: click.Context) -> str:
 def _shown(value: object, *, is_file: bool) -> str:
     """One value of an option, or the name of a file; of a database its kind."""
     if isinstance(value, tuple):
-        return "=".join(map(str, value))
+        name, told = value
+        return cuts_text(name, told) if isinstance(told, list) else f"{name}={told}"
     kind, _, rest = str(value).partition(":")
     if is_file and is_address(str(value)):
         return f"{kind}:{Path(rest).name}" if kind == "duckdb" else f"{kind}:..."

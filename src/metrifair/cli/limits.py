@@ -94,11 +94,17 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
     found = []
     for limit in limits:
         measured = _measured(record, limit)
+        undefined = [one for one in record.decisions if one.selection_ratio is None]
         if not measured and not record.findings:
             raise DataError(
                 f"{limit.option} {limit.metric}: nothing could be compared, so there is no such figure; each "
                 "comparison needs two groups with rows"
             )
+        if not measured and limit.metric in RATIOS and undefined:
+            from metrifair.report.audit.glossary import ratio_text
+
+            why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0])}"
+            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. Of {why}")
         if not measured and limit.certain:
             raise DataError(
                 f"{limit.option} {limit.metric}: there are no bounds of it that hold for all comparisons at once; use "

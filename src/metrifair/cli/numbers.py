@@ -30,6 +30,16 @@ class Cuts(click.ParamType):  # type: ignore[type-arg]  # not generic before cli
         return column, numbers
 
 
+def cuts_text(column: str, cuts: Sequence[float]) -> str:
+    """Cuts as one types them.
+
+    >>> cuts_text("age", [25.0, 40.5]), cuts_text("", [0.1])
+    ('age=25,40.5', '0.1')
+    """
+    listed = ",".join(repr(float(cut)).removesuffix(".0") for cut in cuts)
+    return f"{column}={listed}" if column else listed
+
+
 def cuts_asked(cuts: Sequence[tuple[str, list[float]]], group: Sequence[str]) -> dict[str, list[float]] | None:
     """The cuts of each column; None: nothing is cut.
 

@@ -86,7 +86,8 @@ def as_options(text: str) -> str:
     """
     text = re.sub(r"continuous=\[(.*?)\]", lambda found: _named("--continuous", found[1]), text)
     for argument, option in _SPOKEN.items():
-        text = text.replace(argument, option)
+        # An argument that is spoken of as an option already is left as it is.
+        text = re.sub(rf"(?<!-){re.escape(argument)}", option, text)
     return text
 
 

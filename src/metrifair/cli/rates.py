@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from metrifair.results import AuditRecord
 
 _SHOWN = 12  # tables of rates on the terminal
+SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
 
 rate_options = together(
     [
@@ -90,7 +91,7 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
     if path is None:
         return
     if isinstance(found, AuditDifference):
-        raise DataError("--rates is the table of one audit; name one --score, got several")
+        raise DataError(SEVERAL_RATES)
     write_table(found.rates_to_frame("polars"), path)
     out.print(f"Rates: {printable(path)}")
 
@@ -101,7 +102,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     from metrifair.report.audit.by_group import measure_text
     from metrifair.standards import NO_VERDICT, STANDARDS
 
-    asked = [table for table in record.decisions if table.standard] or record.decisions
+    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
     if asked and asked[0].standard:
         out.print(printable(STANDARDS[asked[0].standard].title), soft_wrap=True)
     rows = []

@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from metrifair.cli.console import printable, show_table
+from metrifair.cli.numbers import cuts_text
 from metrifair.cli.training import TrainedModel
 from metrifair.cli.training_file import TrainingFile
 from metrifair.cli.training_options import TrainingOptions
@@ -180,8 +181,7 @@ def held_out_sentences(options: TrainingOptions, model: TableModel, rows: int, p
     asked += [part for name in options.group for part in ("--group", name)]
     asked += [part for name in options.continuous for part in ("--continuous", name)]
     for column, cuts in options.cuts:
-        listed = ",".join(f"{cut:.17g}" for cut in cuts)
-        asked += ["--cuts", f"{column}={listed}" if column else listed]
+        asked += ["--cuts", cuts_text(column, cuts)]
     asked += [part for name in options.control for part in ("--control", name)]
     asked += [] if options.weight is None else ["--weight", options.weight]
     asked += ["--label", options.label]

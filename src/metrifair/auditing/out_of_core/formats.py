@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,8 +154,8 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
                 target.write(piece)
     except UnicodeError:
         raise DataError(f"{name} is not {encoding} text; pass encoding= as it was saved") from None
-    except OSError as error:
-        raise DataError(f"{name} cannot be read: {error.strerror or error}") from None
+    except (OSError, EOFError, zlib.error) as error:  # the latter two: a compressed file that was cut short or damaged
+        raise DataError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def excel_sheet(file: str, name: str, options: FileOptions) -> pl.DataFrame:

@@ -189,7 +189,7 @@ def alternatives_table(view: FrontierView) -> Markup:
 
 def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) -> Markup:
     """All tables of rates as one section of the page; those that a standard asks for alone, where one does."""
-    asked = [table for table in record.decisions if table.standard] or list(record.decisions)
+    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or list(record.decisions)
     if not asked:
         return Markup("")
     standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
