@@ -342,6 +342,8 @@ class AuditRecord:
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
     by_group: Sequence[ByGroup] = ()
+    pos_label: str | None = None  # the positive label; None: no classes, or a file of an older version
+    favourable: Favourable | None = None  # None: a file of an older version
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
 

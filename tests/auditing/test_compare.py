@@ -247,6 +247,26 @@ def test_rows_that_only_look_alike_are_not_paired_unless_told() -> None:
     assert compare(*together.audits.values()).record.pairing == "rows"
 
 
+def test_audits_of_another_positive_label_or_favourable_score_are_refused(tmp_path: Path) -> None:
+    group, scores = models(100, (0.5, 0.5))
+    label = np.arange(len(group)) % 3 % 2
+    options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "random_state": 0, **QUICK}
+    one = audit(scores["old"], **options)
+    one.to_json(tmp_path / "one.json")
+    for argument, value in (("pos_label", 0), ("favourable", "low")):
+        other = audit(scores["new"], **options, **{argument: value})
+        other.to_json(tmp_path / "other.json")
+        for both in ((one, other), (tmp_path / "one.json", tmp_path / "other.json")):
+            with pytest.raises(DataError, match=f"audit both with the same {argument}"):
+                compare(*both)
+        old = json.loads((tmp_path / "other.json").read_text())
+        del old["pos_label"], old["favourable"]
+        (tmp_path / "other.json").write_text(json.dumps(old))
+        assert compare(tmp_path / "one.json", tmp_path / "other.json").differences
+    boolean = audit(scores["new"], **(options | {"y_true": label == 1}))
+    assert compare(one, boolean).differences
+
+
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:
     group, scores = models(200, (0.9, 0.3))
     pl.DataFrame({**scores, "sex": group}).write_csv(tmp_path / "scores.csv")

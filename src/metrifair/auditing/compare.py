@@ -203,6 +203,30 @@ def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
         raise DataError(f"{os.fspath(given)} is not the JSON of an audit: {error}") from None
 
 
+def _check_comparable(first: AuditRecord, other: AuditRecord) -> None:
+    """Raise a DataError where figures of the same name are of different things; old files lack some."""
+    if other.confidence != first.confidence:
+        raise DataError(
+            f"intervals of confidence {first.confidence} and {other.confidence} cannot be compared; "
+            "audit both with the same confidence"
+        )
+    for argument in ("favourable", "pos_label"):
+        told = [getattr(one, argument) for one in (first, other)]
+        if None not in told and _meant(told[0]) != _meant(told[1]):
+            raise DataError(
+                f"audits with {argument}={told[0]!r} and {argument}={told[1]!r} cannot be compared; audit both "
+                f"with the same {argument}"
+            )
+
+
+def _meant(label: str) -> str | float:
+    """A label as it is written, but 1, 1.0 and True are one, whichever of them a file has."""
+    try:
+        return float({"True": "1", "False": "0"}.get(label, label))
+    except ValueError:
+        return label
+
+
 def compared_audits(
     audits: Mapping[str, Audit], *, paired: bool | None = None, same_rows: bool = False
 ) -> AuditDifference:
@@ -213,11 +237,7 @@ def compared_audits(
     differences: list[Difference] = []
     unmatched, pairing, at_hand = 0, set[Pairing](), False
     for name, other in others:
-        if other.record.confidence != first.record.confidence:
-            raise DataError(
-                f"intervals of confidence {first.record.confidence} and {other.record.confidence} cannot be compared; "
-                "audit both with the same confidence"
-            )
+        _check_comparable(first.record, other.record)
         held = first.rows, other.rows
         origins = [None if one is None else one.origin for one in held]
         known_same = same_rows or first is other or (origins[0] is not None and origins[0] is origins[1])

@@ -171,6 +171,7 @@ def record_of(
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
     left_out = dict(+(Counter(sample.left_out) + Counter({"of no known group": unknown})))  # a Counter is no JSON
+    scheme = sample.problem.scheme
     return AuditRecord(
         rows=sample.size(np.flatnonzero(known)),
         left_out=sum(sample.left_out.values()) + unknown,
@@ -196,6 +197,8 @@ def record_of(
             findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count
         ),
         least_count=plan.least_count,
+        pos_label=str(scheme.classes[scheme.positive]) if scheme.classes else None,
+        favourable=request.favourable,
         provenance=Provenance(
             rows_read=sample.size(np.arange(len(sample.problem))) + sum(sample.left_out.values()), left_out=left_out
         ),
