@@ -59,7 +59,7 @@ def command(
             for file in files
         )
         found = compared_audits(dict(zip(names_of_files(files), audits, strict=True)))
-    hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)
 
 
 def show_differences(out: Console, found: AuditDifference) -> None:
