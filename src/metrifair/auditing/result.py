@@ -102,6 +102,7 @@ class HeldRows(NamedTuple):
 
     sample: AuditSample
     request: Request
+    origin: object = None  # the call they were handed to: audits of one call are of the same rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,7 +115,7 @@ class Audit:
         Everything that was found, as plain values; ``audit`` and ``audit_file`` make it.
     rows : HeldRows, default=None
         The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
-        do not travel with a pickle.
+        are left behind where the audit is copied or sent to another process.
     library : str, default=None
         Of the data frames that were audited, which ``to_frame`` uses too.
 

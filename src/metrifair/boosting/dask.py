@@ -114,7 +114,12 @@ def fit_on_cluster(
         callbacks=booster.callbacks,
     )
     matrix = partial(
-        xgboost_dask.DaskDMatrix, client, missing=booster.missing, enable_categorical=booster.enable_categorical
+        xgboost_dask.DaskDMatrix,
+        client,
+        missing=booster.missing,
+        enable_categorical=booster.enable_categorical,
+        # A worker without a partition, of which Dask may leave one, cannot read the names off its rows.
+        feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
     names = booster.eval_metric if isinstance(booster.eval_metric, (list, tuple)) else [booster.eval_metric]
     if penalised:

@@ -227,7 +227,7 @@ def small_groups(part: HeldOut, rows: str) -> str:
     return small_groups_note(
         (group, comparison.attribute, rows if comparison.within == "everyone" else f"{rows}, {comparison.within}", size)
         for comparison, side in part.everyone.items()
-        for group, size in zip(comparison.groups, side.counts, strict=True)
+        for group, size in zip(comparison.groups, side.counts, strict=False)  # a dependence has one side: anyone
     )
 
 

@@ -201,7 +201,8 @@ class _Search:
         problem = self.problem
         if problem.objective.task.name != "binary" or problem.weight_decay or problem.axes.ndim == 1:
             return []
-        if problem.output(at).abs().max() < _CERTAIN:
+        output = problem.output(at)
+        if output.max() - output.min() < _CERTAIN:  # an intercept alone, of one rare or light label, parts nobody
             return []
         bends, axes = np.linalg.eigh(problem.risk_curvature(at))
         if (bends < _STRAIGHT).all():
