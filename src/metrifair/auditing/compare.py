@@ -255,5 +255,5 @@ def compared_audits(
     )
     summary = difference_summary(record, [one.record for one in audits.values()], at_hand=at_hand and paired is None)
     origin = [one.provenance for one in audits.values()]
-    own = {"title": origin[0].title, "call": origin[0].call} if same_rows else {}  # of one call, which made all audits
-    return AuditDifference(audits, replace(record, summary=summary, provenance=origin, **own))
+    title, call = (origin[0].title, origin[0].call) if same_rows else ("", "")  # one call made all audits
+    return AuditDifference(audits, replace(record, summary=summary, provenance=origin, title=title, call=call))
