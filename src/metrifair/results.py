@@ -121,6 +121,7 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
 
 FEW = 30  # samples: below, unless told otherwise, no figure says much about a group
 FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
+FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than they say
 _LISTED = 5
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import audit, audit_file, distance_correlation, energy_dependence, kolmogorov_distance
+from metrifair import (
+    audit,
+    audit_file,
+    distance_correlation,
+    energy_dependence,
+    kolmogorov_distance,
+    wasserstein_distance,
+)
 from metrifair.auditing.numbers import BandTable
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.bands import cuts_of
@@ -29,7 +36,8 @@ def of(found, metric: str):
 def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     score, age, sex = people()
     found = audit(score, sensitive_features={"age": age, "sex": sex}, continuous=["age"], **FAST)
-    gaps = {cut: kolmogorov_distance(score[age <= cut], score[age > cut]) for cut in cuts_of(age)}
+    cuts = [cut for cut in cuts_of(age) if min((age <= cut).sum(), (age > cut).sum()) >= 30]
+    gaps = {cut: kolmogorov_distance(score[age <= cut], score[age > cut]) for cut in cuts}
     worst = max(gaps, key=gaps.get)
     cut, dependence = of(found, "kolmogorov"), of(found, "energy")
     assert cut.value == pytest.approx(gaps[worst], abs=1e-12)
@@ -139,3 +147,41 @@ def test_the_table_of_groups_gives_the_dependence_itself() -> None:
     for place, name in enumerate(names):
         expected = kolmogorov_distance(score[group == name], score[group != name])
         assert gaps.kolmogorov[place] == pytest.approx(expected, abs=1e-10)
+
+
+def test_few_rows_are_cut_where_enough_are_on_either_side() -> None:
+    generator = np.random.default_rng(0)
+    age = np.sort(generator.uniform(18, 90, 300))
+    score = np.clip(0.2 + 0.6 * (np.arange(300) < 20) + 0.1 * (age > 50) + generator.normal(0, 0.05, 300), 0, 1)
+    found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
+    assert all(one.enough and min(one.sizes) >= 30 for one in found.findings)
+    assert not any("Nothing is certain" in line for line in found.summary)
+    few = audit(score[::6], sensitive_features={"age": age[::6]}, continuous=True, **FAST)  # 50 rows: no cut has 30
+    assert {one.metric: one.enough for one in few.findings} == {
+        "kolmogorov": False,
+        "wasserstein": False,
+        "energy": True,
+    }
+
+
+def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
+    age = np.repeat(np.arange(10.0), 100)
+    score = np.where(age < 2, 0.45, 0.5)  # told apart entirely, though near to each other
+    score[age == 9] = np.where(np.arange(100) < 90, 1.0, 0.5)
+    found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
+    assert (of(found, "kolmogorov").groups[0], of(found, "wasserstein").groups[0]) == ("up to 1", "up to 8")
+    far = of(found, "wasserstein")
+    assert far.sizes == (900, 100)
+    assert far.value == pytest.approx(wasserstein_distance(score[age <= 8], score[age > 8]), rel=1e-9)
+    assert "age above 8" in far.sentence or "age up to 8" in far.sentence
+    found.to_html(tmp_path / "r.html")
+
+
+@pytest.mark.parametrize("count", [99, 100])
+def test_fewer_than_a_hundred_rows_have_no_interval_of_a_dependence(count: int) -> None:
+    score, age, _ = people(count)
+    found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
+    one = of(found, "energy")
+    assert (one.interval is None, one.joint_interval is None) == (count < 100,) * 2
+    told = "Below 100 rows there is no interval of how much scores depend on an attribute: age in everyone."
+    assert any(note.text == told for note in found.notes) == (count < 100)

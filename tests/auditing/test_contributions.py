@@ -8,9 +8,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingClassifier,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from metrifair import DataError, FairClassifier, FairLGBMClassifier, FairXGBClassifier, gap_contributions
@@ -94,3 +104,37 @@ def test_what_cannot_be_taken_apart_is_refused() -> None:
     three = LogisticRegression().fit(X, np.arange(300) % 3)
     with pytest.raises(DataError, match="two classes"):
         gap_contributions(three, X, sensitive_features=A)
+
+
+TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        AdaBoostClassifier(n_estimators=5, random_state=0),
+        BaggingClassifier(TREE, 5, max_features=0.5, random_state=0),
+        VotingClassifier([("a", TREE), ("b", DecisionTreeClassifier(random_state=0))], voting="soft", weights=[3, 1]),
+        RandomForestClassifier(5, random_state=0),
+        IsolationForest(n_estimators=5, random_state=0),
+        PoissonRegressor(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_what_does_not_add_up_to_the_models_own_output_is_not_called_exact(model: Any) -> None:
+    table = X.copy()
+    if isinstance(model, RandomForestClassifier):
+        table[::3, 0] = np.nan
+    model.fit(table, Y)
+    found = gap_contributions(model, table, sensitive_features=A, groups=("m", "f"), repeats=1, random_state=0)
+    values = model.predict_proba(table)[:, 1] if hasattr(model, "predict_proba") else model.predict(table)
+    assert found.how == "permutation"
+    assert found.gap == pytest.approx(values[A == "m"].mean() - values[A == "f"].mean())
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), RidgeClassifier()], ids=lambda model: type(model).__name__)
+def test_margins_are_not_called_predictions(model: Any) -> None:
+    found = gap_contributions(model.fit(X, Y), X, sensitive_features=A)
+    values = model.decision_function(X)
+    assert (found.how, found.of) == ("linear", "decision function")
+    assert found.gap == pytest.approx(values[A == "m"].mean() - values[A == "f"].mean())

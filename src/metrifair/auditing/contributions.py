@@ -117,7 +117,8 @@ def gap_contributions(
 
     A model that adds up contributions of its features is taken at its word: a linear one (``coef_``), LightGBM and
     XGBoost (Shapley values of their trees), and the trees, forests and gradient boosting of scikit-learn (what each
-    split of a row's path adds). The mean difference of a feature's contribution between the groups is what it adds to
+    split of a row's path adds), where these add up to the model's own output on every row.
+    The mean difference of a feature's contribution between the groups is what it adds to
     the gap; these add up to the gap. Of any other model a feature is dealt anew to all rows, and what the gap loses by
     that is said to be its: such losses need not add up.
 
@@ -215,45 +216,58 @@ def _output(model: Any) -> tuple[Callable[[Table], Floats], str]:
 
 
 def _exact(model: Any, X: Table) -> tuple[Floats, How, str] | None:
-    """Contributions (rows, features) that add up to the output, less a constant; None where the model has none."""
+    """Contributions (rows, features) that add up to the model's own output, less a constant; None where they do not."""
+    margins = getattr(model, "decision_function", None)
+    of = "prediction" if margins is None and not hasattr(model, "predict_proba") else "decision function"
+    weights, trees, how = getattr(model, "coef_", None), _trees(model), "trees"
     if hasattr(model, "booster_"):  # LightGBM
-        return np.asarray(model.booster_.predict(X, pred_contrib=True))[:, :-1], "trees", "decision function"
-    if hasattr(model, "get_booster"):  # XGBoost
+        of, parts = "decision function", np.asarray(model.booster_.predict(X, pred_contrib=True))[:, :-1]
+        own = model.booster_.predict(X, raw_score=True)
+    elif hasattr(model, "get_booster"):  # XGBoost
         import xgboost  # noqa: PLC0415  (whoever has such a model has it)
 
-        found = model.get_booster().predict(xgboost.DMatrix(X), pred_contribs=True)
-        return np.asarray(found, np.float64)[:, :-1], "trees", "decision function"
-    weights = getattr(model, "coef_", None)
-    if weights is not None and np.ndim(weights) <= 2 and (np.ndim(weights) == 1 or len(weights) == 1):
+        booster, rows = model.get_booster(), xgboost.DMatrix(X)
+        of, parts = "decision function", np.asarray(booster.predict(rows, pred_contribs=True), np.float64)[:, :-1]
+        own = booster.predict(rows, output_margin=True)
+    elif trees is not None:
+        numbers = np.stack([np.asarray(part, np.float32) for part in columns("X", X).values()], 1)
+        parts = sum((scale * _path(tree, numbers, -1) for tree, scale in trees), np.zeros(numbers.shape))
+        of = of if margins is not None or of == "prediction" else "probability"
+        own = margins(X) if margins is not None else _output(model)[0](X)
+    elif weights is not None and np.ndim(weights) <= 2 and (np.ndim(weights) == 1 or len(weights) == 1):
         table = np.stack([np.asarray(part, np.float64) for part in columns("X", X).values()], 1)
-        kind = "decision function" if hasattr(model, "predict_proba") else "prediction"
-        if table.shape[1] == np.size(weights):
-            return table * np.ravel(weights), "linear", kind
-    trees = _trees(model)
-    if trees is None:
+        if table.shape[1] != np.size(weights):
+            return None
+        parts, how = table * np.ravel(weights), "linear"
+        own = model.predict(X) if of == "prediction" else margins(X) if margins is not None else _log_odds(model, X)
+    else:
         return None
-    numbers = np.stack([np.asarray(part, np.float32) for part in columns("X", X).values()], 1)
-    total = np.zeros(numbers.shape)
-    for tree, scale, column in trees:
-        total += scale * _path(tree, numbers, column)
-    is_boosting = hasattr(model, "init_") or hasattr(model, "learning_rate")
-    kind = "probability" if hasattr(model, "predict_proba") else "prediction"
-    return total, "trees", "decision function" if is_boosting and hasattr(model, "predict_proba") else kind
+    own = np.asarray(own)
+    if own.shape != (len(parts),) or own.dtype.kind != "f":
+        return None
+    # Rows are compared, not only the gap, which wrong contributions may meet by chance.
+    missed, tolerance = parts.sum(1) - own, 1e-6 if own.dtype == np.float64 else 1e-4
+    return (parts, how, of) if np.ptp(missed) <= tolerance * np.ptp(own) else None  # type: ignore[return-value]
 
 
-def _trees(model: Any) -> list[tuple[Any, float, int]] | None:
-    """The trees of a model of scikit-learn: each with what it is multiplied by, and the place of its value."""
-    classes = getattr(model, "classes_", None)
-    if classes is not None and len(classes) != 2:
+def _log_odds(model: Any, X: Table) -> Floats:
+    share = _output(model)[0](X)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(share) - np.log1p(-share))
+
+
+def _trees(model: Any) -> list[tuple[Any, float]] | None:
+    """The trees whose sum or mean a model of scikit-learn is, each with what it is multiplied by."""
+    bases = {base.__name__ for base in type(model).__mro__ if base.__module__.startswith("sklearn.")}
+    if len(getattr(model, "classes_", (0, 1))) != 2:
         return None
-    if hasattr(model, "tree_"):
-        return [(model.tree_, 1.0, -1)]
-    members = getattr(model, "estimators_", None)
-    if members is None or not all(hasattr(one, "tree_") for one in np.ravel(np.array(members, dtype=object))):
-        return None
-    several = np.ravel(np.array(members, dtype=object)).tolist()
-    scale = float(model.learning_rate) if hasattr(model, "learning_rate") else 1 / len(several)
-    return [(one.tree_, scale, -1) for one in several]
+    if "BaseDecisionTree" in bases:
+        return [(model.tree_, 1.0)]
+    if not bases & {"ForestClassifier", "ForestRegressor", "BaseGradientBoosting"}:
+        return None  # other ensembles weigh their members, or show them some columns only
+    members = np.ravel(np.array(model.estimators_, dtype=object)).tolist()
+    scale = float(model.learning_rate) if "BaseGradientBoosting" in bases else 1 / len(members)
+    return [(one.tree_, scale) for one in members]
 
 
 def _path(tree: Any, X: Any, column: int) -> Floats:

@@ -16,7 +16,7 @@ from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEWEST, Decisions, Favourable, Finding, Note, few_text, listed
+from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note, few_text, listed
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
@@ -282,6 +282,14 @@ def small_notes(findings: Sequence[Finding], confidence: float, least_count: int
     if any(min(finding.sizes) < FEWEST for finding in findings):
         few += f" Below {FEWEST} there is no interval."
     notes = [Note("small", few)] if few else []
+    unsure = dict.fromkeys(
+        f"{one.attribute} in {one.within}"
+        for one in findings
+        if one.cuts and one.metric == "energy" and sum(one.sizes) < FEWEST_DEPENDENT
+    )
+    if unsure:
+        text = f"Below {FEWEST_DEPENDENT} rows there is no interval of how much scores depend on an attribute"
+        notes.append(Note("small", f"{text}: {listed(list(unsure))}."))
     if blind:
         text = f"Too few samples to rule out a gap of {100 * _BLIND:.0f} points or more: {listed(list(blind))}."
         notes.append(Note("small", text))

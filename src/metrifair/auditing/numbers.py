@@ -26,7 +26,7 @@ from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.attributes import number_name
 from metrifair.problem.bands import cuts_of
 from metrifair.report.audit import words
-from metrifair.results import FEWEST, Distribution, Finding, Interval
+from metrifair.results import FEWEST_DEPENDENT, Distribution, Finding, Interval
 
 METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
 _SCORES = 1024  # told apart in the table
@@ -126,14 +126,21 @@ class Bands(NamedTuple):
     named: bool
 
     @classmethod
-    def of(cls, sample: AuditSample, part: Part, place: int) -> Bands:
-        """Those of the attribute at this place; without any cut where all values are equal."""
+    def of(cls, sample: AuditSample, part: Part, place: int, least_count: int) -> Bands:
+        """Those of the attribute at this place; without any cut where all values are equal.
+
+        A number is cut where at least so many rows are on either side, if it can be.
+        """
         problem, attribute = sample.problem, sample.problem.scheme.attributes[place]
         codes = problem.groups[part.units, place]
         units, codes = part.units[codes >= 0], codes[codes >= 0]
         if problem.numbers is not None and attribute.cuts:
             values = problem.numbers[units, place]
             cuts = cuts_of(values, _amounts(sample, units)) if len(units) else np.zeros(0)
+            rows = None if sample.rows is None else sample.rows[units]
+            upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
+            enough = np.minimum(upto[:-1], upto[-1] - upto[:-1]) >= least_count
+            cuts = cuts[enough] if enough.any() else cuts
             names = [number_name(cut) for cut in cuts]
             sides = [(f"up to {name}", f"above {name}") for name in names]
             return cls(units, values, np.searchsorted(cuts, values), sides, named=False)
@@ -204,6 +211,15 @@ def _scanned(part: Part, bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]
     return found._replace(every=every), BandTable(counts, bin_means(everyone, bin_of), levels, bands.named)
 
 
+def _at(part: Part, bands: Bands, number: int) -> _Cut:
+    """One of the cuts."""
+    total, below = (part.scores.at(own) for own in (bands.units, bands.units[bands.below(number)]))
+    used = total > 0
+    counts = below[used].astype(np.float64)
+    sides = TwoSamples(part.scores.values[used], counts, total[used].astype(np.float64) - counts)
+    return _Cut(number, largest_gap(sides), sides)
+
+
 def worst_cut(
     sample: AuditSample,
     part: Part,
@@ -226,7 +242,7 @@ def worst_cut(
     them; joint intervals hold for so many ``comparisons``.
     ``certified``: there are bounds at all, of rows without weights that trained nothing.
     """
-    bands, name = Bands.of(sample, part, place), sample.problem.scheme.attributes[place].name
+    bands, name = Bands.of(sample, part, place, least_count), sample.problem.scheme.attributes[place].name
     units, values = bands.units, bands.values
     if not bands.sides:
         return WorstCut([], None)
@@ -234,15 +250,21 @@ def worst_cut(
     rows = np.bincount(bands.band, amounts, bands.size).astype(np.float64)
     levels = np.bincount(bands.band, values if amounts is None else values * amounts, bands.size) / rows
     cut, table = _scanned(part, bands, levels)
-    groups, scores, below = bands.sides[cut.number], cut.sides.values, bands.below(cut.number)
-    sizes = sample.size(units[below]), sample.size(units[~below])
+    furthest = _at(part, bands, int(table.gaps().wasserstein.argmax()))
+    at = {"kolmogorov": cut, "wasserstein": furthest, "energy": cut}
+    sizes = {
+        metric: (sample.size(units[below]), sample.size(units[~below]))
+        for metric, own in at.items()
+        for below in [bands.below(own.number)]
+    }
+    groups, scores = bands.sides[cut.number], cut.sides.values
     observed, correlation = _observed(sample, part, bands, cut, table)
     p_values: dict[str, float] = {}
     if permutations and not sample.weighted:
         p_values = _p_values(table, sample.size(units), permutations, generator)
     intervals: list[Interval | None] = [None, None]
     level = 1 - (1 - confidence) / comparisons
-    if resamples and sample.size(units) >= 2 * FEWEST:
+    if resamples and sample.size(units) >= FEWEST_DEPENDENT:
         fine = bands.with_tails(amounts)
         rows_in = np.bincount(fine.band, amounts, fine.size)
         means = np.bincount(fine.band, values if amounts is None else values * amounts, fine.size) / rows_in
@@ -257,7 +279,9 @@ def worst_cut(
             )
             for own in (confidence, level)
         ]
-    alone, jointly, enough = None, None, min(sizes) >= least_count
+    alone, jointly = None, None
+    enough = {metric: min(own) >= least_count for metric, own in sizes.items()}
+    enough["energy"] = sample.size(units) >= least_count  # it is about all rows, not about a cut
     joint = {"energy": intervals[1]} if certified or sample.weighted else {}
     if certified:
         sides, cdfs = (rows if bands.named else np.cumsum(rows)[:-1], float(rows.sum())), 2 * len(bands.sides)
@@ -270,19 +294,19 @@ def worst_cut(
             name,
             part.criterion,
             part.within,
-            groups,
-            sizes,
+            bands.sides[at[metric].number],
+            sizes[metric],
             metric,
             observed[metric],
             interval=intervals[0] if metric == "energy" else None,
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
             p_value=p_values.get(metric),
-            sentence=words.cut_sentence(name, groups, cut.gap.score, cut.gap.shares, span),
+            sentence=words.cut_sentence(name, bands.sides[at[metric].number], *at[metric].gap[:2], span),
             meaning=told[metric],
             cuts=len(bands.sides),
-            enough=enough,
-            joint_interval=joint.get(metric) if enough else None,
+            enough=enough[metric],
+            joint_interval=joint.get(metric) if enough[metric] else None,
         )
         for metric in metrics
         if metric in METRICS
@@ -290,7 +314,7 @@ def worst_cut(
     if bands.named or not part.of_predictions:
         return WorstCut(findings, None)
     halves = dict(zip(groups, cut.sides[1:], strict=True))
-    curves = curves_of(scores, halves, dict(zip(groups, sizes, strict=True)), ends or sample.ends)
+    curves = curves_of(scores, halves, dict(zip(groups, sizes["kolmogorov"], strict=True)), ends or sample.ends)
     return WorstCut(findings, Distribution(name, part.within, curves))
 
 

@@ -110,7 +110,7 @@ def record_of(
         for place, attribute in enumerate(sample.problem.scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
     ]
-    cuts = sum(len(Bands.of(sample, *one).sides) for one in numbers)
+    cuts = sum(len(Bands.of(sample, *one, request.least_count).sides) for one in numbers)
     plan = Plan(
         request.named_metrics(),
         request.confidence,

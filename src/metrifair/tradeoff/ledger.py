@@ -294,9 +294,9 @@ def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Cal
 
 
 def _check_curves(curves: Curves | None) -> None:
-    """Raise a ModelFileError unless every group has a density and a distribution function on the whole grid."""
+    """Raise a ModelFileError unless all curves stand on the whole grid; small groups have no density."""
     if curves is None:
         return
     lengths = {len(one) for by_group in (curves.density, curves.cumulative) for one in by_group.values()}
-    if curves.density.keys() != curves.cumulative.keys() or not lengths <= {len(curves.grid)}:
+    if not curves.density.keys() <= curves.cumulative.keys() or not lengths <= {len(curves.grid)}:
         raise ModelFileError("the file does not describe a frontier: its curves do not stand on their grid")

@@ -207,7 +207,9 @@ def columns(findings: Sequence[Finding]) -> tuple[tuple[str, str], ...]:
     ['Groups', 'Attribute', 'Among', 'Distance', 'Value', 'Rows']
     """
     known = {key for finding in findings for key, figure in figures_of(finding).items() if figure is not None}
-    return tuple((key, heading) for key, heading in COLUMNS.items() if key in known or key not in FIGURES)
+    if any(chance_text(finding) for finding in findings):
+        known.add("chance")
+    return tuple((key, heading) for key, heading in COLUMNS.items() if key in known or key not in (*FIGURES, "chance"))
 
 
 @dataclass

@@ -109,7 +109,7 @@ def cut_meanings(
 ) -> dict[str, str]:
     """What the figures of an attribute say that is a number, or of which each group is set against the rest."""
     each = f"Whichever of the {cuts} groups of {name} is set against the rest"
-    cut = f"Wherever {name} is cut in two, leaving 5% on either side ({cuts} cuts were looked at)"
+    cut = f"Wherever {name} is cut in two, leaving enough people on either side ({cuts} cuts were looked at)"
     worst = f"With the worst of the {cuts} groups of {name}" if named else f"At the worst of {cuts} cuts of {name}"
     told = "" if correlation is None else f" The distance correlation is {score_text(correlation)}."
     return {

@@ -55,7 +55,7 @@ _ACCENT = "#4b3fbf"
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
 
 
-def frontier_html(view: FrontierView, *, most_numbers: int = 120_000) -> str:
+def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
     r"""The report on a frontier: a page with a slider over the strength. It needs nothing but a browser.
 
     Examples
@@ -82,13 +82,13 @@ def frontier_head(view: FrontierView) -> Markup:
     )
 
 
-def frontier_section(view: FrontierView, *, most_numbers: int = 120_000) -> Section:
+def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Section:
     """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
     content = page_content(view, most_numbers=most_numbers)
     return Section(Markup(resource("frontier.html")), "data", content, ("frontier.js", "panels.js"))
 
 
-def page_content(view: FrontierView, *, most_numbers: int = 120_000) -> dict[str, Json]:
+def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:
     """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters each.
 
     >>> content = page_content(FrontierView([Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)], title="Loans"))
