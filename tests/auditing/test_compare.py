@@ -50,7 +50,7 @@ def test_identical_audits_differ_by_nothing_and_cannot_be_told_apart() -> None:
 def test_a_planted_improvement_is_found_and_the_way_back_is_worse() -> None:
     group, scores = models(400, (1.0, 0.2))
     audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
-    there, back = compare(*audits), compare(*audits[::-1])
+    there, back = compare(*audits, paired=True), compare(*audits[::-1], paired=True)
     assert {one.verdict for one in there.differences if one.criterion != "decisions"} == {"better"}
     assert {one.verdict for one in back.differences if one.criterion != "decisions"} == {"worse"}
     for one, other in zip(there.differences, back.differences, strict=True):
@@ -64,7 +64,7 @@ def test_a_planted_improvement_is_found_and_the_way_back_is_worse() -> None:
 def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
     group, scores = models(300, (0.8, 0.7), common=0.98)
     audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
-    paired, apart = compare(*audits), compare(*audits, paired=False)
+    paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
     for one, other in zip(paired.differences, apart.differences, strict=True):
         if one.criterion != "decisions" and one.interval is not None and other.interval is not None:
@@ -131,7 +131,7 @@ def test_models_that_favour_opposite_groups_have_opposite_errors() -> None:
     group, scores = models(400, (0.9, -0.9), common=0.9, seed=5)
     options: dict[str, Any] = {"sensitive_features": group, "threshold": None, "random_state": 0, **QUICK}
     audits = [audit(one, **options) for one in scores.values()]
-    paired, apart = compare(*audits), compare(*audits, paired=False)
+    paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     for one, other in zip(paired.differences, apart.differences, strict=True):
         assert one.interval is not None
         assert other.interval is not None
@@ -232,6 +232,19 @@ def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path
     assert compare(*alone).record.pairing == "independent"
     with pytest.raises(DataError, match="paired=True needs the rows"):
         compare(*alone, paired=True)
+
+
+def test_rows_that_only_look_alike_are_not_paired_unless_told() -> None:
+    group, scores = models(200, (0.5, 0.5))
+    options: dict[str, Any] = {"sensitive_features": group, "random_state": 0, **QUICK}
+    strangers = [audit(models(200, (0.5, 0.5), seed=seed)[1]["old"], **options) for seed in (1, 2)]
+    found = compare(*strangers)
+    assert found.record.pairing == "independent"
+    assert "paired=True" in " ".join(found.summary)
+    assert compare(*strangers, paired=True).record.pairing == "rows"
+    together = audit(scores, **options)
+    assert isinstance(together, AuditDifference)
+    assert compare(*together.audits.values()).record.pairing == "rows"
 
 
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:

@@ -67,9 +67,13 @@ def test_what_cannot_be_compared_is_one_line(scores: Path, call: Any) -> None:
     alone = call("compare", scores)
     assert alone.exit_code == 2
     assert "two files or more" in alone.output
-    strange = call("compare", scores, scores)
+    twice = call("compare", scores, scores.parent / "." / scores.name)
+    assert twice.exit_code == 2
+    assert "named twice" in twice.output
+    (scores.parent / "more.csv").write_bytes(scores.read_bytes())
+    strange = call("compare", scores, scores.parent / "more.csv")
     assert strange.exit_code == 2
-    assert "not a model file" in strange.output
+    assert "an audit's .json or counts of metrifair count" in " ".join(strange.output.split())
     twice = call("audit", scores, "--score", "old", "--score", "old", "--group", "sex")
     assert twice.exit_code == 2
     assert "several different ones" in twice.output

@@ -170,16 +170,19 @@ def audit(
     }
     models = models_of(y_pred)
     library = library_of(y_pred, sensitive_features, y_true, control_features, sample_weight)
-    audits = {}
+    audits, origin = {}, object()
     for name, one in ({"": y_pred} if models is None else models).items():
         sample = sample_in_memory(one, request, **rows)
         columns = {"score": [name] if name else [], "group": [own.name for own in sample.problem.scheme.attributes]}
-        found = replace(audit_of_rows(sample, request, generator), library=library)
+        found = replace(audit_of_rows(sample, request, generator, origin), library=library)
         audits[name] = traced(found, audit, given, seed=seed, columns=columns, source="rows in memory")
     return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
 
 
-def audit_of_rows(sample: AuditSample, request: Request, generator: np.random.Generator) -> Audit:
+def audit_of_rows(
+    sample: AuditSample, request: Request, generator: np.random.Generator, origin: object = None
+) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    return Audit(record_of(sample, request, generator, selection_of(sample, request)), HeldRows(sample, request))
+    record = record_of(sample, request, generator, selection_of(sample, request))
+    return Audit(record, HeldRows(sample, request, origin))

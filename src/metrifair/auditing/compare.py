@@ -142,17 +142,17 @@ def compare(
     """What got better or worse from one audit to another, and what cannot be told apart.
 
     Every finding that both audits have is compared, with an interval of the difference and a p-value. Two models on the
-    same rows are compared by these rows (paired), if both audits were made of rows in memory; then what both have in
-    common cancels. Otherwise the rows are taken for different ones, such as those of two periods. What counts as better
-    or worse holds for all differences at once (Holm).
+    same rows are compared by these rows (paired), if one call of ``audit`` made both, or ``paired=True`` says so; then
+    what both have in common cancels. Otherwise the rows are taken for different ones, such as those of two periods.
+    What counts as better or worse holds for all differences at once (Holm).
 
     Parameters
     ----------
     before, after : Audit or path of a JSON file
         The baseline, and what is compared with it. A JSON file that ``to_json`` wrote holds no rows.
     paired : bool, default=None
-        Whether both are about the same rows, in the same order; by default that is found out: groups, labels, strata
-        and weights of all rows are equal. Of one file whose rows are not at hand, intervals hold however both audits
+        Whether both are about the same rows, in the same order; by default only audits that one call made are: equal
+        groups and labels do not tell. Of one file whose rows are not at hand, intervals hold however both audits
         depend on each other; False takes them for different rows. True is an error where rows are not at hand.
 
     Returns
@@ -211,14 +211,18 @@ def compared_audits(
         check_switches(paired=paired)
     (baseline, first), *others = audits.items()
     differences: list[Difference] = []
-    unmatched, pairing = 0, set[Pairing]()
+    unmatched, pairing, at_hand = 0, set[Pairing](), False
     for name, other in others:
         if other.record.confidence != first.record.confidence:
             raise DataError(
                 f"intervals of confidence {first.record.confidence} and {other.record.confidence} cannot be compared; "
                 "audit both with the same confidence"
             )
-        common = correlations(first.rows, other.rows) if paired is not False else None
+        held = first.rows, other.rows
+        origins = [None if one is None else one.origin for one in held]
+        known_same = same_rows or first is other or (origins[0] is not None and origins[0] is origins[1])
+        common = correlations(*held) if paired or (paired is None and known_same) else None
+        at_hand |= None not in held
         if common is None and paired:
             raise DataError(
                 "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
@@ -248,6 +252,6 @@ def compared_audits(
         found,
         unmatched,
     )
-    summary = difference_summary(record, [one.record for one in audits.values()])
+    summary = difference_summary(record, [one.record for one in audits.values()], at_hand=at_hand and paired is None)
     origin = [one.provenance for one in audits.values()]
     return AuditDifference(audits, replace(record, summary=summary, provenance=origin))

@@ -102,6 +102,7 @@ class HeldRows(NamedTuple):
 
     sample: AuditSample
     request: Request
+    origin: object = None  # the call they were handed to: audits of one call are of the same rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

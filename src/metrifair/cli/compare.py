@@ -46,19 +46,27 @@ def command(
     """
     if len(files) < 2:
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
+    if len({Path(file).resolve() for file in files}) < len(files):
+        raise click.UsageError("compare takes different files; one of these is named twice")
     check_paths(files, [html, json_to, output])
     from metrifair.auditing.compare import audit_in, compared_audits
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, working
+    from metrifair.errors import DataError, ModelFileError
     from metrifair.provenance import names_of_files
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Comparing {len(files)} audits"):
-        audits = (
-            audit_in(file) if file.endswith(".json") else AuditState.load(file).audit(random_state=seed)
-            for file in files
-        )
-        found = compared_audits(dict(zip(names_of_files(files), audits, strict=True)))
+        audits = {}
+        for name, file in zip(names_of_files(files), files, strict=True):
+            try:
+                state = None if file.endswith(".json") else AuditState.load(file)
+            except ModelFileError:
+                raise DataError(
+                    f"compare takes an audit's .json or counts of metrifair count, and {file} is neither"
+                ) from None
+            audits[name] = audit_in(file) if state is None else state.audit(random_state=seed)
+        found = compared_audits(audits)
     hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
 
 

@@ -30,8 +30,11 @@ WORDS = {
 }
 
 
-def difference_summary(record: DifferenceRecord, audits: Sequence[AuditRecord]) -> list[str]:
-    """The comparison in plain sentences, the most important first; one says how rows were taken together."""
+def difference_summary(record: DifferenceRecord, audits: Sequence[AuditRecord], *, at_hand: bool = False) -> list[str]:
+    """The comparison in plain sentences, the most important first; one says how rows were taken together.
+
+    Of rows ``at_hand`` it also says how to pair them.
+    """
     baseline, *others = record.names
     told = []
     for name in others:
@@ -49,7 +52,7 @@ def difference_summary(record: DifferenceRecord, audits: Sequence[AuditRecord]) 
             f"{tested} figures; {count['cannot be told apart']} cannot be told apart.{untested}"
         )
         told += [_largest(own, verdict) for verdict in ("better", "worse") if count[verdict]]
-    told.append(_pairing(record, audits))
+    told.append(_pairing(record, audits, at_hand=at_hand))
     if record.unmatched:
         told.append(f"{record.unmatched} figures that only one of the audits has are not compared.")
     return told
@@ -76,14 +79,14 @@ def _metric_name(metric: str) -> str:
     return metric_words(metric).short if metric in METRICS else FIGURES.get(metric, metric.replace("_", " "))
 
 
-def _pairing(record: DifferenceRecord, audits: Sequence[AuditRecord]) -> str:
+def _pairing(record: DifferenceRecord, audits: Sequence[AuditRecord], *, at_hand: bool) -> str:
     both = "Both audits" if len(audits) == 2 else "All audits"
     if record.pairing == "rows":
         return f"{both} are of the same {audits[0].rows:,} rows: what they have in common cancels (paired)."
     if record.pairing == "independent":
         return (
-            f"{both} are taken for audits of different rows (independent), as rows are not at hand or not the same. "
-            "Where they are the same rows, audit the scores together, which tells more."
+            f"{both} are taken for audits of different rows (independent), as nothing proves that they are the same. "
+            f"Where they are, {'pass paired=True, or ' if at_hand else ''}audit the scores together, which tells more."
         )
     return (
         f"{both} are of the same rows, which are not all at hand: the intervals hold however both depend on each "
