@@ -10,7 +10,7 @@ import inspect
 import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import file_digest
 from importlib.metadata import version
@@ -103,6 +103,14 @@ def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = Non
             digest = file_digest(file, "sha256").hexdigest()
             found.append(SourceFile(name or path.name, os.fstat(file.fileno()).st_size, digest))
     return found
+
+
+def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Provenance]:
+    """Where audits come from, with the files of counts, which know of none; JSON has its own."""
+    return [
+        one if one.files or path.endswith(".json") else replace(one, files=source_files([path]))
+        for one, path in zip(origins, paths, strict=True)
+    ]
 
 
 def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:

@@ -385,6 +385,8 @@ class DifferenceRecord:
     unmatched: int = 0  # figures that only one of two audits has
     summary: Sequence[str] = ()
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
+    title: str = field(default="", compare=False)
+    call: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -416,3 +418,5 @@ class SeriesRecord:
     series: Sequence[Look]
     summary: Sequence[str] = ()
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
+    title: str = field(default="", compare=False)
+    call: str = field(default="", compare=False)

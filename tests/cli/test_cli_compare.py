@@ -93,3 +93,27 @@ def test_files_of_one_name_are_numbered_and_folders_are_not_told(scores: Path, c
         assert "secret" not in told + (tmp_path / "found.html").read_text()
     looks = monitor([str(files[0]), files[1], audit_in(files[0])]).record.looks
     assert looks == ("all", "all 2", "look 3")
+
+
+def test_comparisons_and_series_tell_their_title_command_and_files(scores: Path, call: Any, tmp_path: Path) -> None:
+    page, out = tmp_path / "r.html", tmp_path / "r.json"
+    written = ["--html", page, "--json", out]
+    asked = ["--score", "old", "--score", "new", "--group", "sex", "--title", "Hiring"]
+    assert call("audit", scores, *asked, *written).exit_code == 0
+    found = json.loads(out.read_text())
+    command = (
+        "metrifair audit scores.csv --score old --score new --group sex --title Hiring --html r.html --json r.json"
+    )
+    assert (found["title"], found["call"]) == ("Hiring", command)
+    assert '<h1 id="title">Hiring</h1>' in page.read_text()
+    assert command in page.read_text()
+    states = [tmp_path / "old.state", tmp_path / "new.state"]
+    for state in states:
+        assert call("count", scores, "--score", state.stem, "--group", "sex", "--output", state).exit_code == 0
+    for name in ("compare", "monitor"):
+        assert call(name, *states, *written).exit_code == 0
+        found = json.loads(out.read_text())
+        assert found["call"] == f"metrifair {name} old.state new.state --html r.html --json r.json"
+        assert found["call"] in page.read_text()
+        assert [one["files"][0]["name"] for one in found["provenance"]] == ["old.state", "new.state"]
+        assert all(one["files"][0]["sha256"] in page.read_text() for one in found["provenance"])

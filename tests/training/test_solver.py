@@ -197,7 +197,7 @@ def test_many_features_are_scaled_one_by_one() -> None:
         pytest.param("squared_error", "parity", 1.0, marks=pytest.mark.slow),
         ("squared_error", "rest", 1.0),
         ("huber", "risk", 0.3),
-        ("three classes", "parity", 0.3),
+        pytest.param("three classes", "parity", 0.3, marks=pytest.mark.slow),
     ],
 )
 def test_it_ends_lower_than_steps_do(kind: str, asked: str, strength: float) -> None:

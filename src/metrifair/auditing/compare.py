@@ -114,19 +114,20 @@ class AuditDifference:
             write_file(path, text.encode())
         return text
 
-    def to_html(self, path: str | os.PathLike[str], *, title: str = "Audits compared") -> None:
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one page with all audits and their differences.
 
         Parameters
         ----------
         path : str or path-like
             The file.
-        title : str, default="Audits compared"
-            What stands on top.
+        title : str, default=None
+            What stands on top; by default the title of the audits, or "Audits compared".
         """
         write_html(path, self._page(title))
 
-    def _page(self, title: str = "Audits compared") -> str:
+    def _page(self, title: str | None = None) -> str:
+        title = self.record.title or "Audits compared" if title is None else title
         return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
 
     def __repr__(self) -> str:
@@ -274,4 +275,5 @@ def compared_audits(
     )
     summary = difference_summary(record, [one.record for one in audits.values()], at_hand=at_hand and paired is None)
     origin = [one.provenance for one in audits.values()]
-    return AuditDifference(audits, replace(record, summary=summary, provenance=origin))
+    title, call = (origin[0].title, origin[0].call) if same_rows else ("", "")  # one call made all audits
+    return AuditDifference(audits, replace(record, summary=summary, provenance=origin, title=title, call=call))

@@ -112,16 +112,17 @@ class AuditSeries:
             write_file(path, text.encode())
         return text
 
-    def to_html(self, path: str | os.PathLike[str], *, title: str = "Audits over time") -> None:
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write the series as one page: a chart for each distance.
 
         Parameters
         ----------
         path : str or path-like
             The file.
-        title : str, default="Audits over time"
-            What stands on top.
+        title : str, default=None
+            What stands on top; by default the title of the record, or "Audits over time".
         """
+        title = self.record.title or "Audits over time" if title is None else title
         write_html(path, series_html(self.record, title=title))
 
     def __repr__(self) -> str:

@@ -281,10 +281,17 @@ def hand_over(
     from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
     from metrifair.cli.tables import write_table, write_text
-    from metrifair.provenance import source_files
+    from metrifair.provenance import source_files, with_files
 
     limits = limits_of(ctx)
     if isinstance(found, AuditDifference):
+        origins = with_files(found.record.provenance, files) if files else found.record.provenance
+        audits = {
+            name: replace(one, record=replace(one.record, provenance=origin))
+            for (name, one), origin in zip(found.audits.items(), origins, strict=True)
+        }
+        record = replace(found.record, call=command_text(ctx), provenance=origins)
+        found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
         show_differences(out, found)
     else:

@@ -67,7 +67,7 @@ def command(
                 ) from None
             audits[name] = audit_in(file) if state is None else state.audit(random_state=seed)
         found = compared_audits(audits)
-    hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)
 
 
 def show_differences(out: Console, found: AuditDifference) -> None:

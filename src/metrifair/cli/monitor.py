@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -63,9 +64,9 @@ def command(
     check_paths(files, [html, json_to, output])
     from metrifair.auditing.monitor import monitor
     from metrifair.auditing.state import AuditState
-    from metrifair.cli.console import console, printable, show_table, working
+    from metrifair.cli.console import command_text, console, printable, show_table, working
     from metrifair.cli.tables import write_table, write_text
-    from metrifair.provenance import names_of_files
+    from metrifair.provenance import names_of_files, with_files
     from metrifair.report.numbers import figure_text, number_text, p_text
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -82,6 +83,8 @@ def command(
             least_count=least_count,
             random_state=seed,
         )
+    told = replace(found.record, call=command_text(ctx), provenance=with_files(found.record.provenance, files))
+    found = replace(found, record=told)
     for sentence in found.summary:
         out.print(printable(sentence), soft_wrap=True)
     alarms = sorted(found.alarms, key=lambda one: one.p_value or 0.0)

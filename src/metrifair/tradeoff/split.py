@@ -154,7 +154,7 @@ def data_set(
     problem = problem_of(
         Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}),
         criterion=criterion,
-        contrast=contrast,
+        contrast="pairs" if contrast == "independence" else contrast,  # judged by distances between groups
         intersectional=intersectional,
         continuous=continuous,
         pos_label=pos_label,

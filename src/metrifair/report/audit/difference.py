@@ -121,6 +121,7 @@ def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord],
         unscripted="This page needs no script.",
         sections=[Section(body, "difference-data", None, ())],
         words=list(words.items()),
+        provenance=Provenance(call=record.call),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from metrifair.provenance import Provenance
 from metrifair.report.audit.difference import origin_list
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import confidence_text, quoted
@@ -95,6 +96,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         unscripted="This page needs no script.",
         sections=[Section(joined(charts, _table(ordered)), "series-data", None, ())],
         words=[("Alarm", _ALARM)],
+        provenance=Provenance(call=record.call),
     )
 
 
