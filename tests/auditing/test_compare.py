@@ -345,3 +345,17 @@ def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() 
         compare(one, audit(scores["new"], sensitive_features=group, confidence=0.9, **QUICK))
     with pytest.raises(DataError, match="compare takes audits"):
         compare(one, 3)  # type: ignore[arg-type]
+
+
+def test_groups_whose_scores_are_the_same_in_both_models_are_neither_better_nor_worse() -> None:
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "b", "c"], 600)
+    score = rng.random(600) ** np.select([group == "a", group == "b"], [0.5, 1.0], 1.4)
+    other = np.where(group == "c", np.minimum(1.0, score + 0.3), score)
+    found = audit({"old": score, "new": other}, sensitive_features=group, permutations=0, random_state=0)
+    same = [one for one in found.differences if one.groups == ("a", "b") and one.metric in ("kolmogorov", "energy")]
+    assert len(same) == 2
+    for one in same:
+        assert (one.difference, one.p_value, one.verdict) == (0.0, 1.0, "cannot be told apart")
+        assert one.interval.low <= 0 <= one.interval.high
+    assert any(one.verdict != "cannot be told apart" for one in found.differences)

@@ -72,6 +72,9 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
     return found
 
 
+_ALIKE = 0.9  # a correlation of errors
+
+
 def difference_of(name: str, before: Figure, after: Figure, correlation: float | None, confidence: float) -> Difference:
     """The difference of two figures; ``correlation`` is that of their errors, None: any.
 
@@ -89,7 +92,8 @@ def difference_of(name: str, before: Figure, after: Figure, correlation: float |
     shared = -1.0 if correlation is None else min(0.0, correlation) if any(near_zero) else correlation
     below = _added(less_new, more_old, -1.0 if near_zero[1] else shared)
     above = _added(more_new, less_old, -1.0 if near_zero[0] else shared)
-    centre = new - old
+    # Errors so alike cancel, and their bias with them; the middles of two resampled intervals differ by chance.
+    centre = apart if shared > _ALIKE else new - old
     half = below if centre > 0 else above
     z = float(ndtri((1 + confidence) / 2))
     p_value = 1.0 if centre == 0 else 0.0 if half == 0 else float(2 * ndtr(-z * abs(centre) / half))
