@@ -153,11 +153,6 @@ def utilities_for(classes: Sequence[object]) -> tuple[Utility, ...]:
     return tuple(own for own in UTILITIES.values() if (own.needs == "numbers") != bool(classes))
 
 
-def ranking_of(classes: Sequence[object]) -> tuple[str, ...]:
-    """The utilities that tell models apart that decide equally well, the first one of them that is known."""
-    return ("auc", "log_loss") if classes else ("r2", "mean_squared_error")
-
-
 @dataclass(frozen=True)
 class ConstantModel:
     """The model that says the same of everyone: the base rates and the class that is best, or the mean or median.

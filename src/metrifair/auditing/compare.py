@@ -20,7 +20,7 @@ from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.files import write_file
-from metrifair.problem.tables import Backend, frame
+from metrifair.problem.tables import Backend, frame_of
 from metrifair.report.audit.difference import difference_html, difference_summary
 from metrifair.report.html import framed, write_html
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Pairing
@@ -90,10 +90,9 @@ class AuditDifference:
         DataFrame
             With the fields of ``Difference`` as columns; what is not known is missing.
         """
-        columns = {name: [value(one) for one in self.differences] for name, (_, value) in _COLUMNS.items()}
         known = (one.library for one in self.audits.values())
         chosen = backend or next((one for one in known if one), None)
-        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, chosen)
+        return frame_of(self.differences, _COLUMNS, chosen)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The comparison as strict JSON text: ``kind`` ("metrifair comparison"), ``version`` and the record's fields.

@@ -26,7 +26,7 @@ from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Contrast
-from metrifair.problem.tables import Backend, frame
+from metrifair.problem.tables import Backend, frame_of
 from metrifair.provenance import names_of_files
 from metrifair.report.audit.series import series_html, series_summary
 from metrifair.report.html import framed, write_html
@@ -91,8 +91,7 @@ class AuditSeries:
         DataFrame
             With the fields of ``Look`` as columns.
         """
-        columns = {name: [value(one) for one in self.record.series] for name, (_, value) in _COLUMNS.items()}
-        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend)
+        return frame_of(self.record.series, _COLUMNS, backend)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The series as strict JSON text: ``kind`` ("metrifair series"), ``version`` and the record's fields.

@@ -14,7 +14,7 @@ from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
-from metrifair.problem.tables import Backend, frame
+from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.provenance import Provenance, call_text, check_about, made_now
 from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
@@ -224,8 +224,7 @@ class Audit:
         >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
         ['kolmogorov', 'wasserstein', 'energy']
         """
-        columns = {name: [value(one) for one in self.findings] for name, (_, value) in _COLUMNS.items()}
-        return frame(columns, {name: kind for name, (kind, _) in _COLUMNS.items()}, backend or self.library)
+        return frame_of(self.findings, _COLUMNS, backend or self.library)
 
     def rates_to_frame(self, backend: Backend | None = None) -> Any:
         """Rates and ratios as a data frame, one row for each group of each table of decisions.

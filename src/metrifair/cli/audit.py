@@ -14,6 +14,7 @@ from metrifair.auditing.out_of_core.connections import Connected, connected, is_
 from metrifair.cli.limits import Limit, broken, limit_options, limits_of
 from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
+    CONTRAST,
     CRITERIA_HELP,
     CRITERION_NAMES,
     METRIC_NAMES,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.auditing.compare import AuditDifference
+    from metrifair.auditing.monitor import AuditSeries
     from metrifair.auditing.out_of_core.formats import FileOptions
     from metrifair.auditing.result import Audit
     from metrifair.results import AuditRecord, Finding
@@ -56,13 +58,7 @@ measure_options = together(
             callback=known(METRIC_NAMES),
             help=f"{METRICS_HELP}. Repeatable.  [default: kolmogorov, wasserstein, energy]",
         ),
-        click.option(
-            "--contrast",
-            type=click.Choice(["pairs", "rest", "independence"]),
-            default="pairs",
-            show_default=True,
-            help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
-        ),
+        CONTRAST,
         click.option(
             "--confidence",
             type=Number(0, 1, between=True),
@@ -280,7 +276,6 @@ def hand_over(
     from metrifair.auditing.compare import AuditDifference
     from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
-    from metrifair.cli.tables import write_table, write_text
     from metrifair.provenance import source_files, with_files
 
     limits = limits_of(ctx)
@@ -300,6 +295,25 @@ def hand_over(
         found = replace(found, record=replace(found.record, provenance=told))
         verdict = broken(found.record, limits)
         show_audit(out, found.record)
+    write_asked(out, found, html=html, json_to=json_to, output=output)
+    for line in verdict:
+        out.print(f"Unfair: {printable(line)}", soft_wrap=True)
+    if verdict:
+        ctx.exit(_UNFAIR)
+
+
+def write_asked(
+    out: Console,
+    found: Audit | AuditDifference | AuditSeries,
+    *,
+    html: Path | None,
+    json_to: Path | None,
+    output: Path | None,
+) -> None:
+    """Write what ``output_options`` ask for, and say where it is."""
+    from metrifair.cli.console import printable
+    from metrifair.cli.tables import write_table, write_text
+
     if html is not None:
         found.to_html(html)
         out.print(f"Report: {printable(html)}")
@@ -308,10 +322,6 @@ def hand_over(
         out.print(f"Table: {printable(output)}")
     if json_to is not None:
         write_text(found.to_json(), json_to)
-    for line in verdict:
-        out.print(f"Unfair: {printable(line)}", soft_wrap=True)
-    if verdict:
-        ctx.exit(_UNFAIR)
 
 
 def table_at(file: str, table: str | None, outputs: Iterable[Path | None]) -> Connected | None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from metrifair.cli.audit import measure_options, output_options
+from metrifair.cli.audit import measure_options, output_options, write_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
@@ -65,7 +65,6 @@ def command(
     from metrifair.auditing.monitor import monitor
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import command_text, console, printable, show_table, working
-    from metrifair.cli.tables import write_table, write_text
     from metrifair.provenance import names_of_files, with_files
     from metrifair.report.numbers import figure_text, number_text, p_text
 
@@ -104,13 +103,6 @@ def command(
     if rows:
         headings = ["groups", "compared", "look", "distance", "value", "since the first", "p-value", "alarm"]
         show_table(out, headings, rows, left=4)
-    if html is not None:
-        found.to_html(html)
-        out.print(f"Report: {printable(html)}")
-    if output is not None:
-        write_table(found.to_frame("polars"), output)
-        out.print(f"Table: {printable(output)}")
-    if json_to is not None:
-        write_text(found.to_json(), json_to)
+    write_asked(out, found, html=html, json_to=json_to, output=output)
     if fail_worse and any(one.alarm == "worse" for one in alarms):
         ctx.exit(_CHANGED)

@@ -284,6 +284,15 @@ _FILE_OPTIONS = (
 )
 
 
+CONTRAST = click.option(
+    "--contrast",
+    type=click.Choice(["pairs", "rest", "independence"]),
+    default="pairs",
+    show_default=True,
+    help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
+)
+
+
 def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
     """One decorator that adds all these options, in their order."""
 

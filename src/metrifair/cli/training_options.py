@@ -10,6 +10,7 @@ import click
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.cli.numbers import NUMBER_OPTIONS
 from metrifair.cli.options import (
+    CONTRAST,
     CRITERIA_HELP,
     CRITERION_NAMES,
     METRIC_NAMES,
@@ -52,13 +53,7 @@ _TRAINING_OPTIONS = (
         callback=known(METRIC_NAMES),
         help=f"How it is compared: {METRICS_HELP}.",
     ),
-    click.option(
-        "--contrast",
-        type=click.Choice(["pairs", "rest", "independence"]),
-        default="pairs",
-        show_default=True,
-        help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
-    ),
+    CONTRAST,
     click.option(
         "--combine",
         type=click.Choice(["mean", "sum"]),

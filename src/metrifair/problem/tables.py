@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
 from math import inf
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -21,6 +21,7 @@ from metrifair.problem.criteria import Booleans, Integers
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""
 Column: TypeAlias = NDArray[Any]
+Row = TypeVar("Row")
 Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
 
 UNKNOWN = -1
@@ -320,6 +321,18 @@ def frame(data: Mapping[str, Sequence[Any]], schema: Mapping[str, Any] | None, b
     if chosen in (extras := {"polars": "cli", "pandas": "datasets"}):
         require(chosen, extra=extras[chosen], purpose="to_frame")
     return nw.from_dict(dict(data), schema=None if schema is None else dict(schema), backend=chosen).to_native()
+
+
+def frame_of(
+    rows: Sequence[Row], columns: Mapping[str, tuple[Any, Callable[[Row], object]]], backend: Backend | None
+) -> Any:
+    """A data frame with one row for each; columns have a type, and say what they hold of a row.
+
+    >>> frame_of([2, 3], {"square": (nw.Int64, lambda one: one * one)}, "pandas")["square"].tolist()
+    [4, 9]
+    """
+    data = {name: [value(one) for one in rows] for name, (_, value) in columns.items()}
+    return frame(data, {name: kind for name, (kind, _) in columns.items()}, backend)
 
 
 def library_of(*tables: Table | None) -> Backend | None:
