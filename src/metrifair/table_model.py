@@ -209,7 +209,7 @@ class TableModel:
         Examples
         --------
         >>> from metrifair import FairClassifier, TableEncoder
-        >>> table, y = {"size": [1.0, 2.0, 3.0, 4.0]}, ["no", "no", "no", "yes"]
+        >>> table, y = {"size": [1.0, 2.0, 3.0, 4.0]}, ["no", "yes", "no", "yes"]
         >>> encoder = TableEncoder().fit(table)
         >>> line = FairClassifier(0.0, model="linear", random_state=0).fit(encoder.transform(table), y)
         >>> model = TableModel(encoder, line)

@@ -445,17 +445,17 @@ def test_curves_are_the_groups_distribution_functions_and_densities(kind: str) -
 
 
 def test_curves_leave_out_a_group_without_samples_and_bear_a_constant_score() -> None:
-    group = np.array(["f"] * 20 + ["m"] * 10)
+    group = np.array(["f"] * 60 + ["m"] * 10)
     data = data_set(
-        np.full((30, 1), 3.0),
-        np.arange(30.0),
+        np.full((70, 1), 3.0),
+        np.arange(70.0),
         group,
         None,
         regression=True,
         criterion=criterion_named("statistical_parity"),
         contrast="pairs",
     )
-    part = data.held_out(np.arange(20))
+    part = data.held_out(np.arange(60))
     curves = curves_of(predictions(Line(), part), part)
     assert list(curves.cumulative) == ["f"]
     assert set(curves.cumulative["f"]) == {1.0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from metrifair.tradeoff.result import Frontier
 
 FRONTIER = "frontier"  # the kind of the file
+_PATIENCE = 60.0  # seconds that a process waits for others at the same ledger
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS finished (
     run TEXT NOT NULL,
@@ -121,9 +123,18 @@ class Ledger:
 
     def __init__(self, path: str | Path, run: str) -> None:
         self.path, self.run = Path(path), f"{run} by metrifair {__version__}"
-        with self._usable(), closing(self._connect()) as database, database:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute(_SCHEMA)
+        with self._usable(), closing(self._connect()) as database:
+            begun, ready = time.monotonic(), False
+            while not ready:
+                try:
+                    database.execute("PRAGMA journal_mode=WAL")
+                    database.execute(_SCHEMA)
+                    ready = True
+                except sqlite3.OperationalError as error:
+                    # SQLite itself does not wait here: two that change a new file at once would wait for each other.
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > begun + _PATIENCE:
+                        raise
+                    time.sleep(0.01)
 
     @contextmanager
     def _usable(self) -> Iterator[None]:
@@ -135,7 +146,7 @@ class Ledger:
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, timeout=60.0)
+        return sqlite3.connect(self.path, timeout=_PATIENCE)
 
     def finished(self) -> dict[str, Entry]:
         """All jobs of this run that are done, by name."""
