@@ -116,6 +116,15 @@ def document(
     )
 
 
+def origin_list(provenance: Provenance) -> Markup:
+    """Where an audit comes from, to unfold; printed in full."""
+    lines = provenance.lines()
+    if not lines:
+        return Markup("")
+    listed = element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in lines), class_="words")
+    return element("details", element("summary", "Where this comes from"), listed, class_="origin")
+
+
 def embedded_json(content: Json) -> str:
     """JSON that may stand inside a script element: no sign in it can end the element or begin markup.
 

@@ -62,6 +62,8 @@ class Frontier(FrontierFigures):
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
         Of the data frames that were given; tables of figures are of that library too.
+    provenance : Provenance, default=Provenance()
+        Where it comes from: rows, columns, the call, seed, versions and time; with a title, and what is to be known.
 
     Attributes
     ----------

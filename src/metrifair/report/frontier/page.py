@@ -73,6 +73,7 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
         unscripted=UNSCRIPTED,
         sections=[frontier_section(view, most_numbers=most_numbers)],
         words=glossary(view),
+        provenance=view.provenance,
     )
 
 
