@@ -24,7 +24,7 @@ from metrifair.cli.options import (
     TABLES,
     Number,
     Output,
-    Said,
+    about_options,
     as_options,
     check_paths,
     file_options,
@@ -95,13 +95,7 @@ output_options = together(
 result_options = together(
     [
         *limit_options,
-        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
-        click.option(
-            "--about",
-            multiple=True,
-            type=Said(),
-            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
-        ),
+        about_options,
         output_options,
     ]
 )

@@ -304,6 +304,20 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Fu
     return add
 
 
+about_options = together(
+    [
+        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
+        click.option(
+            "--about",
+            multiple=True,
+            type=Said(),
+            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
+        ),
+    ]
+)
+"""What the user says of a report."""
+
+
 def file_options(function: Function) -> Function:
     """Add the options that say how FILE is read; the command gets them as one, ``reading``."""
 

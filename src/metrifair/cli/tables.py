@@ -19,6 +19,7 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, Fil
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file
+from metrifair.provenance import SourceFile, source_files
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
 _DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
@@ -29,8 +30,8 @@ _FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
 def read(
     path: str, options: FileOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
-) -> pl.DataFrame:
-    """The whole table; ``roles`` are columns that it must have, ``texts`` those that are text, whatever they look like.
+) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
@@ -40,6 +41,7 @@ def read(
         if source.twice:
             raise source.ambiguous(min(source.twice))
         frame = source.table()
+        files = source_files(source.paths, source.name if source.is_copy else None)
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
     if options.decimal == ".":
@@ -47,8 +49,8 @@ def read(
             if column.name not in {*texts, *roles.get("ignore", ())}:
                 _check_commas(source.name, column)
     if not source.is_text:
-        return frame
-    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame])
+        return frame, files
+    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame]), files
 
 
 def _check_commas(name: str, column: pl.Series) -> None:

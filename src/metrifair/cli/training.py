@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError
+from metrifair.provenance import Provenance, SourceFile, made_now
 from metrifair.table_model import TableModel
 from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
@@ -96,3 +98,29 @@ def _parts(source: TrainingFile, asked: Training) -> Parts:
         return Parts(data.rows, none, none)
     _, train, others = data.split(1 - apart, apart, seed, train=False)
     return Parts(train, others, none) if validation else Parts(train, none, others)
+
+
+def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
+    """Where figures come from: the files, their rows and columns, and the command."""
+    options = source.options
+    return Provenance(
+        title=options.title or "",
+        about=dict(options.about),
+        files=files,
+        rows_read=len(source.table) + source.left_out,
+        left_out={
+            "without a label": source.left_out,
+            "of weight 0": len(source.table) - len(source.data.rows),
+        },
+        columns={
+            "label": [options.label],
+            "group": options.group,
+            "control": options.control,
+            "weight": [options.weight] if options.weight else [],
+            "id": options.ids,
+            "feature": source.features.columns,
+        },
+        call=call,
+        seed=options.seed,
+        **made_now(),
+    )

@@ -17,6 +17,7 @@ from metrifair.cli.options import (
     METRICS_HELP,
     OTHER_CRITERION_NAMES,
     Function,
+    about_options,
     file_options,
     known,
     together,
@@ -25,6 +26,8 @@ from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from metrifair.provenance import SourceFile
 
 _TRAINING_OPTIONS = (
     click.argument("file"),
@@ -101,7 +104,7 @@ _SEED = click.option(
 
 def training_options(function: Function) -> Function:
     """Add the file and the options of TrainingOptions."""
-    return together(_TRAINING_OPTIONS)(file_options(_SEED(function)))
+    return together(_TRAINING_OPTIONS)(about_options(file_options(_SEED(function))))
 
 
 @dataclass(frozen=True)
@@ -129,9 +132,11 @@ class TrainingOptions:
     positive: str | None
     reading: FileOptions
     seed: int
+    title: str | None
+    about: tuple[tuple[str, str], ...]
 
-    def table(self) -> pl.DataFrame:
-        """The file's columns; one that is not there is an error before anything heavier than polars is imported."""
+    def table(self) -> tuple[pl.DataFrame, list[SourceFile]]:
+        """The columns, and the files they are from; a name of none is an error before anything heavy is imported."""
         from metrifair.cli.tables import read
 
         for option, names in (("--group", self.group), ("--weight", (self.weight,))):
