@@ -31,7 +31,7 @@ def step(n: int) -> None:
 
 
 def main() -> None:
-    import dcor  # half a minute: it compiles at import
+    import dcor  # noqa: PLC0415 - half a minute: it compiles at import
 
     torch.set_num_threads(1)
     z, a = sample(8_192)
