@@ -12,7 +12,6 @@ import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.cli.limits import Limit, broken, limit_options, limits_of
-from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CONTRAST,
     CRITERIA_HELP,
@@ -27,6 +26,8 @@ from metrifair.cli.options import (
     Said,
     as_options,
     check_paths,
+    continuous_asked,
+    cuts_asked,
     file_options,
     known,
     number_options,

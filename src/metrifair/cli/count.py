@@ -8,13 +8,14 @@ import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.cli.audit import table_at
-from metrifair.cli.numbers import CUTS, cuts_asked
 from metrifair.cli.options import (
     CRITERIA_HELP,
     CRITERION_NAMES,
+    CUTS,
     OTHER_CRITERION_NAMES,
     Number,
     Output,
+    cuts_asked,
     file_options,
     known,
 )

@@ -200,7 +200,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table
-    from metrifair.cli.training_words import held_out_sentences
+    from metrifair.cli.training import held_out_sentences
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:

@@ -9,14 +9,15 @@ import click
 
 from metrifair.cli.audit import hand_over, measure_options, metrics_asked, result_options
 from metrifair.cli.limits import limits_of
-from metrifair.cli.numbers import CONTINUOUS, continuous_asked
 from metrifair.cli.options import (
+    CONTINUOUS,
     CRITERIA_HELP,
     CRITERION_NAMES,
     OTHER_CRITERION_NAMES,
     STANDARD_OUTPUT,
     Output,
     check_paths,
+    continuous_asked,
     known,
 )
 from metrifair.cli.rates import rate_options, reference_asked, write_rates

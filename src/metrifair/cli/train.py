@@ -91,9 +91,8 @@ def command(
     table = options.table()
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_json, write_table
-    from metrifair.cli.training import Training, trained
+    from metrifair.cli.training import Training, figures, show_trained, trained
     from metrifair.cli.training_file import training_file
-    from metrifair.cli.training_words import figures, show_trained
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=strength)

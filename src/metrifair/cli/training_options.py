@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.numbers import NUMBER_OPTIONS
 from metrifair.cli.options import (
     CONTRAST,
     CRITERIA_HELP,
     CRITERION_NAMES,
     METRIC_NAMES,
     METRICS_HELP,
+    NUMBER_OPTIONS,
     OTHER_CRITERION_NAMES,
     Function,
     file_options,
