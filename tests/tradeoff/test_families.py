@@ -13,7 +13,8 @@ from metrifair import BarycentrePostprocessor, FairClassifier, FairRegressor, Th
 from metrifair.errors import DataError
 from metrifair.report.frontier.page import page_content
 from metrifair.results import pareto
-from metrifair.tradeoff.result import Frontier, bound
+from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.selection import bound
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 800)

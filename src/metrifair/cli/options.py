@@ -116,7 +116,6 @@ OTHER_CRITERION_NAMES = (
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 )
-FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
@@ -262,62 +261,6 @@ class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before cli
         return key.strip(), text.strip()
 
 
-class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Numbers from 0 upwards, separated by commas, or ``auto``."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers in ascending order, or a usage error."""
-        if not isinstance(value, str) or value == "auto":
-            return value
-        try:
-            numbers = sorted({float(part) for part in value.split(",")})
-        except ValueError:
-            numbers = [-1.0]
-        if not all(0 <= number < float("inf") for number in numbers):
-            self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
-        return numbers
-
-
-class Families(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Names of families, separated by commas."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
-        """The names, each once, or an error."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(dict.fromkeys(part.strip() for part in value.split(",")))
-        for name in names:
-            check_known("--families", name, FAMILIES)
-        return names
-
-
-class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
-
-    name = "costs"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The rows, or a usage error."""
-        if not isinstance(value, str):
-            return value
-        try:
-            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
-        except ValueError:
-            rows = []
-        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
-            self.fail(
-                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
-                "and in it what each decision costs, both in ascending order of the classes",
-                param,
-                ctx,
-            )
-        return rows
-
-
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
@@ -357,6 +300,11 @@ _FILE_OPTIONS = (
 )
 
 
+GROUP = click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+WEIGHT = click.option("--weight", metavar="COLUMN", help="How often each row counts.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
 CONTRAST = click.option(
     "--contrast",
     type=click.Choice(["pairs", "rest", "independence"]),
@@ -364,6 +312,17 @@ CONTRAST = click.option(
     show_default=True,
     help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
 )
+
+
+def criteria_option(default: str) -> Callable[[Function], Function]:
+    """The criteria, any number of them."""
+    return click.option(
+        "--criterion",
+        "criteria",
+        multiple=True,
+        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
+    )
 
 
 def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
@@ -375,6 +334,20 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Fu
         return function
 
     return add
+
+
+about_options = together(
+    [
+        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
+        click.option(
+            "--about",
+            multiple=True,
+            type=Said(),
+            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
+        ),
+    ]
+)
+"""What the user says of a report."""
 
 
 def file_options(function: Function) -> Function:

@@ -20,6 +20,7 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, Fil
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file
+from metrifair.provenance import SourceFile, source_files
 
 if TYPE_CHECKING:
     from metrifair.table_model import TableModel
@@ -33,8 +34,8 @@ _FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
 def read(
     path: str, options: FileOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
-) -> pl.DataFrame:
-    """The whole table; ``roles`` are columns that it must have, ``texts`` those that are text, whatever they look like.
+) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
@@ -44,6 +45,7 @@ def read(
         if source.twice:
             raise source.ambiguous(min(source.twice))
         frame = source.table()
+        files = source_files(source.paths, source.name if source.is_copy else None)
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
     if options.decimal == ".":
@@ -51,8 +53,8 @@ def read(
             if column.name not in {*texts, *roles.get("ignore", ())}:
                 _check_commas(source.name, column)
     if not source.is_text:
-        return frame
-    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame])
+        return frame, files
+    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame]), files
 
 
 def _check_commas(name: str, column: pl.Series) -> None:

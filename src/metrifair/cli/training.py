@@ -3,7 +3,7 @@ and what is said of it: tables and sentences for people, figures for machines.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -17,6 +17,7 @@ from metrifair.cli.options import cuts_text
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import TrainingOptions
 from metrifair.errors import DataError
+from metrifair.provenance import Provenance, SourceFile, made_now
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import floor_note, interval_note
 from metrifair.report.numbers import figure_text
@@ -288,3 +289,29 @@ def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:
     if found.judgement is None:
         return [f"{again}."]
     return [f"{again}: the figures above are those of the held-out fit, not its own."]
+
+
+def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
+    """Where figures come from: the files, their rows and columns, and the command."""
+    options = source.options
+    return Provenance(
+        title=options.title or "",
+        about=dict(options.about),
+        files=files,
+        rows_read=len(source.table) + source.left_out,
+        left_out={
+            "without a label": source.left_out,
+            "of weight 0": len(source.table) - len(source.data.rows),
+        },
+        columns={
+            "label": [options.label],
+            "group": options.group,
+            "control": options.control,
+            "weight": [options.weight] if options.weight else [],
+            "id": options.ids,
+            "feature": source.features.columns,
+        },
+        call=call,
+        seed=options.seed,
+        **made_now(),
+    )

@@ -3,121 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from importlib import import_module
 from typing import Any, Literal
 
-from metrifair.certificates import dkw_radius
-from metrifair.checks import check_known, check_switches, is_number
+from metrifair.checks import check_switches, require
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.words import marked_sentence, same_decisions_warning
-from metrifair.results import Point
+from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.figures import FrontierFigures
-from metrifair.tradeoff.ledger import Job, Outcome, write_frontier
+from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Outcome: for the examples
+from metrifair.tradeoff.selection import Wish, best_of, suitable
 from metrifair.tradeoff.source import Source
 from metrifair.utility import UTILITIES, Utility, UtilityLike, utility_of
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is asked of a model: exactly one of ``max_unfairness``, ``min_accuracy`` and ``rule``."""
-
-    max_unfairness: float | None
-    min_accuracy: float | None
-    rule: str | None
-    certified: bool
-
-    def __post_init__(self) -> None:
-        limits = {"max_unfairness": self.max_unfairness, "min_accuracy": self.min_accuracy}
-        if sum(given is not None for given in (*limits.values(), self.rule)) != 1:
-            raise DataError("select needs exactly one of max_unfairness, min_accuracy and rule")
-        for name, limit in limits.items():
-            if not (limit is None or is_number(limit)):
-                raise DataError(f"{name} must be a finite number, got {limit!r}")
-        if self.rule is not None:
-            check_known("rule", self.rule, ("donini",))
-        check_switches(certified=self.certified)
-        if self.certified and self.max_unfairness is None:
-            raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
-
-
-def suitable(
-    candidates: Sequence[Outcome],
-    wish: Wish,
-    utility: Utility,
-    *,
-    on: str,
-    accuracy_name: str,
-    cdfs: int,
-    models: int,
-    small: str,
-) -> list[Outcome]:
-    """The candidates that keep to the wish on validation data; where there are none, an error says what there is."""
-    points, hint, low, high = [one.validation for one in candidates], "", -inf, inf
-    if wish.max_unfairness is not None:
-        high = wish.max_unfairness
-        figures = [bound(one, on=on, cdfs=cdfs, models=models) if wish.certified else one.gap(on) for one in points]
-        wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
-        hint = f". {small}" if small else ": ask for more, train with larger strengths, or hold more data out"
-    elif wish.min_accuracy is not None:
-        low = wish.min_accuracy
-        figures, wanted = [one.accuracy for one in points], f"{accuracy_name} at least {low:g}"
-    else:  # Donini et al.: 97 % of the best; a loss may be 1 / 97 % of the least; a negative R2 has no 97 %
-        figures = [_worth(one, utility) for one in candidates]
-        best, wanted = max(figures), f"97 % of the best {utility.label}"
-        low = 0.97 * best if best > 0 else best if utility.larger_is_better else best / 0.97
-    found = [one for one, figure in zip(candidates, figures, strict=True) if low <= figure <= high]
-    if not found:
-        raise DataError(
-            f"no model has {wanted} on validation data; it ranges from {min(figures):.4f} to {max(figures):.4f}{hint}"
-        )
-    return found
-
-
-def best_of(found: Sequence[Outcome], wish: Wish, utility: Utility, *, on: str, floor: float | None) -> Outcome:
-    """The best of those that suit, on validation data.
-
-    Models that are no better than a constant come last. By a limit of unfairness, models equal the best in utility
-    where they are within its standard error; by a limit of accuracy, they equal the least unfair where both are below
-    what chance alone would show. Among equals the better ranking decides, then the utility, then the unfairness.
-    """
-    better = [one for one in found if not one.validation.marks.get(utility.key)] or list(found)
-    if wish.max_unfairness is not None:
-        top = max(better, key=lambda one: _worth(one, utility))
-        noise = top.validation.errors.get(utility.key, 0.0)
-        equal = [one for one in better if _worth(top, utility) - _worth(one, utility) <= noise]
-    else:
-        level = max(min(one.validation.gap(on) for one in better), floor or 0.0)
-        equal = [one for one in better if one.validation.gap(on) <= level]
-    ranking = [utility] if utility.needs == "scores" or utility.name == "r2" else [UTILITIES[name] for name in _RANKING]
-    known = next((own for own in ranking if all(one.validation.figure(own.name) is not None for one in equal)), utility)
-    return max(equal, key=lambda one: (_worth(one, known), _worth(one, utility), -one.validation.gap(on)))
-
-
-_RANKING = ("auc", "log_loss", "mean_squared_error")
-
-
-def _worth(outcome: Outcome, utility: Utility) -> float:
-    value = outcome.validation.figure(utility.name)
-    return -inf if value is None else utility.worth(value)
-
-
-def bound(point: Point, *, on: str, cdfs: int, models: int) -> float:
-    """Upper bound of the unfairness that holds for so many models at once, so also for the one that is chosen."""
-    name = "unfairness" if on == "scores" or point.decision_unfairness is None else "decision_unfairness"
-    if name not in point.intervals:
-        raise DataError(
-            "no bound is certified, as what is proven does not hold for weighted samples; select without "
-            "certified, or make the frontier without sample_weight"
-        )
-    gap, interval = point.gap(on), point.intervals[name]
-    if interval.high >= 1:  # cut off there: the sample proves nothing
-        return 1.0
-    # Radii grow with the number of functions as sqrt(log(2 m / delta)).
-    return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
 
 
 @dataclass(eq=False, repr=False)
@@ -162,6 +62,8 @@ class Frontier(FrontierFigures):
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
         Of the data frames that were given; tables of figures are of that library too.
+    provenance : Provenance, default=Provenance()
+        Where it comes from: rows, columns, the call, seed, versions and time; with a title, and what is to be known.
 
     Attributes
     ----------
@@ -362,6 +264,39 @@ class Frontier(FrontierFigures):
         if self.source is None:
             raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
         return Job(self.chosen.strength, self.chosen.seed, self.chosen.family), self.source
+
+    def widget(self) -> Any:
+        """A slider over the strengths, for notebooks, that Python can read and move.
+
+        It is the page of :meth:`to_html` without the table, drawn inside a shadow root, so that no style leaves it. A
+        limit that is typed into its box is a call of :meth:`select`.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            ``chosen`` is the test point at the slider, ``points`` are those of all its seeds, ``model`` is the fitted
+            one. ``strength``, ``row`` (its place on the slider) and ``max_unfairness`` can be set and observed.
+
+        Raises
+        ------
+        MissingExtra
+            If anywidget is not installed.
+
+        Examples
+        --------
+        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
+        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+        >>> slider = front.widget()
+        >>> slider.strength = 1.0                                      # or move it in the notebook
+        >>> slider.chosen.unfairness, slider.model
+        (0.1, 'model 1.0')
+        >>> slider.max_unfairness = 0.5                                # front.select(max_unfairness=0.5)
+        >>> slider.strength
+        0.0
+        """
+        require("anywidget", extra="notebook", purpose="a slider in a notebook")
+        return import_module("metrifair.tradeoff.widget").FrontierWidget(self)
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any code.
