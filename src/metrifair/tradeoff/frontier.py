@@ -188,6 +188,7 @@ def frontier(
         intersectional=own("intersectional", False),
         continuous=own("continuous", "auto"),
         sample_weight=sample_weight,
+        held_out=(validation, test),
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
