@@ -26,6 +26,8 @@ _ROWS = ("y_pred", "sensitive_features", "y_true", "control_features", "sample_w
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
 _LISTED = 10  # files on a page
+_NAMED = 40  # columns of one kind on a page
+_PLACES = ("path", "ledger")  # named without their folders
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,18 @@ class Provenance:
             ("Files" if len(files) > 1 else "File", "; ".join([*files[:_LISTED], *more])),
             ("Source", "" if files else self.source),
             ("Rows", "; ".join([*read, *left_out])),
-            ("Columns", "; ".join(f"{role}: {', '.join(names)}" for role, names in self.columns.items() if names)),
+            ("Columns", "; ".join(f"{role}: {_listed(names)}" for role, names in self.columns.items() if names)),
             ("Call", self.call),
             ("Seed", "" if self.seed is None else str(self.seed)),
             ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
             ("Time", self.time),
         ]
         return [(name, text) for name, text in told if text]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more, listed in the JSON" if more > 0 else "")
 
 
 def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
@@ -150,7 +157,7 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     for name, parameter in inspect.signature(function).parameters.items():
         if name in _BESIDE or name not in arguments or _same(value := arguments[name], parameter.default):
             continue
-        text = "..." if name in _ROWS else _plain(Path(value).name if name == "path" else value)
+        text = "..." if name in _ROWS else _plain(Path(value).name if name in _PLACES else value)
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 
@@ -163,6 +170,7 @@ _PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
 def _plain(value: object) -> str:
-    """A value in words; of anything that is not a plain one, its name or its kind."""
-    text = repr(value) if isinstance(value, _PLAIN) else repr(getattr(value, "name", f"<{type(value).__name__}>"))
+    """A value in words; of anything that is neither a plain one nor an estimator, its name or its kind."""
+    told = isinstance(value, _PLAIN) or hasattr(value, "get_params")
+    text = " ".join(repr(value).split()) if told else repr(getattr(value, "name", f"<{type(value).__name__}>"))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

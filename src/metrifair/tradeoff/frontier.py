@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -22,14 +22,14 @@ from metrifair.estimators.settings import device_of
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
+from metrifair.provenance import Provenance, call_text, check_about, made_now
 from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
-from metrifair.tradeoff.families import DEFAULT_STRENGTHS, Family, families_of
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.source import Judge, Source
 from metrifair.tradeoff.split import DataSet, Split, data_set
-from metrifair.tradeoff.sweep import RowsToTrain, sweep
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
@@ -60,6 +60,8 @@ def frontier(
     n_jobs: int | None = None,
     devices: Sequence[str] | None = None,
     random_state: int = 0,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> Frontier:
     """The trade-off between accuracy and fairness: models of every strength and seed, judged on held-out data.
 
@@ -116,6 +118,10 @@ def frontier(
         estimator's own. The models are the same.
     random_state : int, default=0
         Seed of the split.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the data, such as its date and source: part of the report.
 
     Returns
     -------
@@ -158,6 +164,8 @@ def frontier(
     >>> front.select(max_unfairness=0.9, needs_group=False).model
     'linear'
     """
+    given = dict(locals())
+    told = check_about(about)
     check_known("on", on, ("scores", "decisions"))
     _check_devices(devices)
     own_seeds = _seeds(seeds)
@@ -180,6 +188,7 @@ def frontier(
         intersectional=own("intersectional", False),
         continuous=own("continuous", "auto"),
         sample_weight=sample_weight,
+        held_out=(validation, test),
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
@@ -228,6 +237,18 @@ def frontier(
         same_decisions_note([one.test for one in outcomes if not one.test.failed], asked),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
+    kept = data.problem.kept
+    provenance = Provenance(
+        title or "",
+        told,
+        "rows in memory",
+        rows_read=len(data.rows) if kept is None else len(kept),
+        left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
+        columns={"group": [attribute.name for attribute in scheme.attributes]},
+        call=call_text(frontier, given),
+        seed=int(random_state) if is_integer(random_state, least=0) else None,
+        **made_now(),
+    )
     return Frontier(
         outcomes,
         on,
@@ -246,6 +267,7 @@ def frontier(
         source=source,
         knobs={family.name: family.parameter for family in families or () if family.name},
         library=library_of(X, y, sensitive_features),
+        provenance=provenance,
     )
 
 
