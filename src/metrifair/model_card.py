@@ -104,10 +104,10 @@ def to_card(
     Examples
     --------
     >>> from metrifair import FairClassifier
-    >>> X, y, sex = [[0.0], [1.0], [2.0], [3.0]] * 9, [0, 0, 1, 1] * 9, ["f", "m"] * 18
+    >>> X, y, sex = [[0.0], [1.0], [2.0], [3.0]] * 9, [0, 1, 0, 1] * 9, ["f", "f", "m", "m"] * 9
     >>> model = FairClassifier(0.5, model="linear", random_state=0).fit(X, y, sensitive_features=sex)
     >>> card = to_card(model, title="Loans", license="mit")
-    >>> print(card[:82])
+    >>> print(*card.splitlines()[:4], sep=chr(10))
     ---
     license: "mit"
     library_name: "metrifair"
@@ -177,7 +177,7 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
         "Changes the scores of": None if base is None else type(base).__name__,
         "Predicts": model.target if isinstance(model, TableModel) else None,
         "Classes": None if classes is None else ", ".join(map(str, classes)),
-        "Positive class": None if scheme is None or classes is None else scheme.positive,
+        "Positive class": None if scheme is None or classes is None else classes[scheme.positive],
         "Features": f"{source.n_features_in_:,}" + ("" if names is None else f": {', '.join(map(str, names))}"),
     }
     for attribute in () if scheme is None else scheme.attributes:
@@ -196,10 +196,9 @@ def _given(estimator: Any) -> dict[str, Any]:
 
 
 def _scheme(inner: Any) -> Scheme | None:
-    """What values stood for at the fit, where the model keeps it."""
-    holders = (inner, getattr(inner, "fitted_", None), getattr(inner, "crossed_", None))
-    found = (getattr(one, name, None) for one in holders for name in ("scheme_", "scheme"))
-    return next((one for one in found if isinstance(one, Scheme)), None)
+    """What values stood for at the fit, where the model keeps it; boosters do not."""
+    found = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
+    return found if isinstance(found, Scheme) else None
 
 
 def _point(inner: Any, model: Any, frontier: Frontier) -> Point | None:
@@ -268,10 +267,10 @@ def _figures(record: AuditRecord) -> Iterable[str]:
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
     if getattr(inner, "needs_group", False):
         yield "It asks for each person's group to predict, which may not be lawful everywhere."
-    scheme = _scheme(inner)
-    if scheme is not None and scheme.attributes and getattr(inner, "strength", 1) != 0:
-        names = ", ".join(_text(str(attribute.name)) for attribute in scheme.attributes)
-        yield f"It was made fair towards the groups of {names}, and no others."
+    if scheme := _scheme(inner):
+        fair = ", ".join(_text(str(attribute.name)) for attribute in scheme.attributes)
+        if fair and getattr(inner, "strength", 1) != 0:
+            yield f"It was made fair towards the groups of {fair}, and no others."
     yield from () if audit is None else (_text(note.text) for note in audit.notes)
 
 
