@@ -167,6 +167,11 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
     [
         ({"tolerance": -1.0}, "tolerance must be a number from 0 upwards, got -1.0"),
         ({"group": []}, "group must name at least one column"),
+        ({"score": 5}, "score must name one column, or several different ones, got 5"),
+        ({"score": [5]}, r"score must name one column, or several different ones, got \[5\]"),
+        ({"metrics": 5}, "metrics must be a name, or a sequence of names, got 5"),
+        ({"criteria": 5}, "criteria must be a name, or a sequence of names, got 5"),
+        ({"header": "no"}, "header must be True or False, got 'no'"),
         ({"group": ["sex", "sex"]}, "group must name different columns"),
         ({"metrics": "mmd", **STREAMED}, "metrics must be one of .* or a smaller file, got 'mmd'"),
         (

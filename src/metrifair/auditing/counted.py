@@ -47,8 +47,8 @@ def check_tolerance(tolerance: float) -> None:
 
 def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
     """The columns of scores that a user named; several are those of several models."""
-    names = (score,) if isinstance(score, str) else tuple(score)
-    if not names or len(set(names)) < len(names):
+    names = (score,) if not isinstance(score, Sequence) or isinstance(score, str) else tuple(score)
+    if not names or not all(isinstance(one, str) for one in names) or len(set(names)) < len(names):
         raise DataError(f"score must name one column, or several different ones, got {score!r}")
     return names
 

@@ -183,6 +183,8 @@ def monitor(
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
+    if not isinstance(states, Mapping | Sequence) or isinstance(states, str):
+        raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
     named = dict(states) if isinstance(states, Mapping) else dict(zip(_names(states), states, strict=True))
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")

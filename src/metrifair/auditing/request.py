@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -74,6 +74,7 @@ class Request:
         check_confidence(self.confidence)
         check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
+        _check_names(criteria=self.criteria, metrics=self.metrics)
         for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)
             if not is_integer(value, least=0) or 0 < value < least:
@@ -196,3 +197,9 @@ def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
         f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare; name another "
         f"column, or cut its values into a few ranges first{insist}"
     )
+
+
+def _check_names(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and not isinstance(value, Criterion | Iterable):
+            raise DataError(f"{name} must be a name, or a sequence of names, got {value!r}")
