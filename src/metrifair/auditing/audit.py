@@ -86,7 +86,7 @@ def audit(
     threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
         scale; None: no decisions. "median": scores above the median of all samples. Scores 0 and 1 are decisions
-        themselves.
+        themselves, at any threshold between them.
     confidence : float, default=0.95
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None

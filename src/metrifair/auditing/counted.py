@@ -29,6 +29,7 @@ from metrifair.auditing.record import record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
+from metrifair.checks import names_of
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 
@@ -47,8 +48,8 @@ def check_tolerance(tolerance: float) -> None:
 
 def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
     """The columns of scores that a user named; several are those of several models."""
-    names = (score,) if not isinstance(score, Sequence) or isinstance(score, str) else tuple(score)
-    if not names or not all(isinstance(one, str) for one in names) or len(set(names)) < len(names):
+    names = names_of("score", score)
+    if not names or len(set(names)) < len(names):
         raise DataError(f"score must name one column, or several different ones, got {score!r}")
     return names
 
@@ -155,7 +156,7 @@ def _selection(
         threshold, chosen, between = median_cut(base, finer, low=low)
         chosen = np.clip(chosen, 0, tally.weight)
     else:
-        above = base.counts[base.high == 1].sum(0) if binary else tally.selected
+        above = base.counts[base.high == 1].sum(0) if by == "decisions" else tally.selected
         chosen = tally.weight - above if low else above
     return Selection(threshold, by, chosen, rules_for(sample, request), between)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -183,9 +183,10 @@ def monitor(
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
-    if not isinstance(states, Mapping | Sequence) or isinstance(states, str):
+    if not isinstance(states, Iterable) or isinstance(states, str):
         raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
-    named = dict(states) if isinstance(states, Mapping) else dict(zip(_names(states), states, strict=True))
+    looks = [] if isinstance(states, Mapping) else list(states)
+    named: dict[str, Any] = dict(states if isinstance(states, Mapping) else zip(_names(looks), looks, strict=True))
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
     generator = np.random.default_rng(seed_of(random_state))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from metrifair.certificates import check_confidence
-from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number
+from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number, names_of
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.attributes import Continuous, Cuts
@@ -74,7 +74,6 @@ class Request:
         check_confidence(self.confidence)
         check_known("contrast", self.contrast, CONTRASTS)
         check_switches(intersectional=self.intersectional)
-        _check_names(criteria=self.criteria, metrics=self.metrics)
         for name, least in (("resamples", _FEWEST_RESAMPLES), ("permutations", 1)):
             value = getattr(self, name)
             if not is_integer(value, least=0) or 0 < value < least:
@@ -116,7 +115,9 @@ class Request:
     def named_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that were asked for, each once."""
         given = self.criteria
-        several = (given,) if isinstance(given, str | Criterion) else tuple(given or ())
+        if given is not None and not isinstance(given, Criterion | Iterable):
+            raise DataError(f"criteria must be a name, or a sequence of names, got {given!r}")
+        several = (given,) if isinstance(given, str | Criterion) else () if given is None else tuple(given)
         if not several:
             raise DataError(
                 "criteria must name at least one criterion, got none; leave it out for those the data allow"
@@ -125,8 +126,7 @@ class Request:
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were asked for, each once."""
-        given = USUAL if self.metrics is None else self.metrics
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
         if not names:
             raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
         for name in names:
@@ -197,9 +197,3 @@ def too_many_groups(attribute: str, found: str, groups: int) -> DataError:
         f"the groups {attribute!r} hold {found}, as an id or a measurement does: too many to compare; name another "
         f"column, or cut its values into a few ranges first{insist}"
     )
-
-
-def _check_names(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None and not isinstance(value, Criterion | Iterable):
-            raise DataError(f"{name} must be a name, or a sequence of names, got {value!r}")
