@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.audit import audit_of_rows
-from metrifair.auditing.compare import compared_audits
+from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import (
     DEFAULT_THRESHOLD,
     Selection,
@@ -54,11 +54,11 @@ def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def one_or_compared(audits: Mapping[str, Audit]) -> Audit:
+def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
     """The only audit, or all of them compared with the first."""
     if len(audits) == 1:
         return next(iter(audits.values()))
-    return compared_audits(audits, same_rows=True)  # type: ignore[return-value]
+    return compared_audits(audits, same_rows=True)
 
 
 def audit_of_columns(
