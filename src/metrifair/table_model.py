@@ -16,16 +16,16 @@ from metrifair.checks import is_number
 from metrifair.encoding.column_types import level_name
 from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.bands import in_bands
+from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, columns, is_missing
+from metrifair.results import FEW
 from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
 from metrifair.saving.models import content_of
 from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecord, TableModelRecord, record_of
 from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 
 TABLE_MODEL = "table model"  # the kind of the file
-_BANDS = 5  # of an attribute that is a number, for decision rates by group
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,10 @@ class TableModel:
             classes=self.classes.tolist(),
             compared=rule == "parity",
         )
-        score, problem = problem.of_kept(self.predict_proba(table)[:, self.positive]), in_bands(problem, _BANDS)
+        score, problem = (
+            problem.of_kept(self.predict_proba(table)[:, self.positive]),
+            in_bands(problem, BANDS, least=FEW),
+        )
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
 
     def save(self, path: PathLike) -> None:

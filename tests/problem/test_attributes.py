@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.attributes import numbers_among
@@ -19,10 +21,10 @@ TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}
 
 
 def test_numbers_with_more_than_twenty_values_are_numbers_unless_told() -> None:
-    given = {name: np.asarray(column) for name, column in TABLE.items()}
-    assert numbers_among(given, "auto") == ["age", "region"]
-    assert numbers_among(given, ["age"]) == ["age"]
-    assert numbers_among(given, False) == []
+    table = {name: np.asarray(column) for name, column in TABLE.items()}
+    assert numbers_among(table, "auto") == ["age", "region"]
+    assert numbers_among(table, ["age"]) == ["age"]
+    assert numbers_among(table, False) == []
     assert numbers_among({"age": AGES}, True) == ["age"]
     assert numbers_among({"flag": AGES % 2 == 0, "text": AGES.astype(str), "few": AGES % 20}, "auto") == []
     assert numbers_among({"id": np.arange(1, 101), "income": np.arange(100) * 10}, "auto") == ["income"]
@@ -118,6 +120,21 @@ def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None
         below = np.isin(problem.cell, one.left)
         assert (below == (age <= cut)).all()
         assert (np.isin(problem.cell, one.right) == ~below).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=60), st.integers(1, 12), st.integers(2, 6))
+def test_bands_have_enough_rows_wherever_two_can(values: list[int], least: int, bands: int) -> None:
+    number = np.array(values, dtype=np.float64)
+    cuts = quantile_cuts(number, np.where(number > 4, 9.0, 1.0), bands, least=least)
+    sizes = np.bincount(np.searchsorted(cuts, number))
+    smaller = [min((number <= one).sum(), (number > one).sum()) for one in np.unique(number)[:-1]]
+    assert (len(cuts) > 0) == (len(smaller) > 0)
+    assert len(cuts) < bands
+    if smaller and max(smaller) >= least:
+        assert sizes.min() >= least
+    elif smaller:
+        assert sizes.min() == max(smaller)
 
 
 @pytest.mark.filterwarnings("ignore:.*is taken as a number")

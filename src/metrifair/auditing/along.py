@@ -32,8 +32,8 @@ def along_number(
         return None
     values, counts = problem.numbers[units, place], sample.weight if sample.weight is not None else sample.rows
     amounts = np.ones(len(units)) if counts is None else counts[units].astype(np.float64)
-    wanted = int(np.clip(sample.size(units) // _FEWEST_ROWS, 2, _MOST_BANDS))
-    cuts = quantile_cuts(values, amounts, wanted)
+    rows = None if sample.rows is None else sample.rows[units]
+    cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
     if not len(cuts):
         return None
     band, bands = np.searchsorted(cuts, values), len(cuts) + 1

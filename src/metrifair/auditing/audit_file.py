@@ -18,7 +18,7 @@ from metrifair.auditing.counted import (
     scores_named,
 )
 from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.file_rows import FileRows
+from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import ColumnOptions, Criteria, Reference, Request, Threshold, groups_allowed

@@ -112,7 +112,8 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         pos_label=None if columns["y_true"] is None else request.pos_label,
         compared=False,
     )
-    problem = favoured(with_bands(problem, tally.rows), request)
+    problem = with_bands(problem, request.least_count, weight=tally.weight, rows=tally.rows)
+    problem = favoured(problem, request)
     check_groups(problem, tally.rows, groups_allowed(request.most_groups))
     base, scale, finer = rows.counted()
     sample = AuditSample(

@@ -85,13 +85,13 @@ def show_differences(out: Console, found: AuditDifference) -> None:
         [
             " ".join(filter(None, (one.model if len(found.audits) > 2 else "", f"{one.attribute}:", *one.groups))),
             f"{one.within}: {one.criterion.replace('_', ' ')}",
-            one.metric,
+            one.metric.replace("_", " "),
             number_text(one.before),
             number_text(one.after),
             figure_text(one.difference, signed=True),
             "-" if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}",
             p_text(one.p_jointly),
-            one.verdict,
+            "unclear" if one.verdict == "cannot be told apart" else one.verdict,
         ]
         for one in ordered[:_SHOWN]
     ]

@@ -10,13 +10,11 @@ import click
 
 from metrifair.cli.audit import measure_options, output_options, write_asked
 from metrifair.cli.options import (
-    CRITERIA_HELP,
-    CRITERION_NAMES,
-    OTHER_CRITERION_NAMES,
+    SEED,
     STANDARD_OUTPUT,
     about_options,
     check_paths,
-    known,
+    criteria_option,
 )
 
 _CHANGED = 1  # the exit code
@@ -25,18 +23,12 @@ _SHOWN = 20
 
 @click.command(short_help="Have distances changed over time?")
 @click.argument("files", nargs=-1, required=True)
-@click.option(
-    "--criterion",
-    "criteria",
-    multiple=True,
-    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-    help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
-)
+@criteria_option("as counted")
 @measure_options
 @about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+@SEED
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -27,9 +27,8 @@ from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
 from metrifair.methods.group_model import Correction, GroupModel, default_group_model, fitted_group_model
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
-from metrifair.methods.out_of_fold import learned_by_heart, out_of_fold, with_ties
 from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
-from metrifair.methods.training_data import CrossedGroups, Floats, Integers
+from metrifair.methods.training_data import CrossedGroups, Floats, Integers, learned_by_heart, out_of_fold, with_ties
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.modelfile import PathLike, write

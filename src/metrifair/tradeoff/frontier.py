@@ -25,12 +25,11 @@ from metrifair.problem.tables import Table, library_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
-from metrifair.tradeoff.families import DEFAULT_STRENGTHS, Family, families_of
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.source import Judge, Source
 from metrifair.tradeoff.split import DataSet, Split, data_set
-from metrifair.tradeoff.sweep import RowsToTrain, sweep
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
@@ -189,6 +188,7 @@ def frontier(
         intersectional=own("intersectional", False),
         continuous=own("continuous", "auto"),
         sample_weight=sample_weight,
+        held_out=(validation, test),
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)

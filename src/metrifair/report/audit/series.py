@@ -33,9 +33,10 @@ def series_summary(record: SeriesRecord) -> list[str]:
         if own:
             one = min(own, key=lambda one: one.p_value or 0.0)
             where = f"{' and '.join(map(quoted, one.groups))} of {one.attribute} ({one.within})"
+            changed, at = len({_key(each) for each in own}), len({each.look for each in own})
             told.append(
-                f"{alarm.capitalize()} than at {quoted(first)}: {len({_key(each) for each in own})} distances, at "
-                f"{len({each.look for each in own})} looks; most certainly {metric_words(one.metric).short} of {where} "
+                f"{alarm.capitalize()} than at {quoted(first)}: {changed} distance{'s' * (changed > 1)}, at {at} "
+                f"look{'s' * (at > 1)}; most certainly {metric_words(one.metric).short} of {where} "
                 f"at {quoted(one.look)}: {number_text(one.value)} ({figure_text(one.difference, signed=True)})."
             )
     told.append(
