@@ -170,6 +170,28 @@ class Request:
         return tuple(dict.fromkeys(names))
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What is asked of every comparison of an audit."""
+
+    metrics: tuple[str, ...]
+    confidence: float
+    resamples: int  # 0: no intervals
+    permutations: int  # 0: no p-values
+    resolution: int  # how many scores resampling tells apart
+    witnesses: bool  # whether the utilities that show the gaps are drawn
+    cdfs: int  # distribution functions of the whole audit
+    comparisons: int  # that have enough rows: joint intervals hold for all of them at once
+    least_count: int  # rows that are enough
+    ends: tuple[float, float] | None  # of the interval that holds all predictions, seen or not; None: not known
+    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
+
+    @property
+    def width(self) -> float | None:
+        """Of the interval that holds all predictions."""
+        return None if self.ends is None else self.ends[1] - self.ends[0]
+
+
 def default_criteria(problem: Problem) -> tuple[str, ...]:
     """The criteria that the data allow, no comparison twice."""
     parity = "statistical_parity" if problem.strata is None else "conditional_statistical_parity"
