@@ -22,7 +22,7 @@ from metrifair.estimators.settings import device_of
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
-from metrifair.provenance import Provenance, call_text, check_about, made_now
+from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
@@ -165,7 +165,7 @@ def frontier(
     'linear'
     """
     given = dict(locals())
-    told = check_about(about)
+    said = said_of(title, about)
     check_known("on", on, ("scores", "decisions"))
     _check_devices(devices)
     own_seeds = _seeds(seeds)
@@ -239,9 +239,8 @@ def frontier(
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
     kept = data.problem.kept
     provenance = Provenance(
-        title or "",
-        told,
-        "rows in memory",
+        **said,
+        source="rows in memory",
         rows_read=len(data.rows) if kept is None else len(kept),
         left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
         columns={"group": [attribute.name for attribute in scheme.attributes]},
