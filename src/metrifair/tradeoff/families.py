@@ -9,7 +9,7 @@ from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,6 +38,11 @@ class Family(NamedTuple):
             lowest = " from 0 upwards" if self.parameter == "strength" else ""
             raise DataError(f"{argument} must be None, 'auto', or a list of finite numbers{lowest}, got {given!r}")
         return values
+
+    def told(self, name: str, value: object) -> Family:
+        """With a parameter of the estimator, and of those that it wraps, wherever one has it."""
+        own = [key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")]
+        return self._replace(estimator=clone(self.estimator).set_params(**dict.fromkeys(own, value)))
 
 
 def needs_group(model: Any) -> bool:
