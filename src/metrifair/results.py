@@ -362,8 +362,7 @@ class DifferenceRecord:
     unmatched: int = 0  # figures that only one of two audits has
     summary: Sequence[str] = ()
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
-    title: str = field(default="", compare=False)
-    call: str = field(default="", compare=False)
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
 
 
 @dataclass(frozen=True)
@@ -395,5 +394,4 @@ class SeriesRecord:
     series: Sequence[Look]
     summary: Sequence[str] = ()
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
-    title: str = field(default="", compare=False)
-    call: str = field(default="", compare=False)
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole

@@ -22,7 +22,7 @@ from metrifair.estimators.settings import device_of
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
-from metrifair.provenance import Provenance, call_text, check_about, made_now
+from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
@@ -165,7 +165,7 @@ def frontier(
     'linear'
     """
     given = dict(locals())
-    told = check_about(about)
+    said = said_of(title, about)
     check_known("on", on, ("scores", "decisions"))
     _check_devices(devices)
     own_seeds = _seeds(seeds)
@@ -241,7 +241,7 @@ def frontier(
         source=source,
         knobs={family.name: family.parameter for family in families or () if family.name},
         library=library_of(X, y, sensitive_features),
-        provenance=_provenance_of(data, title or "", told, call_text(frontier, given), random_state),
+        provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
     )
 
 
@@ -255,13 +255,12 @@ def _judge_of(data: DataSet, split: Split, utility: Utility, shown: int, *, trai
     return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), *few
 
 
-def _provenance_of(data: DataSet, title: str, about: Mapping[str, str], call: str, seed: object) -> Provenance:
+def _provenance_of(data: DataSet, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
     """Where the figures come from."""
     kept = data.problem.kept
     return Provenance(
-        title,
-        about,
-        "rows in memory",
+        **said,
+        source="rows in memory",
         rows_read=len(data.rows) if kept is None else len(kept),
         left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
         columns={"group": [attribute.name for attribute in data.problem.scheme.attributes]},
