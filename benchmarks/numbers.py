@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dcor
 import torch
 from torch import Tensor
 
@@ -32,6 +31,8 @@ def step(n: int) -> None:
 
 
 def main() -> None:
+    import dcor  # noqa: PLC0415 - half a minute: it compiles at import
+
     torch.set_num_threads(1)
     z, a = sample(8_192)
     slow = seconds(lambda: pairwise(z, a).backward(), repeat=3)

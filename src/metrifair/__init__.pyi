@@ -42,6 +42,7 @@ from .metrics.distances import (
 from .metrics.kernels import median_distance
 from .metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from .metrics.witness import Witness, witness
+from .model_card import to_card
 from .problem import criteria
 from .problem.criteria import Criterion
 from .tradeoff.frontier import Frontier, frontier
@@ -106,6 +107,7 @@ __all__ = [
     "nn",
     "sliced_energy_distance",
     "sliced_wasserstein_distance",
+    "to_card",
     "total_variation",
     "unfairness",
     "wasserstein_distance",

@@ -1,12 +1,13 @@
-"""How much scores depend on an attribute, in an audit, and the worst cut of it in two.
+"""How much scores depend on an attribute, in an audit: the worst cut of it in two, and what is drawn along it.
 
 Of a number people up to a cut are set against those above it; of names (``contrast="independence"``) each group against
-the rest. Everything is read off one table: how many rows lie in each band of the attribute and at each score.
+the rest. Everything that is found is read off one table: how many rows lie in each band of the attribute and at each
+score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,15 +16,16 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.band_table import METRICS, SCORES, BandTable, p_values
 from metrifair.auditing.distribution import Floats, Integers, LargestGap, TwoSamples, bin_means, bins, largest_gap
+from metrifair.auditing.request import Plan
 from metrifair.auditing.sample import AuditSample, Part
 from metrifair.certificates import dkw_radius
 from metrifair.curves import curves_of
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
-from metrifair.problem.attributes import number_name
-from metrifair.problem.bands import cuts_of
+from metrifair.problem.attributes import band_names, number_name
+from metrifair.problem.bands import cuts_of, quantile_cuts
 from metrifair.report.audit import words
-from metrifair.results import FEWEST_DEPENDENT, Distribution, Finding, Interval
+from metrifair.results import FEWEST_DEPENDENT, AlongNumber, Distribution, Finding, Interval
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(
@@ -77,6 +79,11 @@ class Bands(NamedTuple):
     def size(self) -> int:
         """How many bands there are."""
         return int(self.band.max()) + 1
+
+    def levels(self, amounts: Floats | None) -> tuple[Floats, Floats]:
+        """How many rows each band has, or how much weight, and the mean of the attribute there."""
+        rows = np.bincount(self.band, amounts, self.size).astype(np.float64)
+        return rows, np.bincount(self.band, self.values if amounts is None else self.values * amounts, self.size) / rows
 
     def with_tails(self, amounts: Floats | None) -> Bands:
         """Other bands of the number, narrower at both ends: of a heavy tail a few people decide how far it spreads."""
@@ -162,35 +169,13 @@ def _at(part: Part, bands: Bands, number: int) -> _Cut:
     return _Cut(number, largest_gap(sides), sides)
 
 
-def worst_cut(
-    sample: AuditSample,
-    part: Part,
-    place: int,
-    *,
-    metrics: tuple[str, ...],
-    confidence: float,
-    functions: int,
-    comparisons: int,
-    least_count: int,
-    certified: bool,
-    resamples: int,
-    permutations: int,
-    generator: np.random.Generator,
-    ends: tuple[float, float] | None,
-) -> WorstCut:
-    """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them.
-
-    ``functions`` are the distribution functions that joint bounds hold for at once, those of this one's cuts among
-    them; joint intervals hold for so many ``comparisons``.
-    ``certified``: there are bounds at all, of rows without weights that trained nothing.
-    """
-    bands, name = Bands.of(sample, part, place, least_count), sample.problem.scheme.attributes[place].name
-    units, values = bands.units, bands.values
+def worst_cut(sample: AuditSample, part: Part, place: int, plan: Plan, generator: np.random.Generator) -> WorstCut:
+    """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them."""
+    bands, name = Bands.of(sample, part, place, plan.least_count), sample.problem.scheme.attributes[place].name
     if not bands.sides:
         return WorstCut([], None)
-    amounts = _amounts(sample, units)
-    rows = np.bincount(bands.band, amounts, bands.size).astype(np.float64)
-    levels = np.bincount(bands.band, values if amounts is None else values * amounts, bands.size) / rows
+    units, everyone = bands.units, sample.size(bands.units)
+    rows, levels = bands.levels(_amounts(sample, units))
     cut, table = _scanned(part, bands, levels)
     furthest = _at(part, bands, int(table.gaps().wasserstein.argmax()))
     at = {"kolmogorov": cut, "wasserstein": furthest, "energy": cut}
@@ -199,35 +184,23 @@ def worst_cut(
         for metric, own in at.items()
         for below in [bands.below(own.number)]
     }
-    groups, scores = bands.sides[cut.number], cut.sides.values
     observed, correlation = _observed(sample, part, bands, cut, table)
     chances: dict[str, float] = {}
-    if permutations and not sample.weighted:
-        chances = p_values(table, sample.size(units), permutations, generator)
-    intervals: list[Interval | None] = [None, None]
-    level = 1 - (1 - confidence) / comparisons
-    if resamples and sample.size(units) >= FEWEST_DEPENDENT:
-        fine = bands.with_tails(amounts)
-        rows_in = np.bincount(fine.band, amounts, fine.size)
-        means = np.bincount(fine.band, values if amounts is None else values * amounts, fine.size) / rows_in
-        resampled = _scanned(part, fine, means)[1].resampled(_effective(sample, units), resamples, generator)
-        # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
-        intervals = [
-            resampled.interval(
-                observed["energy"],
-                confidence=own,
-                by_chance=chances.get("energy", 0.0) > max(1 - own, 1 / (1 + permutations)),
-            )
-            for own in (confidence, level)
-        ]
+    if plan.permutations and not sample.weighted:
+        chances = p_values(table, everyone, plan.permutations, generator)
+    interval, jointly_in = _dependence_intervals(
+        sample, part, bands, plan, observed=observed, chances=chances, generator=generator
+    )
+    enough = {metric: min(own) >= plan.least_count for metric, own in sizes.items()}
+    enough["energy"] = everyone >= plan.least_count  # it is about all rows, not about a cut
+    proven = not sample.weighted and plan.vc_dimension is None
+    joint = {"energy": jointly_in} if proven or sample.weighted else {}
     alone, jointly = None, None
-    enough = {metric: min(own) >= least_count for metric, own in sizes.items()}
-    enough["energy"] = sample.size(units) >= least_count  # it is about all rows, not about a cut
-    joint = {"energy": intervals[1]} if certified or sample.weighted else {}
-    if certified:
+    if proven:
         sides, cdfs = (rows[bands.at] if bands.named else np.cumsum(rows)[:-1], float(rows.sum())), 2 * len(bands.sides)
-        alone, jointly = (_bounds(*sides, cut.every, *of).high for of in ((cdfs, confidence), (functions, confidence)))
-        joint["kolmogorov"] = _bounds(*sides, cut.every, cdfs, level)
+        alone, jointly = (_bounds(*sides, cut.every, of, plan.confidence).high for of in (cdfs, plan.cdfs))
+        joint["kolmogorov"] = _bounds(*sides, cut.every, cdfs, _jointly(plan))
+    groups, scores = bands.sides[cut.number], cut.sides.values
     span = float(scores[-1] - scores[0])
     told = words.cut_meanings(name, observed, len(bands.sides), correlation, named=bands.named)
     findings = [
@@ -239,7 +212,7 @@ def worst_cut(
             sizes[metric],
             metric,
             observed[metric],
-            interval=intervals[0] if metric == "energy" else None,
+            interval=interval if metric == "energy" else None,
             certified=alone if metric == "kolmogorov" else None,
             certified_jointly=jointly if metric == "kolmogorov" else None,
             p_value=chances.get(metric),
@@ -249,14 +222,47 @@ def worst_cut(
             enough=enough[metric],
             joint_interval=joint.get(metric) if enough[metric] else None,
         )
-        for metric in metrics
+        for metric in plan.metrics
         if metric in METRICS
     ]
     if bands.named or not part.of_predictions:
         return WorstCut(findings, None)
     halves = dict(zip(groups, cut.sides[1:], strict=True))
-    curves = curves_of(scores, halves, dict(zip(groups, sizes["kolmogorov"], strict=True)), ends or sample.ends)
+    curves = curves_of(scores, halves, dict(zip(groups, sizes["kolmogorov"], strict=True)), plan.ends or sample.ends)
     return WorstCut(findings, Distribution(name, part.within, curves))
+
+
+def _jointly(plan: Plan) -> float:
+    """The confidence of each of all comparisons, under which they hold at once."""
+    return 1 - (1 - plan.confidence) / plan.comparisons
+
+
+def _dependence_intervals(
+    sample: AuditSample,
+    part: Part,
+    bands: Bands,
+    plan: Plan,
+    *,
+    observed: Mapping[str, float],
+    chances: Mapping[str, float],
+    generator: np.random.Generator,
+) -> Sequence[Interval | None]:
+    """Intervals of the dependence, of this comparison and of all at once; None where rows are too few."""
+    if not plan.resamples or sample.size(bands.units) < FEWEST_DEPENDENT:
+        return None, None
+    amounts = _amounts(sample, bands.units)
+    fine = bands.with_tails(amounts)
+    table = _scanned(part, fine, fine.levels(amounts)[1])[1]
+    resampled = table.resampled(_effective(sample, bands.units), plan.resamples, generator)
+    # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
+    return [
+        resampled.interval(
+            observed["energy"],
+            confidence=own,
+            by_chance=chances.get("energy", 0.0) > max(1 - own, 1 / (1 + plan.permutations)),
+        )
+        for own in (plan.confidence, _jointly(plan))
+    ]
 
 
 def _observed(
@@ -292,3 +298,47 @@ def _bounds(below: Floats, everyone: float, gaps: Sequence[float], functions: in
     ]
     low, high = float(np.max(np.subtract(gaps, radii))), float(np.max(np.add(gaps, radii)))
     return Interval(max(0.0, low), min(1.0, high))
+
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_MOST_BANDS, _FEWEST_ROWS = 20, 30  # in a band; of fewer, quantiles at the ends are hardly more than one person each
+
+
+def along_number(
+    sample: AuditSample, part: Part, place: int, selected: NDArray[Any] | None, findings: Sequence[Finding]
+) -> AlongNumber | None:
+    """Quantiles of the scores, and shares that are selected, in bands of a number with about as many rows each.
+
+    ``selected`` is how much of each unit is, None: nothing is decided. ``findings`` are those of the number there; its
+    worst cut is marked. None where all values are equal.
+    """
+    problem = sample.problem
+    known = problem.groups[part.units, place] >= 0
+    units = part.units[known]
+    if problem.numbers is None or not len(units):
+        return None
+    values, counts = problem.numbers[units, place], sample.weight if sample.weight is not None else sample.rows
+    amounts = np.ones(len(units)) if counts is None else counts[units].astype(np.float64)
+    rows = None if sample.rows is None else sample.rows[units]
+    cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
+    if not len(cuts):
+        return None
+    band, bands = np.searchsorted(cuts, values), len(cuts) + 1
+    weight = np.bincount(band, amounts, bands)
+    quantiles = np.zeros((bands, len(QUANTILES)))
+    for one in range(bands):
+        upto = np.cumsum(part.scores.at(units[band == one]).astype(np.float64))
+        quantiles[one] = part.scores.values[np.searchsorted(upto, np.array(QUANTILES) * upto[-1] * (1 - 1e-12))]
+    rates = () if selected is None else np.bincount(band, selected[units].astype(np.float64), bands) / weight
+    worst = next((one for one in findings if one.metric == "kolmogorov"), None)
+    return AlongNumber(
+        problem.scheme.attributes[place].name,
+        part.within,
+        bands=band_names(cuts),
+        at=(np.bincount(band, values * amounts, bands) / weight).tolist(),
+        sizes=[sample.size(units[band == one]) for one in range(bands)],
+        quantiles={f"{share:.0%}": quantiles[:, at].tolist() for at, share in enumerate(QUANTILES)},
+        selection_rates=list(map(float, rates)),
+        cut=None if worst is None else float(worst.groups[0].removeprefix("up to ")),
+        sentence="" if worst is None else worst.sentence,
+    )

@@ -15,7 +15,7 @@ from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.tables import Backend, frame, frame_of
-from metrifair.provenance import Provenance, call_text, check_about, made_now
+from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
@@ -399,8 +399,7 @@ def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any
     """An audit with its provenance: the function with its arguments, and what else is ``told`` of where it is from."""
     provenance = replace(
         found.record.provenance,
-        title=given["title"] or "",
-        about=check_about(given["about"]),
+        **said_of(given["title"], given["about"]),
         call=call_text(function, given),
         **told,
         **made_now(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from metrifair.cli.audit import hand_over, output_options
-from metrifair.cli.options import STANDARD_OUTPUT, as_options, check_paths
+from metrifair.cli.options import STANDARD_OUTPUT, about_options, as_options, check_paths
 from metrifair.report.numbers import figure_text, number_text, p_text
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _SHOWN = 20  # differences in the table on the terminal
 
 @click.command(short_help="What got better or worse between two audits?")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
+@about_options
 @output_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
 @click.pass_context
@@ -30,6 +31,8 @@ def command(
     /,
     *,
     files: tuple[str, ...],
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -53,7 +56,7 @@ def command(
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, working
     from metrifair.errors import DataError, ModelFileError
-    from metrifair.provenance import names_of_files
+    from metrifair.provenance import Provenance, made_now, names_of_files, said_of
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Comparing {len(files)} audits"):
@@ -66,7 +69,8 @@ def command(
                     f"compare takes an audit's .json or counts of metrifair count, and {file} is neither"
                 ) from None
             audits[name] = audit_in(file) if state is None else state.audit(random_state=seed)
-        found = compared_audits(audits)
+        origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
+        found = compared_audits(audits, origin=origin)
     hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)
 
 
@@ -81,13 +85,13 @@ def show_differences(out: Console, found: AuditDifference) -> None:
         [
             " ".join(filter(None, (one.model if len(found.audits) > 2 else "", f"{one.attribute}:", *one.groups))),
             f"{one.within}: {one.criterion.replace('_', ' ')}",
-            one.metric,
+            one.metric.replace("_", " "),
             number_text(one.before),
             number_text(one.after),
             figure_text(one.difference, signed=True),
             "-" if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}",
             p_text(one.p_jointly),
-            one.verdict,
+            "unclear" if one.verdict == "cannot be told apart" else one.verdict,
         ]
         for one in ordered[:_SHOWN]
     ]

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.limits import limits_of
-from metrifair.cli.numbers import cuts_text
-from metrifair.cli.options import Costs, Families, Strengths, as_options
+from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.training_options import Costs, Families, Strengths
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import (
-    FAMILIES,
-    STANDARD_OUTPUT,
-    TABLES,
-    Costs,
-    Families,
-    Number,
-    Output,
-    Strengths,
-    check_paths,
-)
-from metrifair.cli.training_options import TrainingOptions, training_options
+from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
+from metrifair.cli.training_options import FAMILIES, Costs, Families, Strengths, TrainingOptions, training_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -206,7 +196,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table
-    from metrifair.cli.training_words import held_out_sentences
+    from metrifair.cli.training import held_out_sentences
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:

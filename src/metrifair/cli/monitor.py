@@ -10,12 +10,11 @@ import click
 
 from metrifair.cli.audit import measure_options, output_options, write_asked
 from metrifair.cli.options import (
-    CRITERIA_HELP,
-    CRITERION_NAMES,
-    OTHER_CRITERION_NAMES,
+    SEED,
     STANDARD_OUTPUT,
+    about_options,
     check_paths,
-    known,
+    criteria_option,
 )
 
 _CHANGED = 1  # the exit code
@@ -24,17 +23,12 @@ _SHOWN = 20
 
 @click.command(short_help="Have distances changed over time?")
 @click.argument("files", nargs=-1, required=True)
-@click.option(
-    "--criterion",
-    "criteria",
-    multiple=True,
-    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-    help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
-)
+@criteria_option("as counted")
 @measure_options
+@about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+@SEED
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -46,6 +40,8 @@ def command(
     contrast: Literal["pairs", "rest", "independence"],
     confidence: float,
     least_count: int,
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -65,7 +61,7 @@ def command(
     from metrifair.auditing.monitor import monitor
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import command_text, console, printable, show_table, working
-    from metrifair.provenance import names_of_files, with_files
+    from metrifair.provenance import files_of, names_of_files, with_files
     from metrifair.report.numbers import figure_text, number_text, p_text
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -81,9 +77,12 @@ def command(
             confidence=confidence,
             least_count=least_count,
             random_state=seed,
+            title=title,
+            about=dict(about),
         )
-    told = replace(found.record, call=command_text(ctx), provenance=with_files(found.record.provenance, files))
-    found = replace(found, record=told)
+    origins = with_files(found.record.provenance, files)
+    whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
+    found = replace(found, record=replace(found.record, origin=whole, provenance=origins))
     for sentence in found.summary:
         out.print(printable(sentence), soft_wrap=True)
     alarms = sorted(found.alarms, key=lambda one: one.p_value or 0.0)

@@ -94,8 +94,7 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: Fil
     """Ids, predictions and probabilities of the rows of a file, read with these options."""
     import polars as pl
 
-    from metrifair.cli.predictions import with_predictions
-    from metrifair.cli.tables import read
+    from metrifair.cli.tables import read, with_predictions
     from metrifair.encoding.encoder import Levels
 
     texts = [

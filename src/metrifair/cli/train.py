@@ -8,15 +8,8 @@ from typing import Any
 
 import click
 
-from metrifair.cli.options import (
-    STANDARD_OUTPUT,
-    TABLES,
-    Costs,
-    Number,
-    Output,
-    check_paths,
-)
-from metrifair.cli.training_options import TrainingOptions, training_options
+from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
+from metrifair.cli.training_options import Costs, TrainingOptions, training_options
 
 
 @click.command(short_help="Train a fair model on a file.")
@@ -95,9 +88,8 @@ def command(
     table, files = options.table()
     from metrifair.cli.console import command_text, console, printable
     from metrifair.cli.tables import write_json, write_table
-    from metrifair.cli.training import Training, provenance_of, trained
+    from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained
     from metrifair.cli.training_file import training_file
-    from metrifair.cli.training_words import figures, show_trained
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=strength)

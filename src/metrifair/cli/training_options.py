@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.numbers import NUMBER_OPTIONS
+from metrifair.checks import check_known
 from metrifair.cli.options import (
     CONTRAST,
     CRITERIA_HELP,
     CRITERION_NAMES,
+    GROUP,
     METRIC_NAMES,
     METRICS_HELP,
+    NUMBER_OPTIONS,
     OTHER_CRITERION_NAMES,
+    WEIGHT,
     Function,
     about_options,
     file_options,
@@ -29,19 +33,72 @@ if TYPE_CHECKING:
 
     from metrifair.provenance import SourceFile
 
+FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
+
+
+class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Numbers from 0 upwards, separated by commas, or ``auto``."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers in ascending order, or a usage error."""
+        if not isinstance(value, str) or value == "auto":
+            return value
+        try:
+            numbers = sorted({float(part) for part in value.split(",")})
+        except ValueError:
+            numbers = [-1.0]
+        if not all(0 <= number < float("inf") for number in numbers):
+            self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
+        return numbers
+
+
+class Families(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Names of families, separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The names, each once, or an error."""
+        if not isinstance(value, str):
+            return value
+        names = tuple(dict.fromkeys(part.strip() for part in value.split(",")))
+        for name in names:
+            check_known("--families", name, FAMILIES)
+        return names
+
+
+class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
+
+    name = "costs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The rows, or a usage error."""
+        if not isinstance(value, str):
+            return value
+        try:
+            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
+        except ValueError:
+            rows = []
+        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
+            self.fail(
+                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
+                "and in it what each decision costs, both in ascending order of the classes",
+                param,
+                ctx,
+            )
+        return rows
+
+
 _TRAINING_OPTIONS = (
     click.argument("file"),
     click.option("--label", required=True, metavar="COLUMN", help="What is to be predicted."),
-    click.option(
-        "--group",
-        required=True,
-        multiple=True,
-        metavar="COLUMN",
-        help="The groups, or a number. Repeat it for several.",
-    ),
+    GROUP,
     *NUMBER_OPTIONS,
     click.option("--control", multiple=True, metavar="COLUMN", help="Be fair within each of its values. Repeatable."),
-    click.option("--weight", metavar="COLUMN", help="How often each row counts."),
+    WEIGHT,
     click.option(
         "--criterion",
         default="statistical_parity",
