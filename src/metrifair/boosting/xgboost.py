@@ -19,6 +19,7 @@ from metrifair.problem.tables import Table
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
+_OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
 class _FairXGB(FairBooster):
@@ -54,10 +55,11 @@ class _FairXGB(FairBooster):
         self._check_objective()
         fit_on_cluster(estimator, X, y, **named)
 
-    def _check_objective(self) -> None:
+    def _check_objective(self, *, several: bool = False) -> None:
         estimator: Any = self
-        if estimator.objective != self._objective:
-            raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
+        if estimator.objective != self._objective and not (several and estimator.objective == _OF_CLASSES):
+            wanted = repr(_OF_CLASSES if several else self._objective)
+            raise DataError(f"objective must be {wanted} where strength > 0, got {estimator.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
         names = (
@@ -88,16 +90,20 @@ class _FairXGB(FairBooster):
         return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
-        of_positives = getattr(self, "scale_pos_weight", None)
-        return None if of_positives is None else np.where(problem.training.targets == 1, float(of_positives), 1.0)
+        of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
+        return None if of_positives is None or problem.task.vector else np.where(problem.training.targets == 1, float(of_positives), 1.0)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
-        self._check_objective()
-        if (classes := plan.problem.scheme.classes) and list(classes) != [0, 1]:
+        several, classes = plan.problem.task.vector, plan.problem.scheme.classes
+        self._check_objective(several=several)
+        if list(classes) != list(range(len(classes))):
+            wanted, told = "0 and 1", f"(y == {classes[1]!r}).astype(int)"
+            if several:
+                wanted, told = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]"
             raise DataError(
-                f"y must hold the labels 0 and 1, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}; pass "
-                f"(y == {classes[1]!r}).astype(int), or use FairLGBMClassifier, which takes any two labels"
+                f"y must hold the labels {wanted}, as XGBoost asks for, got {' and '.join(map(repr, classes[:2]))}"
+                f"{' and others' if several else ''}; pass {told}, or use FairLGBMClassifier, which takes any labels"
             )
         kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
 
@@ -110,6 +116,8 @@ class _FairXGB(FairBooster):
         if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
             start = plan.problem.start  # XGBoost asks for the prediction that it stands for
             estimator.base_score = 1 / (1 + np.exp(-start)) if hasattr(self, "predict_proba") else start
+            if several:
+                estimator.base_score = np.exp(start).tolist()
         try:
             fit(**plan.arguments)
         finally:
@@ -121,8 +129,8 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier whose scores are distributed alike in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes, labelled 0 and 1 as
-    XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes or more, labelled from 0
+    on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class Objective:
         """What each comparison counts."""
         return penalty_weights(self.comparisons, self.combine)
 
-    @property
+    @cached_property
     def least(self) -> int:
         """Samples of each kind that a batch needs."""
         return least_samples(self.metric, self.estimate)
