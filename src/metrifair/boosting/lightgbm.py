@@ -101,8 +101,8 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     """A LightGBM classifier whose scores are distributed alike in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes or more; docs/boosting.md
-    says how large strengths are kept stable.
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes;
+    docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from metrifair.problem.tables import Table
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
+_ONE_FOR_EACH = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)  # class a constant to start from
 _OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
@@ -91,7 +92,11 @@ class _FairXGB(FairBooster):
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
-        return None if of_positives is None or problem.task.vector else np.where(problem.training.targets == 1, float(of_positives), 1.0)
+        return (
+            None
+            if of_positives is None or problem.task.vector
+            else np.where(problem.training.targets == 1, float(of_positives), 1.0)
+        )
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
@@ -114,10 +119,11 @@ class _FairXGB(FairBooster):
         if plan.evaluations:
             estimator.eval_metric = _metrics(estimator.eval_metric, plan)
         if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
-            start = plan.problem.start  # XGBoost asks for the prediction that it stands for
-            estimator.base_score = 1 / (1 + np.exp(-start)) if hasattr(self, "predict_proba") else start
-            if several:
-                estimator.base_score = np.exp(start).tolist()
+            start = plan.problem.start
+            if several and _ONE_FOR_EACH:
+                estimator.base_score = (start - np.mean(start)).tolist()
+            elif not several:  # XGBoost asks for the prediction that it stands for
+                estimator.base_score = 1 / (1 + np.exp(-start)) if classes else start
         try:
             fit(**plan.arguments)
         finally:
@@ -129,8 +135,8 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier whose scores are distributed alike in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes or more, labelled from 0
-    on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labelled
+    from 0 on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------

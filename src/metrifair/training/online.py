@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -102,13 +101,10 @@ class Learner:
             self.moments = (moments or Moments.none(samples.x.shape[1])).with_samples(
                 samples.x.numpy(), samples.weight.numpy()
             )
-        if not self._descended(batch):
-            features = self._scaling(samples.x.shape[1]).apply(samples.x.unsqueeze(0))
-            terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
-            (terms.risk + self.strength * terms.unfairness).sum().backward()
-        if self.moments is not None and not self.moments.are_finite:
-            self.adam.gradient.fill_(math.nan)  # features beyond all bounds seem to be constant ones
-        if not self.adam.step_if_finite():
+        self._find_gradient(batch)
+        finite = self.moments is None or self.moments.are_finite  # or all features seem to be constants
+        if not (finite and self.adam.step_if_finite()):
+            self.adam.gradient.zero_()
             if before is not None:
                 self.adam.restore(before)
             self.moments = moments
@@ -118,6 +114,13 @@ class Learner:
             )
         self.updates += 1
         self.fresh = False
+
+    def _find_gradient(self, batch: Batch) -> None:
+        if self._descended(batch):
+            return
+        features = self._scaling(batch.samples.x.shape[1]).apply(batch.samples.x.unsqueeze(0))
+        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
+        (terms.risk + self.strength * terms.unfairness).sum().backward()
 
     def _descended(self, batch: Batch) -> bool:
         """Whether the gradient of the batch was found by hand, which is faster and takes a network of ours."""
