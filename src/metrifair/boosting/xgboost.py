@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -102,14 +102,7 @@ class _FairXGB(FairBooster):
         estimator: Any = self
         several, classes = plan.problem.task.vector, plan.problem.scheme.classes
         self._check_objective(several=several)
-        if list(classes) != list(range(len(classes))):
-            wanted, told = "0 and 1", f"(y == {classes[1]!r}).astype(int)"
-            if several:
-                wanted, told = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]"
-            raise DataError(
-                f"y must hold the labels {wanted}, as XGBoost asks for, got {' and '.join(map(repr, classes[:2]))}"
-                f"{' and others' if several else ''}; pass {told}, or use FairLGBMClassifier, which takes any labels"
-            )
+        _check_labels(classes)
         kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
@@ -258,6 +251,19 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """
 
     _objective = "reg:squarederror"
+
+
+def _check_labels(classes: Sequence[object]) -> None:
+    """Raise a DataError where labels are not numbered from 0 on."""
+    if list(classes) == list(range(len(classes))):
+        return
+    wanted, told, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
+    if len(classes) > 2:
+        wanted, told, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
+    raise DataError(
+        f"y must hold the labels {wanted}, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}{others}; pass "
+        f"{told}, or use FairLGBMClassifier, which takes any labels"
+    )
 
 
 def _metrics(given: Any, plan: FitPlan) -> Any:
