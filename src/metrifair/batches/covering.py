@@ -70,6 +70,11 @@ class Coverage:
         """The fewest samples of either side, for each comparison."""
         return np.array([one.needs(self.least) for one in self.comparisons], dtype=np.int64)
 
+    @cached_property
+    def at_once(self) -> Integers:
+        """The length of each comparison's covered prefix, where the first ``size`` samples hold enough."""
+        return np.full(len(self.needs), self.size)
+
     def member(self, cell: Integers) -> Booleans:
         """Whether samples lie on the left (0) or right (1) of a comparison.
 
@@ -154,7 +159,7 @@ def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
 def _covered(member: Booleans, rule: Coverage) -> Integers | None:
     """The length of each comparison's own covered prefix; None where these samples (n, 2, comparisons) are too few."""
     if (member.sum(0) >= rule.needs).all() and len(member) == rule.size:
-        return np.full(len(rule.needs), rule.size)
+        return rule.at_once
     enough = np.cumsum(member, 0) >= rule.needs  # from some sample on
     if not enough[-1].all():
         check_patience(len(member), member, rule)

@@ -188,7 +188,7 @@ class Objective:
             score, link, found = output, np.ones(1), 2 * weight * (output - y)
         if self.compare == "output":
             score, link = output, np.ones(1)
-        slope = np.zeros_like(output)
+        slope = np.zeros(len(output))
         for one, counts in zip(batch.sides, self.weights, strict=True):
             rows = one.rows if isinstance(one.rows, slice) else one.rows.numpy()
             if one.dependence is not None:
