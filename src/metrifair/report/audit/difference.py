@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from metrifair.metrics.registry import METRICS
-from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
 from metrifair.report.audit.words import confidence_text, quoted
@@ -121,7 +120,7 @@ def difference_html(record: DifferenceRecord, audits: Mapping[str, AuditRecord],
         unscripted="This page needs no script.",
         sections=[Section(body, "difference-data", None, ())],
         words=list(words.items()),
-        provenance=Provenance(call=record.call),
+        provenance=record.origin,
     )
 
 

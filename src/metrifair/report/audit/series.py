@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from metrifair.provenance import Provenance
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, axis
@@ -96,7 +95,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         unscripted="This page needs no script.",
         sections=[Section(joined(charts, _table(ordered)), "series-data", None, ())],
         words=[("Alarm", _ALARM)],
-        provenance=Provenance(call=record.call),
+        provenance=record.origin,
     )
 
 
