@@ -4,6 +4,12 @@ BIN := .venv/bin
 # One thread per process: with both cores busy, two threads each run many times slower.
 export OMP_NUM_THREADS := 1
 export PYTHONHASHSEED := 0
+# What one process has compiled the next one reads, also where the environment says otherwise. pip would compile all
+# modules on one core, most of which nobody imports.
+export PYTHONDONTWRITEBYTECODE :=
+PIP := -m pip install --quiet --disable-pip-version-check
+# Neighbours stay in one process, and what they share is made once; who is done first takes from the other.
+PYTEST := -m pytest -n 2 --dist worksteal
 
 .PHONY: help demo test test-slow test-install test-lowest docs lint format bench reproduce clean
 .DEFAULT_GOAL := help
@@ -23,7 +29,8 @@ help:
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "metrifair needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev]"
+	$(BIN)/python $(PIP) --no-compile -c constraints.txt -e ".[all,dev]"
+	$(BIN)/python -W ignore -m compileall -qq -j 2 .venv/lib || true  # here: their warnings would fail tests
 	touch $@
 
 demo: .venv/installed
@@ -40,17 +47,17 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python $(PYTEST) -m "not slow"
 
 test-slow: .venv/installed
-	METRIFAIR_EXPLORE=1 $(BIN)/python -m pytest -n 2 -m slow
+	METRIFAIR_EXPLORE=1 $(BIN)/python $(PYTEST) -m slow
 
 # Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from.
 test-install: .venv/installed
 	rm -rf build/wheel build/empty
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv build/empty
-	build/empty/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build/wheel/*.whl
+	build/empty/bin/python $(PIP) --no-compile -c constraints.txt build/wheel/*.whl
 	build/empty/bin/python -I tests/use_core.py
 
 # Tests that need nothing but the core, with the lowest versions of what it needs.
@@ -61,16 +68,16 @@ test-lowest: .venv/installed
 	rm -rf build/wheel build/lowest
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv build/lowest
-	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt build/wheel/*.whl
+	build/lowest/bin/python $(PIP) -c constraints-lowest.txt build/wheel/*.whl
 	build/lowest/bin/python -I tests/use_core.py
-	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-lowest.txt pytest hypothesis
+	build/lowest/bin/python $(PIP) -c constraints-lowest.txt pytest hypothesis
 	build/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(CORE_TESTS)
 
 # Everything anew, so that no page shows what an older version said; warnings are errors; then the built pages are tested.
 docs: .venv/installed
 	rm -rf docs/_build docs/gallery docs/reference/generated
 	$(BIN)/sphinx-build -q -j 2 -W --keep-going docs docs/_build/html
-	METRIFAIR_SITE=docs/_build/html $(BIN)/python -m pytest -n 2 tests/site $(wildcard docs/tutorials/*.md docs/concepts/*.md) docs/start.md docs/coming-from.md
+	METRIFAIR_SITE=docs/_build/html $(BIN)/python $(PYTEST) tests/site $(wildcard docs/tutorials/*.md docs/concepts/*.md) docs/start.md docs/coming-from.md
 	@echo "open docs/_build/html/index.html"
 
 bench: .venv/installed

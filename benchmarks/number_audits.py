@@ -24,7 +24,7 @@ from metrifair.parallel import spread
 
 Floats = NDArray[np.float64]
 Drawn = tuple[Floats, Floats]
-SIZES = (50, 200, 1_000, 4_000)
+SIZES = (50, 100, 200, 1_000, 4_000)
 PIECES, PIECE = 20, 50  # pieces of work for each line, and data sets in each
 _MANY = 1_000_000  # rows whose dependence stands for that of a population without a formula
 
@@ -84,8 +84,9 @@ def normal_dependence(r: float) -> float:
 
 
 class Tally(NamedTuple):
-    """Of so many data sets: whose interval held the truth, and whose p-values were at most 0.05."""
+    """Of so many data sets: who had an interval, whose held the truth, and whose p-values were at most 0.05."""
 
+    intervals: int
     held: int
     cut: int  # of the worst cut
     dependence: int
@@ -94,7 +95,7 @@ class Tally(NamedTuple):
 def tally(name: str, size: int, piece: int, sets: int = PIECE) -> Tally:
     """One piece of work: data sets drawn from a seed of their own."""
     generator = np.random.default_rng([list(POPULATIONS).index(name), size, piece])
-    truth, held, small = truth_of(name), 0, [0, 0]
+    truth, intervals, held, small = truth_of(name), 0, 0, [0, 0]
     for _ in range(sets):
         score, number = POPULATIONS[name](size, generator)
         found = audit(
@@ -109,10 +110,12 @@ def tally(name: str, size: int, piece: int, sets: int = PIECE) -> Tally:
         )
         cut, dependence = found.findings
         interval = dependence.interval
-        held += interval is not None and interval.low <= truth * (1 + 1e-9) and truth <= interval.high * (1 + 1e-9)
+        if interval is not None:
+            intervals += 1
+            held += interval.low <= truth * (1 + 1e-9) and truth <= interval.high * (1 + 1e-9)
         for place, one in enumerate((cut, dependence)):
             small[place] += one.p_value is not None and one.p_value <= 0.05
-    return Tally(held, *small)
+    return Tally(intervals, held, *small)
 
 
 def main() -> None:
@@ -155,11 +158,11 @@ def table(record: Path) -> Iterator[str]:
         for size in SIZES:
             own = [one for one in known if (one["population"], one["size"]) == (name, size)]
             if own:
-                sets = sum(one["sets"] for one in own)
-                shares = " | ".join(
-                    f"{100 * sum(one[what] for one in own) / sets:.1f} %" for what in ("held", "cut", "dependence")
-                )
-                yield f"| {name} | {size:,} | {sets:,} | {shares} |"
+                told = {what: sum(one[what] for one in own) for what in ("sets", *Tally._fields)}
+                sets, intervals = told["sets"], told["intervals"]
+                held = f"{100 * told['held'] / intervals:.1f} %" if intervals else "no interval"
+                shares = " | ".join(f"{100 * told[what] / sets:.1f} %" for what in ("cut", "dependence"))
+                yield f"| {name} | {size:,} | {sets:,} | {held} | {shares} |"
 
 
 if __name__ == "__main__":  # other processes know the module by its own name

@@ -22,10 +22,12 @@ from metrifair import __version__
 from metrifair.errors import DataError
 
 _LIBRARIES = ("torch", "numpy")  # asked by name, not imported
-_ROWS = ("y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
+_ROWS = ("states", "y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
 _LISTED = 10  # files on a page
+_NAMED = 40  # columns of one kind on a page
+_PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Provenance:
             ("Files" if len(files) > 1 else "File", "; ".join([*files[:_LISTED], *more])),
             ("Source", "" if files else self.source),
             ("Rows", "; ".join([*read, *left_out])),
-            ("Columns", "; ".join(f"{role}: {', '.join(names)}" for role, names in self.columns.items() if names)),
+            ("Columns", "; ".join(f"{role}: {_listed(names)}" for role, names in self.columns.items() if names)),
             ("Call", self.call),
             ("Seed", "" if self.seed is None else str(self.seed)),
             ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
@@ -82,17 +84,23 @@ class Provenance:
         return [(name, text) for name, text in told if text]
 
 
-def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
-    """What a user says of the data, or a DataError unless it is text by text.
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more, listed in the JSON" if more > 0 else "")
 
-    >>> check_about({"date of the data": "2026-09"})
-    {'date of the data': '2026-09'}
+
+def said_of(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:
+    """What a user says of a report and of the data, as fields of a Provenance; a DataError unless it is text.
+
+    >>> said_of("Hiring", {"date of the data": "2026-09"})
+    {'title': 'Hiring', 'about': {'date of the data': '2026-09'}}
     """
-    if about is None:
-        return {}
+    if title is not None and not isinstance(title, str):
+        raise DataError(f"title must be text, got {title!r}")
+    about = {} if about is None else about
     if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
         raise DataError(f"about must be a dict of text by text, such as {{'source': 'payroll'}}, got {about!r}")
-    return dict(about)
+    return {"title": title or "", "about": dict(about)}
 
 
 def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = None) -> list[SourceFile]:
@@ -111,6 +119,11 @@ def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Prov
         one if one.files or path.endswith(".json") else replace(one, files=source_files([path]))
         for one, path in zip(origins, paths, strict=True)
     ]
+
+
+def files_of(origins: Iterable[Provenance]) -> list[SourceFile]:
+    """All files that were read, each once."""
+    return list(dict.fromkeys(file for one in origins for file in one.files))
 
 
 def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:
@@ -150,7 +163,11 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     for name, parameter in inspect.signature(function).parameters.items():
         if name in _BESIDE or name not in arguments or _same(value := arguments[name], parameter.default):
             continue
-        text = "..." if name in _ROWS else _plain(Path(value).name if name == "path" else value)
+        text = (
+            "..."
+            if name in _ROWS
+            else _plain(Path(value).name if name in _PLACES and isinstance(value, str | os.PathLike) else value)
+        )
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 
@@ -163,6 +180,7 @@ _PLAIN = (str, int, float, tuple, list, dict, type(None))
 
 
 def _plain(value: object) -> str:
-    """A value in words; of anything that is not a plain one, its name or its kind."""
-    text = repr(value) if isinstance(value, _PLAIN) else repr(getattr(value, "name", f"<{type(value).__name__}>"))
+    """A value in words; of anything that is neither a plain one nor an estimator, its name or its kind."""
+    told = isinstance(value, _PLAIN) or hasattr(value, "get_params")
+    text = " ".join(repr(value).split()) if told else repr(getattr(value, "name", f"<{type(value).__name__}>"))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

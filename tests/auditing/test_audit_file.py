@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from metrifair import DataError, audit, audit_file
 from metrifair.auditing import record
-from metrifair.auditing.out_of_core import bins, brackets, file_rows, files
+from metrifair.auditing.out_of_core import bins, brackets, counting, files
 from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.out_of_core.counting import Passes
-from metrifair.auditing.out_of_core.file_rows import FileRows
+from metrifair.auditing.out_of_core.counting import FileRows, Passes
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.criteria import EQUALIZED_ODDS
 
@@ -370,7 +369,7 @@ def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, 
 
 @pytest.mark.parametrize("limit", ["MOST_CELLS", "_MOST_COMBINATIONS"])
 def test_too_many_combinations_are_refused(limit, tmp_path, monkeypatch):
-    monkeypatch.setattr(file_rows, limit, 5)
+    monkeypatch.setattr(counting, limit, 5)
     table(200).write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
     with pytest.raises(DataError, match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer"):

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from metrifair import (
+    AuditState,
     audit,
     audit_file,
     distance_correlation,
@@ -14,7 +15,7 @@ from metrifair import (
     kolmogorov_distance,
     wasserstein_distance,
 )
-from metrifair.auditing.numbers import BandTable
+from metrifair.auditing.band_table import BandTable
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.bands import cuts_of
 
@@ -185,3 +186,48 @@ def test_fewer_than_a_hundred_rows_have_no_interval_of_a_dependence(count: int) 
     assert (one.interval is None, one.joint_interval is None) == (count < 100,) * 2
     told = "Below 100 rows there is no interval of how much scores depend on an attribute: age in everyone."
     assert any(note.text == told for note in found.notes) == (count < 100)
+
+
+def test_weighted_bands_are_the_same_wherever_the_rows_are(tmp_path) -> None:
+    score, age, _ = people(2000)
+    weight = np.where(age > 60, 4.3, 0.7)
+    options = {"continuous": True, "permutations": 0, "resamples": 0}
+    held = audit(score, sensitive_features={"age": age}, sample_weight=weight, **options)
+    pl.DataFrame({"p": score, "age": age, "w": weight}).write_parquet(tmp_path / "s.parquet")
+    chunks = audit_file(tmp_path / "s.parquet", score="p", group="age", weight="w", in_memory_rows=10, **options)
+    halves = [
+        AuditState().add(score[half], {"age": age[half]}, sample_weight=weight[half])
+        for half in (slice(900), slice(900, None))
+    ]
+    states = halves[0].merge(halves[1]).audit(**options)
+
+    def bands(found):
+        (along,), (decisions,) = found.record.along, found.decisions
+        return along.bands, along.sizes, [(rate.group, rate.size) for rate in decisions.rates], found.findings[0].groups
+
+    assert bands(held) == bands(chunks) == bands(states)
+    assert bands(held)[2] != bands(audit(score, sensitive_features={"age": age}, **options))[2]
+
+
+def test_the_worst_group_of_names_has_enough_rows_and_all_groups_count_in_the_dependence() -> None:
+    generator = np.random.default_rng(0)
+    region = np.repeat(list("abcd"), [300, 200, 100, 5])
+    score = np.clip(generator.normal(0.5, 0.1, 605) - 0.1 * (region == "b") + 0.4 * (region == "d"), 0, 1)
+    found = audit(score, sensitive_features={"region": region}, contrast="independence", **FAST)
+    kolmogorov, wasserstein, energy = found.findings
+    assert kolmogorov.groups == wasserstein.groups == ("b", "the rest")
+    assert kolmogorov.enough
+    assert kolmogorov.value == pytest.approx(kolmogorov_distance(score[region == "b"], score[region != "b"]))
+    assert kolmogorov.p_value == 0.01
+    assert kolmogorov.cuts == 3
+    assert energy.value == pytest.approx(energy_dependence(score, region), rel=1e-12)
+
+
+def test_decisions_are_told_in_bands_of_enough_rows() -> None:
+    score, age, _ = people(120)
+    age[:100] = 18  # most have one value
+    for rows, most in ((score > -1, 2), (age > 18, 2)):
+        found = audit(score[rows], sensitive_features={"age": age[rows]}, continuous=True, least_count=20, **FAST)
+        (bands,) = found.decisions
+        assert len(bands.rates) == most
+    assert [rate.size for rate in bands.rates] == [10, 10]  # too few for two of 20: as even as can be

@@ -511,8 +511,9 @@ def test_an_audit_of_groups_has_nothing_along_a_number(opened):
     assert opened(audit_html(demo_record())).locator("#along").count() == 0
 
 
-def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened):
-    """On paper there is no pager; every page names the title and the file's hash."""
+@pytest.mark.parametrize("scripted", [True, False])
+def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened, scripted):
+    """On paper there is no pager, with and without the script; every page names the title and the file's hash."""
     pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
     few = [replace(bare_finding(number), sizes=(5, 900), enough=False) for number in range(40)]
     record = demo_record(
@@ -528,7 +529,7 @@ def test_the_printed_page_holds_every_finding_and_where_it_comes_from(opened):
             time="2026-11-16 08:00:00 UTC",
         ),
     )
-    page = opened(audit_html(record, title="Hiring, autumn"))
+    page = opened(audit_html(record, title="Hiring, autumn"), java_script_enabled=scripted)
     pages = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
     text = " ".join(" ".join(pages).replace("\ufb01", "fi").split())
     for one in record.findings:

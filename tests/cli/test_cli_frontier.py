@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -142,14 +143,36 @@ def test_wishes_that_contradict_each_other_are_refused(csv: Path, call: Any, arg
     assert words in refusal(call("frontier", csv, *TRAIN, *arguments))
 
 
+def _check_origin(csv: Path, made: dict[str, Any], page: str) -> None:
+    """The file, its hash, rows and columns, the command as one types it, versions and time; no folders."""
+    digest = hashlib.sha256(csv.read_bytes()).hexdigest()
+    assert made["files"] == [{"name": csv.name, "size": csv.stat().st_size, "sha256": digest}]
+    assert (made["title"], made["about"], made["rows_read"], made["seed"]) == (
+        "Loans <2026>",
+        {"source": "payroll"},
+        800,
+        0,
+    )
+    assert made["columns"]["label"] == [TRAIN[TRAIN.index("--label") + 1]]
+    assert made["columns"]["id"] == ["number"]
+    assert not set(made["columns"]["feature"]) & {"number", *made["columns"]["label"], *made["columns"]["group"]}
+    options = "--families linear,barycentre,threshold", "--strengths 0,10", "--refit", "--title 'Loans <2026>'"
+    assert all(option in made["call"] for option in options)
+    assert str(csv.parent) not in page + made["call"]
+    shown = digest, "payroll", f"metrifair frontier {csv.name}", made["time"], '<h1 id="title">Loans &lt;2026&gt;'
+    assert all(text in page for text in shown)
+
+
 def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from_the_file(
     csv: Path, tmp_path: Path, call: Any
 ) -> None:
     families = ["--families", "linear,barycentre,threshold", "--model", "linear", "--strengths", "0,10"]
     written = ["--json", tmp_path / "f.json", "--held-out", tmp_path / "h.csv", "--output", tmp_path / "model"]
-    done = call("frontier", csv, *TRAIN, *families, "--id", "number", "--max-unfairness", "0.15", *written)
+    said = ["--title", "Loans <2026>", "--about", "source=payroll", "--html", tmp_path / "r.html", "--refit"]
+    done = call("frontier", csv, *TRAIN, *families, "--id", "number", "--max-unfairness", "0.15", *written, *said)
     assert done.exit_code == 0, done.output
     figures = json.loads((tmp_path / "f.json").read_text())
+    _check_origin(csv, figures["provenance"], (tmp_path / "r.html").read_text())
     found = {(point["family"], point["needs_group"]) for point in figures["points"]}
     assert found == {("linear", False), ("barycentre", True), ("threshold", True)}
     assert "threshold (15 models; needs the group of each row at prediction)." in done.output

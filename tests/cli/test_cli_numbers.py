@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import energy_dependence
-from metrifair.cli.numbers import continuous_asked
-from metrifair.cli.options import as_options
+from metrifair.cli.options import as_options, continuous_asked
 
 
 @pytest.fixture

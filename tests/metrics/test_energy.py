@@ -14,7 +14,7 @@ from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, pair_
 from scipy import stats
 from torch import Tensor
 
-from metrifair.metrics import order
+from metrifair.metrics import pair
 from metrifair.metrics.distances import cramer_distance, energy_distance
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import energy_between, energy_coefficients
@@ -154,8 +154,8 @@ def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, le
     z = torch.randint(-9, 10, (*lead, 40), generator=generator).float() / 4
     z[..., :4] = torch.tensor([0.0, -0.0, 1e30, -1e-30])
     expected = energy_distance(z[..., :25], z[..., 25:])
-    monkeypatch.setattr(order, "_LARGE", 1)
-    assert torch.equal(order.ascending(z).points, z.sort(-1).values)
+    monkeypatch.setattr(pair, "_LARGE", 1)
+    assert torch.equal(pair.ascending(z).points, z.sort(-1).values)
     torch.testing.assert_close(energy_distance(z[..., :25], z[..., 25:]), expected, rtol=1e-6, atol=0)
 
 
@@ -166,8 +166,8 @@ def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, le
 def test_counting_in_pieces_gives_the_coefficients_of_the_weighted_form(
     monkeypatch: pytest.MonkeyPatch, ties: bool, unbiased: bool, lead: tuple[int, ...], dtype: type
 ) -> None:
-    monkeypatch.setattr(order, "_PIECE", 7)
-    monkeypatch.setattr(order, "_LARGE", 1)
+    monkeypatch.setattr(pair, "_PIECE", 7)
+    monkeypatch.setattr(pair, "_LARGE", 1)
     draws = np.random.default_rng(1)
     z = (draws.integers(-9, 10, (*lead, 50)) / 4 if ties else draws.normal(size=(*lead, 50))).astype(dtype)
     found, middle = energy_coefficients(z, 18, fractions=(0, 0) if unbiased else (1, 1))

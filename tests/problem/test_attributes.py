@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.attributes import numbers_among
@@ -19,10 +21,10 @@ TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}
 
 
 def test_numbers_with_more_than_twenty_values_are_numbers_unless_told() -> None:
-    given = {name: np.asarray(column) for name, column in TABLE.items()}
-    assert numbers_among(given, "auto") == ["age", "region"]
-    assert numbers_among(given, ["age"]) == ["age"]
-    assert numbers_among(given, False) == []
+    table = {name: np.asarray(column) for name, column in TABLE.items()}
+    assert numbers_among(table, "auto") == ["age", "region"]
+    assert numbers_among(table, ["age"]) == ["age"]
+    assert numbers_among(table, False) == []
     assert numbers_among({"age": AGES}, True) == ["age"]
     assert numbers_among({"flag": AGES % 2 == 0, "text": AGES.astype(str), "few": AGES % 20}, "auto") == []
     assert numbers_among({"id": np.arange(1, 101), "income": np.arange(100) * 10}, "auto") == ["income"]
@@ -76,12 +78,9 @@ def test_names_without_pairs() -> None:
     ("table", "options", "message"),
     [
         (TABLE, {"continuous": ["income"]}, "continuous names 'income', which is none of the sensitive features"),
-        (TABLE, {"continuous": ["sex"]}, "sex must hold numbers, got"),
-        (
-            TABLE,
-            {"continuous": "all"},
-            "continuous must be one of 'auto' or True, False or a list of columns, got 'all'",
-        ),
+        (TABLE, {"continuous": True}, "sex must hold numbers, as continuous says or the first rows did, got 'm'; name"),
+        (TABLE, {"continuous": "all"}, "continuous must be 'auto', True, False or a list of columns, got 'all'"),
+        (TABLE, {"continuous": "age"}, "or a list of columns, got 'age'; say continuous=['age']"),
         (TABLE, {"continuous": 3}, "continuous must be 'auto', True, False or a list of columns, got 3"),
         (
             TABLE,
@@ -118,6 +117,29 @@ def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None
         below = np.isin(problem.cell, one.left)
         assert (below == (age <= cut)).all()
         assert (np.isin(problem.cell, one.right) == ~below).all()
+
+
+def test_numbers_that_few_first_rows_made_groups_of_are_told_apart_from_names() -> None:
+    scheme = problem_of(Given(sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}), continuous="auto").scheme
+    for later, advised in (({"age": [20, 31], "sex": list("fm")}, True), ({"age": [20, 30], "sex": list("fx")}, False)):
+        with pytest.raises(DataError, match="which is none of") as error:
+            later_problem(Given(sensitive_features=later), scheme)
+        assert ("say from the first rows on that it is a number (continuous)" in str(error.value)) == advised
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=60), st.integers(1, 12), st.integers(2, 6))
+def test_bands_have_enough_rows_wherever_two_can(values: list[int], least: int, bands: int) -> None:
+    number = np.array(values, dtype=np.float64)
+    cuts = quantile_cuts(number, np.where(number > 4, 9.0, 1.0), bands, least=least)
+    sizes = np.bincount(np.searchsorted(cuts, number))
+    smaller = [min((number <= one).sum(), (number > one).sum()) for one in np.unique(number)[:-1]]
+    assert (len(cuts) > 0) == (len(smaller) > 0)
+    assert len(cuts) < bands
+    if smaller and max(smaller) >= least:
+        assert sizes.min() >= least
+    elif smaller:
+        assert sizes.min() == max(smaller)
 
 
 @pytest.mark.filterwarnings("ignore:.*is taken as a number")

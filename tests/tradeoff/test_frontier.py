@@ -711,11 +711,18 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(sweep, "fit_stack", diverging)
     y = Y if kind is FairClassifier else T
-    front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0])
+    front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0], title="Loans")
     front.select(max_unfairness=1.0)
+    told = dict(front.provenance.lines())
+    assert (
+        told["Call"]
+        == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0])"
+    )
+    assert (told["Rows"], told["Seed"], told["Columns"]) == (f"{len(X)} read", "0", "group: sensitive_features")
     front.save(tmp_path / "front.metrifair")
     again = load(tmp_path / "front.metrifair")
     assert again.points == front.points
+    assert (again.provenance.title, dict(again.provenance.lines())) == ("Loans", told)
     assert again.validation_points == front.validation_points
     assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
     assert (again.chosen, again.limit, again.floor, again.small, again.sizes, again.notes, again.groups) == (

@@ -164,3 +164,23 @@ def test_a_missing_label_is_refused() -> None:
     y[7] = np.nan
     with pytest.raises(DataError, match="y"):
         made(y=y)
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "criterion", "bands"),
+    [
+        (2000, 0.25, "statistical_parity", 5),
+        (400, 0.25, "statistical_parity", 3),
+        (2000, 0.25, "equal_opportunity", 3),
+        (4000, 0.1, "equal_opportunity", 2),
+    ],
+)
+def test_bands_of_a_number_have_enough_of_the_rows_that_are_held_out(
+    n: int, share: float, criterion: str, bands: int
+) -> None:
+    age = np.random.default_rng(1).uniform(18, 90, n)
+    data = made(n, criterion=criterion, sensitive_features=age, continuous=True, held_out=(0.5, share))
+    (attribute,) = data.problem.scheme.attributes
+    assert len(attribute.groups) == bands
+    compared = np.isin(data.problem.cell, [cell for one in data.problem.comparisons for cell in one.left + one.right])
+    assert share * np.bincount(data.problem.groups[compared, 0]).min() >= 30

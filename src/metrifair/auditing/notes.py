@@ -9,20 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Floats, Integers, stand_ins
+from metrifair.auditing.out_of_core.formats import MISSING
+from metrifair.auditing.request import Plan
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
 from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
-from metrifair.report.numbers import percent_text
-from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note, few_text, listed
+from metrifair.report.numbers import few_text, listed, percent_text
+from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
 _TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
 _CLEARLY = 4.0  # standard deviations below chance
-_MISSING_WORDS = ("na", "n/a", "nan", "null", "none", "?")  # in lower case
 _SLIGHT = 0.02  # below chance: of no interest, however many the samples
 _STAND_INS = 100_000  # rows that stand for all rows of a file where a correlation is looked at
 
@@ -32,15 +33,14 @@ def notes_of(
     parts: Sequence[Part],
     findings: Sequence[Finding],
     decisions: Sequence[Decisions],
+    plan: Plan,
     *,
-    confidence: float,
-    least_count: int,
     decided: bool,
+    between: tuple[float, float] | None,
     assumed: bool,
-    resampled: bool = True,
-    complete: bool | None = None,
+    complete: bool | None,
 ) -> list[Note]:
-    """All notes; ``assumed``: nobody said which label is the positive one; ``resampled``: there are intervals.
+    """All notes; ``assumed``: nobody said which label is the positive one; ``between``: where the median lies.
 
     ``complete`` says of rows that were counted whether every bracket is narrow enough; None: rows are held.
     """
@@ -61,16 +61,18 @@ def notes_of(
         notes += missing_notes(attribute.name, unknown, sample.size(units))
         notes += naming_notes(attribute.name, attribute.groups)
     notes += [level_note(*one) for one in sample.levels.items()]
-    notes += absent_notes(_absent(sample, parts)) + small_notes(findings, confidence, least_count)
-    if complete is not None:
-        notes.append(exactness_note(sample.size(units), complete=complete))
+    notes += absent_notes(_absent(sample, parts)) + small_notes(findings, plan.confidence, plan.least_count)
+    notes += [] if complete is None else [exactness_note(sample.size(units), complete=complete)]
     if sample.weighted:
         notes.append(weight_note(held=complete is None))
-        notes += unequal_notes(findings) if resampled else []
+        notes += unequal_notes(findings) if plan.resamples else []
     if counted is not None and outcome is not None:
         score, unit = stand_ins(counted, _STAND_INS)
         notes += parity_notes(score, outcome[unit], problem.groups[unit], problem.scheme.attributes)
-    return notes
+    notes += [] if between is None else [median_note(between)]
+    if plan.vc_dimension is None:
+        return notes
+    return [*notes, training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted)]
 
 
 def level_note(name: str, levels: int) -> Note:
@@ -191,7 +193,7 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
     found = [
         f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
         "empty."
-        for word in _MISSING_WORDS
+        for word in filter(None, MISSING)
         for name in alike.get(word, ())
     ]
     found += [

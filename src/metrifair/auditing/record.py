@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
-from metrifair.auditing.along import along_number
 from metrifair.auditing.by_group import by_group_of
 from metrifair.auditing.decisions import Selection, decisions_of
 from metrifair.auditing.distribution import (
@@ -23,9 +22,9 @@ from metrifair.auditing.distribution import (
     unbiased_distance,
     utility_of,
 )
-from metrifair.auditing.notes import median_note, notes_of, training_note
-from metrifair.auditing.numbers import Bands, worst_cut
-from metrifair.auditing.request import MOST_PAIRED, Request
+from metrifair.auditing.notes import notes_of
+from metrifair.auditing.numbers import Bands, along_number, worst_cut
+from metrifair.auditing.request import MOST_PAIRED, Plan, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
     Intervals,
@@ -62,23 +61,6 @@ _GRID = 100
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is asked of every comparison of an audit."""
-
-    metrics: tuple[str, ...]
-    confidence: float
-    resamples: int  # 0: no intervals
-    permutations: int  # 0: no p-values
-    resolution: int  # how many scores resampling tells apart
-    witnesses: bool  # whether the utilities that show the gaps are drawn
-    cdfs: int  # distribution functions of the whole audit
-    comparisons: int  # that have enough rows: joint intervals hold for all of them at once
-    least_count: int  # rows that are enough
-    width: float | None  # of the interval that holds all predictions, seen or not; None: not known
-    vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
-
-
 Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
 """What passes over a file prove of comparisons, and whether all of it is as exact as was asked for."""
 
@@ -96,102 +78,55 @@ def record_of(
     parts = list(parts_of(sample, request.named_criteria(), request.loss))
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
-    sampled = prove is None or not sample.weighted  # the spread of weights within a bin is not counted
-    ends = request.score_range
-    # The distribution functions that are compared; that of the rest is another one for each group.
-    functions = {
-        (id(one.part), one.place, side)
-        for one in compared
-        for side in ((one.left, None), (one.right, one.left if one.right is None else None))
-    }
+    scheme = sample.problem.scheme
     numbers = [
         (part, place)
         for part in parts
-        for place, attribute in enumerate(sample.problem.scheme.attributes)
+        for place, attribute in enumerate(scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
     ]
-    cuts = sum(len(Bands.of(sample, *one, request.least_count).sides) for one in numbers)
-    plan = Plan(
-        request.named_metrics(),
-        request.confidence,
-        request.resamples if sampled else 0,
-        request.permutations if sampled else 0,
-        # So that many comparisons take minutes, not hours.
-        int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
-        len(compared) <= _MOST_CURVES,
-        len(functions) + 2 * cuts,
-        max(1, sum(min(one.sizes) >= request.least_count for one in compared) + len(numbers)),
-        request.least_count,
-        None if ends is None else ends[1] - ends[0],
-        request.vc_dimension,
-    )
+    # Where rows are counted, the spread of weights within a bin is not.
+    plan = _plan_of(sample, request, compared, numbers, sampled=prove is None or not sample.weighted)
     measured = held(compared, sample, plan.metrics) if proven is None else counted(compared, sample, proven)
-    findings = [
+    found = [
         finding
         for one, known in zip(compared, measured, strict=True)
         for finding in findings_of(one, known, sample, plan, generator)
     ]
-    worst = [
-        worst_cut(
-            sample,
-            *one,
-            metrics=plan.metrics,
-            confidence=plan.confidence,
-            functions=plan.cdfs,
-            comparisons=plan.comparisons,
-            least_count=plan.least_count,
-            certified=not sample.weighted and plan.vc_dimension is None,
-            resamples=plan.resamples,
-            permutations=plan.permutations,
-            generator=generator,
-            ends=ends,
-        )
-        for one in numbers
-    ]
-    findings = judged(
-        [*findings, *(finding for one in worst for finding in one.findings)], plan.confidence, plan.permutations
-    )
+    worst = [worst_cut(sample, part, place, plan, generator) for part, place in numbers]
+    findings = judged([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
     decisions = [] if selection is None else decisions_of(sample, selection, request)
     notes = notes_of(
         sample,
         parts,
         findings,
         decisions,
-        confidence=plan.confidence,
+        plan,
         decided=selection is not None or request.threshold != "auto" or "" not in sample.predicted,
-        least_count=request.least_count,
+        between=None if selection is None else selection.between,
         assumed=request.pos_label is None,
-        resampled=plan.resamples > 0,
         complete=complete,
     )
-    if selection is not None and selection.between is not None:
-        notes.append(median_note(selection.between))
-    if plan.vc_dimension is not None:
-        notes.append(training_note(decisions, plan.vc_dimension, plan.confidence, weighted=sample.weighted))
+    along = [
+        along_number(sample, part, place, None if selection is None else selection.amount, cut.findings)
+        for (part, place), cut in zip(numbers, worst, strict=True)
+        if part.of_predictions and scheme.attributes[place].cuts
+    ]
     known = (sample.problem.groups >= 0).any(1)
     unknown = sample.size(np.flatnonzero(~known))
-    left_out = dict(+(Counter(sample.left_out) + Counter({"of no known group": unknown})))  # a Counter is no JSON
-    scheme = sample.problem.scheme
+    unused = sum(sample.left_out.values())
     return AuditRecord(
         rows=sample.size(np.flatnonzero(known)),
-        left_out=sum(sample.left_out.values()) + unknown,
-        score_range=ends or sample.ends,
+        left_out=unused + unknown,
+        score_range=plan.ends or sample.ends,
         confidence=plan.confidence,
         findings=findings,
         decisions=decisions,
-        distributions=_distributions(sample, parts, ends)
-        + [one.distribution for one in worst if one.distribution is not None],
-        along=[
-            found
-            for (part, place), one in zip(numbers, worst, strict=True)
-            if part.of_predictions
-            and sample.problem.scheme.attributes[place].cuts
-            and (
-                found := along_number(
-                    sample, part, place, None if selection is None else selection.amount, one.findings
-                )
-            )
+        distributions=[
+            *_distributions(sample, parts, plan.ends),
+            *(cut.distribution for cut in worst if cut.distribution is not None),
         ],
+        along=[one for one in along if one is not None],
         notes=notes,
         summary=words.summary_of(
             findings, decisions, notes, plan.confidence, permutations=plan.permutations, least_count=plan.least_count
@@ -200,9 +135,43 @@ def record_of(
         pos_label=str(scheme.classes[scheme.positive]) if scheme.classes else None,
         favourable=request.favourable,
         provenance=Provenance(
-            rows_read=sample.size(np.arange(len(sample.problem))) + sum(sample.left_out.values()), left_out=left_out
+            rows_read=sample.size(np.arange(len(sample.problem))) + unused,
+            left_out=dict(+(Counter(sample.left_out) + Counter({"of no known group": unknown}))),  # plain, for JSON
         ),
         by_group=by_group_of(sample, selection, confidence=plan.confidence, low=lows),
+    )
+
+
+def _plan_of(
+    sample: AuditSample,
+    request: Request,
+    compared: Sequence[Compared],
+    numbers: Sequence[tuple[Part, int]],
+    *,
+    sampled: bool,
+) -> Plan:
+    """What is asked of each comparison, given how many there are; ``numbers`` are parts with the place of one."""
+    # The distribution functions that are compared; that of the rest is another one for each group.
+    functions = {
+        (id(one.part), one.place, side)
+        for one in compared
+        for side in ((one.left, None), (one.right, one.left if one.right is None else None))
+    }
+    cuts = sum(len(Bands.of(sample, *one, request.least_count).sides) for one in numbers)
+    enough = sum(min(one.sizes) >= request.least_count for one in compared)
+    return Plan(
+        metrics=request.named_metrics(),
+        confidence=request.confidence,
+        resamples=request.resamples if sampled else 0,
+        permutations=request.permutations if sampled else 0,
+        # So that many comparisons take minutes, not hours.
+        resolution=int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
+        witnesses=len(compared) <= _MOST_CURVES,
+        cdfs=len(functions) + 2 * cuts,
+        comparisons=max(1, enough + len(numbers)),
+        least_count=request.least_count,
+        ends=request.score_range,
+        vc_dimension=request.vc_dimension,
     )
 
 

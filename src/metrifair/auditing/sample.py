@@ -25,7 +25,7 @@ from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError
 from metrifair.problem.attributes import group_codes
-from metrifair.problem.bands import in_bands
+from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
@@ -35,7 +35,6 @@ from metrifair.report.audit.words import REST
 from metrifair.results import Favourable, Interval
 from metrifair.standards import STANDARDS
 
-BANDS = 5  # of an attribute that is a number
 _NOBODY = Attribute("nobody", ("one", "other"))
 
 
@@ -133,7 +132,7 @@ def sample_in_memory(
         pos_label=None if y_true is None else request.pos_label,
         compared=False,
     )
-    problem = favoured(with_bands(problem), request)
+    problem = favoured(with_bands(problem, request.least_count), request)
     check_groups(problem, most=request.most_groups)
     prediction = predictions_of(y_pred, _scored(problem, request.favourable), pos_label=request.pos_label)
     rated, weight, order = rated_by(problem, sensitive_features, request), problem.weight, None
@@ -191,9 +190,16 @@ def rated_by(problem: Problem, sensitive_features: Table, request: Request) -> P
     return replace(problem, scheme=scheme, groups=np.concatenate(groups, axis=1), numbers=None)
 
 
-def with_bands(problem: Problem, rows: Integers | None = None) -> Problem:
-    """Attributes that are numbers as bands of about equal size, for decisions by group; the numbers stay there too."""
-    return problem if problem.numbers is None else replace(in_bands(problem, BANDS, rows), numbers=problem.numbers)
+def with_bands(
+    problem: Problem, least_count: int, *, weight: Floats | None = None, rows: Integers | None = None
+) -> Problem:
+    """Attributes that are numbers as bands of about equal weight, for decisions by group; the numbers stay there too.
+
+    Where rows were counted, ``weight`` and ``rows`` say what each unit holds.
+    """
+    if problem.numbers is None:
+        return problem
+    return replace(in_bands(problem, BANDS, weight=weight, rows=rows, least=least_count), numbers=problem.numbers)
 
 
 class Part(NamedTuple):

@@ -12,7 +12,20 @@ import click
 from metrifair.cli.options import RENAMED, as_options
 from metrifair.errors import DataError, MissingExtra
 
-_COMMANDS = ("audit", "compare", "count", "merge", "monitor", "train", "frontier", "predict", "datasets", "demo")
+_COMMANDS = (
+    "audit",
+    "compare",
+    "count",
+    "merge",
+    "monitor",
+    "train",
+    "frontier",
+    "predict",
+    "card",
+    "export",
+    "datasets",
+    "demo",
+)
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
 _PIPE_CLOSED = 141  # the same
 

@@ -12,21 +12,23 @@ import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
 from metrifair.cli.limits import Limit, broken, limit_options, limits_of
-from metrifair.cli.numbers import continuous_asked, cuts_asked
 from metrifair.cli.options import (
     CONTRAST,
-    CRITERIA_HELP,
-    CRITERION_NAMES,
+    GROUP,
     METRIC_NAMES,
     METRICS_HELP,
-    OTHER_CRITERION_NAMES,
+    SEED,
     STANDARD_OUTPUT,
     TABLES,
+    WEIGHT,
     Number,
     Output,
-    Said,
+    about_options,
     as_options,
     check_paths,
+    continuous_asked,
+    criteria_option,
+    cuts_asked,
     file_options,
     known,
     number_options,
@@ -95,13 +97,7 @@ output_options = together(
 result_options = together(
     [
         *limit_options,
-        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
-        click.option(
-            "--about",
-            multiple=True,
-            type=Said(),
-            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
-        ),
+        about_options,
         output_options,
     ]
 )
@@ -117,27 +113,19 @@ result_options = together(
     metavar="COLUMN",
     help="The score of each row: a probability, or any number. Repeat it to compare models with the first.",
 )
-@click.option(
-    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
-)
+@GROUP
 @number_options
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
 @click.option("--intersectional", is_flag=True, help="Cross the columns of --group into one.")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
-@click.option("--weight", metavar="COLUMN", help="How often each row counts.")
+@WEIGHT
 @click.option(
     "--threshold",
     type=NumberOrMedian(),
     help="Scores from here on are a yes; median: those above it.  [default: 0.5 for probabilities, else none]",
 )
-@click.option(
-    "--criterion",
-    "criteria",
-    multiple=True,
-    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-    help=f"{CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
-)
+@criteria_option("all that the columns allow")
 @click.option(
     "--loss",
     type=click.Choice(["log_loss", "squared_error", "absolute_error", "huber"]),
@@ -165,7 +153,7 @@ result_options = together(
 )
 @file_options
 @click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+@SEED
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -276,7 +264,7 @@ def hand_over(
     from metrifair.auditing.compare import AuditDifference
     from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
-    from metrifair.provenance import source_files, with_files
+    from metrifair.provenance import files_of, source_files, with_files
 
     limits = limits_of(ctx)
     if isinstance(found, AuditDifference):
@@ -285,7 +273,8 @@ def hand_over(
             name: replace(one, record=replace(one.record, provenance=origin))
             for (name, one), origin in zip(found.audits.items(), origins, strict=True)
         }
-        record = replace(found.record, call=command_text(ctx), provenance=origins)
+        whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
+        record = replace(found.record, origin=whole, provenance=origins)
         found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
         show_differences(out, found)

@@ -19,8 +19,8 @@ from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
 from metrifair.cli.limits import limits_of
-from metrifair.cli.numbers import cuts_text
-from metrifair.cli.options import as_options
+from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.training_options import Costs, Families, Strengths
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts
 from metrifair.report.frontier.words import (
@@ -160,12 +160,20 @@ def command_text(ctx: click.Context) -> str:
             continue
         value = ctx.params[name]
         for one in value if param.multiple or param.nargs == -1 else (value,):
-            words += param.opts[:1] if is_option else []
+            words += (param.secondary_opts if one is False and param.secondary_opts else param.opts)[:is_option]
             if not getattr(param, "is_flag", False):
                 parts = one if param.nargs > 1 else (one,)
-                words += [_shown(part, is_file=not is_option) for part in parts]
+                listed = isinstance(param.type, Strengths | Families | Costs)
+                words += [_listed(one)] if listed else [_shown(part, is_file=not is_option) for part in parts]
     words += [part for limit in limits_of(ctx) for part in (limit.option, f"{limit.metric}={limit.value:g}")]
     return shlex.join(words)
+
+
+def _listed(value: Any) -> str:
+    """Names or numbers as they are typed: between commas, rows of them between semicolons."""
+    rows = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    written = ([one if isinstance(one, str) else f"{one:g}" for one in row] for row in rows)
+    return value if isinstance(value, str) else ";".join(map(",".join, written))
 
 
 def _shown(value: object, *, is_file: bool) -> str:

@@ -8,28 +8,26 @@ import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.cli.audit import table_at
-from metrifair.cli.numbers import CUTS, cuts_asked
 from metrifair.cli.options import (
-    CRITERIA_HELP,
-    CRITERION_NAMES,
-    OTHER_CRITERION_NAMES,
+    CUTS,
+    GROUP,
+    WEIGHT,
     Number,
     Output,
+    criteria_option,
+    cuts_asked,
     file_options,
-    known,
 )
 
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
 @click.argument("file")
 @click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
-@click.option(
-    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
-)
+@GROUP
 @CUTS
 @click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
 @click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
-@click.option("--weight", metavar="COLUMN", help="How often each row counts.")
+@WEIGHT
 @click.option(
     "--range",
     "ends",
@@ -41,13 +39,7 @@ from metrifair.cli.options import (
     help="That holds all scores, the same for all files that are merged.",
 )
 @click.option("--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]")
-@click.option(
-    "--criterion",
-    "criteria",
-    multiple=True,
-    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-    help=f"What is compared: {CRITERIA_HELP}. Repeatable.  [default: all that the columns allow]",
-)
+@criteria_option("all that the columns allow")
 @click.option("--name", default="", help="Of what is counted, such as a day or a site.")
 @click.option(
     "--least-count", type=click.IntRange(1), default=1, show_default=True, help="Withhold cells of fewer rows."

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import (
-    FAMILIES,
-    STANDARD_OUTPUT,
-    TABLES,
-    Costs,
-    Families,
-    Number,
-    Output,
-    Strengths,
-    check_paths,
-)
-from metrifair.cli.training_options import TrainingOptions, training_options
+from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
+from metrifair.cli.training_options import FAMILIES, Costs, Families, Strengths, TrainingOptions, training_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,7 +64,10 @@ if TYPE_CHECKING:
 )
 @click.option("--html", type=Output(".html", ".htm"), help="File for a report with a slider over the strengths.")
 @click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     *,
     strengths: Any,
     families: tuple[str, ...],
@@ -111,14 +104,16 @@ def command(
     wish = _Wish(max_unfairness, certified, output, refit, held_out, without_group)
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
-    table = options.table()
-    from metrifair.cli.console import console, printable, selected, show_frontier
+    table, files = options.table()
+    from metrifair.cli.console import command_text, console, printable, selected, show_frontier
     from metrifair.cli.tables import write_json
+    from metrifair.cli.training import provenance_of
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=1.0)
     encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
+    front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
     for line in source.description(encoder):
         out.print(printable(line))
     try:
@@ -133,7 +128,7 @@ def command(
                 soft_wrap=True,
             )
         if html is not None:
-            front.to_html(html, title=f"{options.label} by {', '.join(options.group)}")
+            front.to_html(html, title=options.title or f"{options.label} by {', '.join(options.group)}")
             out.print(f"Report: {printable(html)}", soft_wrap=True)
         if json_to is not None:
             write_json(_figures(front, refitted=wish.again), json_to)
@@ -193,6 +188,7 @@ def _figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
         "chosen": None if front.chosen is None else asdict(front.chosen),
         "certified": front.certified and not refitted,
         "refitted": refitted and front.chosen is not None,
+        "provenance": asdict(front.provenance),
     }
 
 
@@ -200,7 +196,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table
-    from metrifair.cli.training_words import held_out_sentences
+    from metrifair.cli.training import held_out_sentences
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:

@@ -9,15 +9,14 @@ import click
 
 from metrifair.cli.audit import hand_over, measure_options, metrics_asked, result_options
 from metrifair.cli.limits import limits_of
-from metrifair.cli.numbers import CONTINUOUS, continuous_asked
 from metrifair.cli.options import (
-    CRITERIA_HELP,
-    CRITERION_NAMES,
-    OTHER_CRITERION_NAMES,
+    CONTINUOUS,
+    SEED,
     STANDARD_OUTPUT,
     Output,
     check_paths,
-    known,
+    continuous_asked,
+    criteria_option,
 )
 from metrifair.cli.rates import rate_options, reference_asked, write_rates
 
@@ -25,20 +24,14 @@ from metrifair.cli.rates import rate_options, reference_asked, write_rates
 @click.command(short_help="Add up the counts of several files, and audit all of them together.")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
-@click.option(
-    "--criterion",
-    "criteria",
-    multiple=True,
-    callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-    help=f"{CRITERIA_HELP}. Repeatable.  [default: as counted]",
-)
+@criteria_option("as counted")
 @CONTINUOUS
 @measure_options
 @rate_options
 @result_options
 @click.option("--save", "save_to", type=Output(), help="File for all counts together.")
 @click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+@SEED
 @click.pass_context
 def command(
     ctx: click.Context,

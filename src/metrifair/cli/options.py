@@ -19,8 +19,81 @@ import click
 from metrifair.auditing.out_of_core.files import matching
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.checks import check_known
-from metrifair.cli.numbers import NUMBER_OPTIONS
 from metrifair.errors import DataError
+
+
+class Cuts(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """COLUMN=NUMBERS, or the numbers alone where there is one column of groups."""
+
+    name = "column=numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The column, "" where it is not named, and its cuts; or a usage error."""
+        if not isinstance(value, str):
+            return value
+        column, _, listed = value.rpartition("=")
+        try:
+            numbers = [float(part) for part in listed.split(",")]
+        except ValueError:
+            numbers = [math.nan]
+        if not all(map(math.isfinite, numbers)):
+            self.fail(f"{value!r} is not a list of numbers, such as 25,40,60 or age=25,40,60", param, ctx)
+        return column, numbers
+
+
+def cuts_text(column: str, cuts: Sequence[float]) -> str:
+    """Cuts as one types them.
+
+    >>> cuts_text("age", [25.0, 40.5]), cuts_text("", [0.1])
+    ('age=25,40.5', '0.1')
+    """
+    listed = ",".join(repr(float(cut)).removesuffix(".0") for cut in cuts)
+    return f"{column}={listed}" if column else listed
+
+
+def cuts_asked(cuts: Sequence[tuple[str, list[float]]], group: Sequence[str]) -> dict[str, list[float]] | None:
+    """The cuts of each column; None: nothing is cut.
+
+    >>> cuts_asked([("", [25.0, 60.0])], ["age"]), cuts_asked([], ["age"])
+    ({'age': [25.0, 60.0]}, None)
+    """
+    for column, numbers in cuts:
+        if not column and len(group) > 1:
+            listed = ",".join(f"{number:g}" for number in numbers)
+            raise DataError(f"--cuts {listed} must name one of the {len(group)} columns: --cuts {group[0]}={listed}")
+        if column and column not in group:
+            raise DataError(f"--cuts names {column!r}, which --group does not; the groups are {', '.join(group)}")
+    return {column or group[0]: numbers for column, numbers in cuts} or None
+
+
+def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
+    """Which groups are numbers, as functions take it: columns, False for none of them, or "auto"."""
+    if not columns:
+        return "auto"
+    if columns == ("none",) and "none" not in group:
+        return False
+    for column in columns:
+        if column not in group:
+            raise DataError(f"--continuous names {column!r}, which --group does not; the groups are {', '.join(group)}")
+    return list(columns)
+
+
+CONTINUOUS = click.option(
+    "--continuous",
+    multiple=True,
+    metavar="COLUMN",
+    help="Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of "
+    "more than 20 different numbers]",
+)
+CUTS = click.option(
+    "--cuts",
+    type=Cuts(),
+    multiple=True,
+    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
+)
+NUMBER_OPTIONS = (CONTINUOUS, CUTS)
+"""Which groups are numbers, and which numbers are cut into groups."""
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,7 +116,6 @@ OTHER_CRITERION_NAMES = (
     "true_positive_rate_parity",
     "false_positive_rate_parity",
 )
-FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
 RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
@@ -189,62 +261,6 @@ class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before cli
         return key.strip(), text.strip()
 
 
-class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Numbers from 0 upwards, separated by commas, or ``auto``."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The numbers in ascending order, or a usage error."""
-        if not isinstance(value, str) or value == "auto":
-            return value
-        try:
-            numbers = sorted({float(part) for part in value.split(",")})
-        except ValueError:
-            numbers = [-1.0]
-        if not all(0 <= number < float("inf") for number in numbers):
-            self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
-        return numbers
-
-
-class Families(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Names of families, separated by commas."""
-
-    name = "names"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
-        """The names, each once, or an error."""
-        if not isinstance(value, str):
-            return value
-        names = tuple(dict.fromkeys(part.strip() for part in value.split(",")))
-        for name in names:
-            check_known("--families", name, FAMILIES)
-        return names
-
-
-class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
-
-    name = "costs"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The rows, or a usage error."""
-        if not isinstance(value, str):
-            return value
-        try:
-            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
-        except ValueError:
-            rows = []
-        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
-            self.fail(
-                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
-                "and in it what each decision costs, both in ascending order of the classes",
-                param,
-                ctx,
-            )
-        return rows
-
-
 def _problem(path: Path) -> str:
     """Why no file can be put there, as far as one can tell without trying."""
     try:
@@ -284,6 +300,11 @@ _FILE_OPTIONS = (
 )
 
 
+GROUP = click.option(
+    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
+)
+WEIGHT = click.option("--weight", metavar="COLUMN", help="How often each row counts.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
 CONTRAST = click.option(
     "--contrast",
     type=click.Choice(["pairs", "rest", "independence"]),
@@ -291,6 +312,17 @@ CONTRAST = click.option(
     show_default=True,
     help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
 )
+
+
+def criteria_option(default: str) -> Callable[[Function], Function]:
+    """The criteria, any number of them."""
+    return click.option(
+        "--criterion",
+        "criteria",
+        multiple=True,
+        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
+    )
 
 
 def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
@@ -302,6 +334,20 @@ def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Fu
         return function
 
     return add
+
+
+about_options = together(
+    [
+        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
+        click.option(
+            "--about",
+            multiple=True,
+            type=Said(),
+            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
+        ),
+    ]
+)
+"""What the user says of a report."""
 
 
 def file_options(function: Function) -> Function:

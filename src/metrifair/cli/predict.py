@@ -94,8 +94,7 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: Fil
     """Ids, predictions and probabilities of the rows of a file, read with these options."""
     import polars as pl
 
-    from metrifair.cli.predictions import with_predictions
-    from metrifair.cli.tables import read
+    from metrifair.cli.tables import read, with_predictions
     from metrifair.encoding.encoder import Levels
 
     texts = [
@@ -104,7 +103,7 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: Fil
     only_ids = [name for name in (*ids, *model.ids) if name not in model.encoder.coders_]  # kept as they are written
     groups = model.sensitive if model.needs_group else ()
     roles = {"id": ids, "feature": tuple(model.encoder.coders_), "group": groups}
-    frame = read(file, reading, texts=[*texts, *only_ids, *groups], roles=roles)
+    frame, _ = read(file, reading, texts=[*texts, *only_ids, *groups], roles=roles)
     kept = ids or tuple(name for name in model.ids if name in frame.columns)
     shown = frame.select(kept) if kept else pl.DataFrame({"row": range(1, len(frame) + 1)})
     return with_predictions(shown, model, frame)

@@ -1,4 +1,5 @@
-"""Tables in files: raw columns read with types where the file has none; results written by the ending of their name."""
+"""Tables in files: raw columns read with types where the file has none; results, and
+predictions beside columns, written by the ending of their name."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
@@ -19,6 +20,10 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, Fil
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file
+from metrifair.provenance import SourceFile, source_files
+
+if TYPE_CHECKING:
+    from metrifair.table_model import TableModel
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters
 _DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
@@ -29,8 +34,8 @@ _FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet would run
 
 def read(
     path: str, options: FileOptions = AS_USUAL, *, texts: Collection[str], roles: Mapping[str, Sequence[str]]
-) -> pl.DataFrame:
-    """The whole table; ``roles`` are columns that it must have, ``texts`` those that are text, whatever they look like.
+) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The whole table, and its files; with the columns of ``roles``; ``texts`` are text, whatever they look like.
 
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
@@ -40,6 +45,7 @@ def read(
         if source.twice:
             raise source.ambiguous(min(source.twice))
         frame = source.table()
+        files = source_files(source.paths, source.name if source.is_copy else None)
     if not len(frame):
         raise DataError(f"{source.name} has no rows below its header")
     if options.decimal == ".":
@@ -47,8 +53,8 @@ def read(
             if column.name not in {*texts, *roles.get("ignore", ())}:
                 _check_commas(source.name, column)
     if not source.is_text:
-        return frame
-    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame])
+        return frame, files
+    return pl.DataFrame([typed_text(column, as_text=column.name in texts) for column in frame]), files
 
 
 def _check_commas(name: str, column: pl.Series) -> None:
@@ -194,3 +200,31 @@ def _harmless(names: Sequence[str]) -> dict[str, str]:
             taken.add(new)
             found[name] = new
     return found
+
+
+def with_predictions(shown: pl.DataFrame, model: TableModel, frame: pl.DataFrame) -> pl.DataFrame:
+    """These columns with what the model says of the rows of ``frame``: the prediction and, of classes, probabilities.
+
+    Of two classes the probability is that of the one that counts as a yes. A name that is taken gets a prime.
+    """
+    columns: dict[str, Any] = {"prediction": model.predict(frame)}
+    if model.classes is not None and model.has_probabilities:
+        probability = model.predict_proba(frame)
+        if len(model.classes) == 2:
+            columns["probability"] = probability[:, model.positive]
+        else:
+            columns |= {f"probability of {label}": probability[:, at] for at, label in enumerate(model.classes)}
+    for name, values in columns.items():
+        shown = shown.with_columns(pl.Series(free_name(name, shown.columns), values))
+    return shown
+
+
+def free_name(name: str, taken: list[str]) -> str:
+    """The name, with as many primes as tell it from those that are taken.
+
+    >>> free_name("row", ["row", "x"])
+    "row'"
+    """
+    while name in taken:
+        name += "'"
+    return name

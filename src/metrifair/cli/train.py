@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from metrifair.cli.options import (
-    STANDARD_OUTPUT,
-    TABLES,
-    Costs,
-    Number,
-    Output,
-    check_paths,
-)
-from metrifair.cli.training_options import TrainingOptions, training_options
+from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
+from metrifair.cli.training_options import Costs, TrainingOptions, training_options
 
 
 @click.command(short_help="Train a fair model on a file.")
@@ -54,7 +48,10 @@ from metrifair.cli.training_options import TrainingOptions, training_options
 )
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
 @click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     *,
     strength: float,
     test: float,
@@ -88,12 +85,11 @@ def command(
         raise click.UsageError("--cost and --choose-threshold cost belong together; give both or neither")
     options = TrainingOptions(**given)
     check_paths([options.file], [held_out, output, json_to])
-    table = options.table()
-    from metrifair.cli.console import console, printable
+    table, files = options.table()
+    from metrifair.cli.console import command_text, console, printable
     from metrifair.cli.tables import write_json, write_table
-    from metrifair.cli.training import Training, trained
+    from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained
     from metrifair.cli.training_file import training_file
-    from metrifair.cli.training_words import figures, show_trained
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     source = training_file(options, table, strength=strength)
@@ -105,4 +101,5 @@ def command(
     show_trained(out, source, found, held_out)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
-        write_json(figures(source, found), json_to)
+        told = figures(source, found) | {"provenance": asdict(provenance_of(source, files, command_text(ctx)))}
+        write_json(told, json_to)

@@ -1,18 +1,33 @@
-"""A model trained on some rows of a file, judged on others, and, where that is asked for, trained again on all."""
+"""A model trained on some rows of a file, judged on others, and, where that is asked for, trained again on all;
+and what is said of it: tables and sentences for people, figures for machines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.cli.console import printable, show_table
+from metrifair.cli.options import cuts_text
 from metrifair.cli.training_file import Told, TrainingFile
+from metrifair.cli.training_options import TrainingOptions
 from metrifair.errors import DataError
+from metrifair.provenance import Provenance, SourceFile, made_now
+from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier.words import floor_note, interval_note
+from metrifair.report.numbers import figure_text
 from metrifair.table_model import TableModel
 from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
+from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Rows = NDArray[np.int64]
 
@@ -96,3 +111,207 @@ def _parts(source: TrainingFile, asked: Training) -> Parts:
         return Parts(data.rows, none, none)
     _, train, others = data.split(1 - apart, apart, seed, train=False)
     return Parts(train, others, none) if validation else Parts(train, none, others)
+
+
+_HEADINGS = {
+    "base_rate": "base rate",
+    "mean_score": "mean score",
+    "decision_rate": "decided for",
+    "accuracy": "right",
+    "auc": "AUC",
+    "mean_outcome": "mean outcome",
+    "mean_prediction": "mean prediction",
+    "r2": "R2",
+}
+
+
+def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_out: Path | None) -> None:
+    """What was learned, what the model reaches on rows kept apart, and what to know before using it."""
+    lines = source.description(found.measured.encoder)
+    lines += [f"Note: {note}" for note in found.notes]
+    lines.append(_rows_sentence(source, found))
+    for line in lines:
+        out.print(printable(line), soft_wrap=True)
+    judgement = found.judgement
+    if judgement is not None:
+        _show_point(out, found, judgement, source.accuracy_name)
+        out.print(floor_note(judgement.chance, len(source.data.problem.comparisons)), soft_wrap=True)
+        _show_groups(out, judgement)
+    told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
+    if held_out is not None:
+        told += held_out_sentences(source.options, found.model, len(found.parts.test), held_out)
+    told += _refit_sentences(source, found)
+    for line in told:
+        out.print(printable(line), soft_wrap=True)
+
+
+def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
+    """The same for machines: the figures of the point, unless no row was kept apart, and all that goes with them."""
+    parts, judgement = found.parts._asdict(), found.judgement
+    rows = {name: len(own) for name, own in parts.items() if len(own) or name != "validation"}
+    told: dict[str, Any] = {} if judgement is None else asdict(judgement.point)
+    if judgement is not None:
+        told |= {
+            "training": asdict(judgement.training),
+            "chance": judgement.chance,
+            "constant": asdict(judgement.constant),
+            "constant_text": judgement.constant_text,
+            "groups": [asdict(one) for one in judgement.groups],
+        }
+    chosen = found.chosen
+    return told | {
+        "rows": rows,
+        "threshold": found.model.threshold,
+        "chosen_by": None if chosen is None else chosen.utility.name,
+        "refit": len(source.data.rows) if found.model is not found.measured else None,
+        "notes": list(found.notes),
+        "warnings": list(warnings(source, found)),
+    }
+
+
+def _rows_sentence(source: TrainingFile, found: TrainedModel) -> str:
+    parts, strength = found.parts, source.estimator.strength
+    trained = f"Trained on {len(parts.train):,} rows with strength {strength:g}"
+    if len(parts.validation):
+        trained += f", threshold chosen on {len(parts.validation):,} others"
+    if found.judgement is None:
+        return f"{trained}. No rows were kept apart (--test 0), so that nothing is known of what the model reaches."
+    return f"{trained}, measured on {len(parts.test):,} others."
+
+
+def _show_point(out: Console, found: TrainedModel, judgement: Judgement, accuracy_name: str) -> None:
+    """Figures on rows kept apart, with intervals, beside those on the rows that taught the model."""
+    point, utility = judgement.point, UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    view, taught = (
+        FrontierView([one], accuracy_name=accuracy_name, utility=utility) for one in (point, judgement.training)
+    )
+    ((row,), (own,)) = view.rows, taught.rows
+    show_table(
+        out,
+        ["on held-out rows", "value", "95 % interval", "on training rows"],
+        [
+            [view.label(key), row.figures[key].text, row.figures[key].bounds_text, own.figures[key].text]
+            for key in view.keys
+        ],
+    )
+    out.print(interval_note(view, point), soft_wrap=True)
+
+
+def _show_groups(out: Console, judgement: Judgement) -> None:
+    several = len({one.attribute for one in judgement.groups}) > 1
+    keys = list(dict.fromkeys(key for one in judgement.groups for key in one.figures))
+    keys = [key for key in _HEADINGS if key in keys]
+    show_table(
+        out,
+        ["held-out rows of", "rows", *(_HEADINGS[key] for key in keys)],
+        [
+            [
+                one.group if several else f"{one.attribute}: {one.group}",
+                f"{one.rows:,}",
+                *(figure_text(one.figures.get(key)) for key in keys),
+            ]
+            for one in judgement.groups
+        ],
+    )
+
+
+def warnings(source: TrainingFile, found: TrainedModel) -> Iterator[str]:
+    """What keeps the figures from being a success, and what to do."""
+    yield from found.unfinished
+    judgement = found.judgement
+    if judgement is None:
+        return
+    point, constant = judgement.point, judgement.constant
+    # A threshold that was chosen by another utility than accuracy is judged by that one.
+    utility = UTILITIES["accuracy"] if found.chosen is None else found.chosen.utility
+    name = source.accuracy_name if utility.key == "accuracy" else utility.label.lower()
+    decided, ranked = point.marks.get(utility.key, ""), point.marks.get("auc", "")
+    auc = f"AUC {figure_text(point.more.get('auc'))}"
+    if ALIKE in (decided, point.marks.get("accuracy")):
+        decided = ALIKE
+        yield f"the model {ALIKE}: equal decision rates and a four-fifths ratio of 1 are then no sign of fairness."
+    elif decided == NO_BETTER:
+        said = f"{judgement.constant_text} reaches {figure_text(constant.figure(utility.key))}"
+        yield f"by {name}, {figure_text(point.figure(utility.key))}, the model is {NO_BETTER}: {said}."
+    if ranked:
+        yield (
+            f"its scores rank people no better than chance ({auc}): small gaps between groups then mean nothing. Lower "
+            "--strength, or find features that bear on the outcome."
+        )
+    elif decided and "auc" in point.more and found.model.threshold is None:
+        yield f"its scores do rank people ({auc}): move the threshold with --choose-threshold."
+    if point.overfit:
+        yield (
+            f"unfairness is {figure_text(point.unfairness)} on held-out rows and "
+            f"{figure_text(judgement.training.unfairness)} on those that it was trained on, which is more than chance: "
+            "it has learnt the fairness of single rows. Fewer leaves, a smaller network, more rows or a larger "
+            "strength help."
+        )
+
+
+def _threshold_sentences(found: TrainedModel) -> list[str]:
+    chosen, threshold = found.chosen, found.model.threshold
+    if threshold is None or found.model.classes is None:
+        return []
+    label = found.model.classes[found.model.positive]
+    said = f"Decisions: “{label}” from a probability of {threshold:.4g} on"
+    if chosen is None:
+        return [f"{said}, as asked for; predict keeps it."]
+    gap = "" if chosen.gap is None else f", decision gap {figure_text(chosen.gap)}"
+    reached = f"{chosen.utility.label} {figure_text(chosen.value)}{gap}"
+    return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
+
+
+def held_out_sentences(options: TrainingOptions, model: TableModel, rows: int, path: Path) -> list[str]:
+    """Where the predictions of rows are that the model has not seen, and the command that audits them."""
+    told = [f"Held-out predictions: {path} ({rows:,} rows that the model has not seen)."]
+    if model.classes is not None and len(model.classes) > 2:
+        return told
+    asked = ["--score", "prediction" if model.classes is None else "probability"]
+    asked += [part for name in options.group for part in ("--group", name)]
+    asked += [part for name in options.continuous for part in ("--continuous", name)]
+    for column, cuts in options.cuts:
+        asked += ["--cuts", cuts_text(column, cuts)]
+    asked += [part for name in options.control for part in ("--control", name)]
+    asked += [] if options.weight is None else ["--weight", options.weight]
+    asked += ["--label", options.label]
+    if model.classes is not None and (options.positive is not None or model.positive == 0):
+        asked += ["--positive", str(model.classes[model.positive])]
+    if model.threshold is not None:
+        asked += ["--threshold", repr(model.threshold)]
+    return [*told, f"Audit them: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
+
+
+def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:
+    if found.model is found.measured:
+        return []
+    again = f"The model that is kept was trained again on all {len(source.data.rows):,} rows (--refit)"
+    if found.judgement is None:
+        return [f"{again}."]
+    return [f"{again}: the figures above are those of the held-out fit, not its own."]
+
+
+def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:
+    """Where figures come from: the files, their rows and columns, and the command."""
+    options = source.options
+    return Provenance(
+        title=options.title or "",
+        about=dict(options.about),
+        files=files,
+        rows_read=len(source.table) + source.left_out,
+        left_out={
+            "without a label": source.left_out,
+            "of weight 0": len(source.table) - len(source.data.rows),
+        },
+        columns={
+            "label": [options.label],
+            "group": options.group,
+            "control": options.control,
+            "weight": [options.weight] if options.weight else [],
+            "id": options.ids,
+            "feature": source.features.columns,
+        },
+        call=call,
+        seed=options.seed,
+        **made_now(),
+    )

@@ -20,11 +20,9 @@ from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.leakage import check_leakage, label_as_group
-from metrifair.cli.numbers import continuous_asked, cuts_asked
-from metrifair.cli.options import FAMILIES, as_options
-from metrifair.cli.predictions import free_name, with_predictions
-from metrifair.cli.tables import typed_text, without_missing_words
-from metrifair.cli.training_options import TrainingOptions
+from metrifair.cli.options import as_options, continuous_asked, cuts_asked
+from metrifair.cli.tables import free_name, typed_text, with_predictions, without_missing_words
+from metrifair.cli.training_options import FAMILIES, TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
@@ -34,11 +32,10 @@ from metrifair.problem.attributes import in_groups, note_on_numbers, numbers_amo
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.table_model import TableModel
-from metrifair.tradeoff.families import Family
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set
-from metrifair.tradeoff.sweep import estimator_at
+from metrifair.tradeoff.sweep import Family, estimator_at
 
 _MOST_CLASSES = 10  # more different numbers are a quantity, unless the user says otherwise
 _MOST_LEVELS = 50  # more different values are neither groups nor classes

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.numbers import NUMBER_OPTIONS
+from metrifair.checks import check_known
 from metrifair.cli.options import (
     CONTRAST,
     CRITERIA_HELP,
     CRITERION_NAMES,
+    GROUP,
     METRIC_NAMES,
     METRICS_HELP,
+    NUMBER_OPTIONS,
     OTHER_CRITERION_NAMES,
+    WEIGHT,
     Function,
+    about_options,
     file_options,
     known,
     together,
@@ -26,19 +31,74 @@ from metrifair.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
+    from metrifair.provenance import SourceFile
+
+FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
+
+
+class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Numbers from 0 upwards, separated by commas, or ``auto``."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers in ascending order, or a usage error."""
+        if not isinstance(value, str) or value == "auto":
+            return value
+        try:
+            numbers = sorted({float(part) for part in value.split(",")})
+        except ValueError:
+            numbers = [-1.0]
+        if not all(0 <= number < float("inf") for number in numbers):
+            self.fail(f"{value!r} is not a list of numbers from 0 upwards, such as 0,0.1,1,10", param, ctx)
+        return numbers
+
+
+class Families(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Names of families, separated by commas."""
+
+    name = "names"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002
+        """The names, each once, or an error."""
+        if not isinstance(value, str):
+            return value
+        names = tuple(dict.fromkeys(part.strip() for part in value.split(",")))
+        for name in names:
+            check_known("--families", name, FAMILIES)
+        return names
+
+
+class Costs(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """Rows of numbers, between semicolons: what each decision (column) costs at each label (row)."""
+
+    name = "costs"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The rows, or a usage error."""
+        if not isinstance(value, str):
+            return value
+        try:
+            rows = [[float(part) for part in row.split(",")] for row in value.split(";")]
+        except ValueError:
+            rows = []
+        if not rows or {len(row) for row in rows} != {len(rows)} or not all(math.isfinite(c) for r in rows for c in r):
+            self.fail(
+                f"{value!r} is not a square of numbers such as '0,1;5,0': one row for each label, between semicolons, "
+                "and in it what each decision costs, both in ascending order of the classes",
+                param,
+                ctx,
+            )
+        return rows
+
+
 _TRAINING_OPTIONS = (
     click.argument("file"),
     click.option("--label", required=True, metavar="COLUMN", help="What is to be predicted."),
-    click.option(
-        "--group",
-        required=True,
-        multiple=True,
-        metavar="COLUMN",
-        help="The groups, or a number. Repeat it for several.",
-    ),
+    GROUP,
     *NUMBER_OPTIONS,
     click.option("--control", multiple=True, metavar="COLUMN", help="Be fair within each of its values. Repeatable."),
-    click.option("--weight", metavar="COLUMN", help="How often each row counts."),
+    WEIGHT,
     click.option(
         "--criterion",
         default="statistical_parity",
@@ -101,7 +161,7 @@ _SEED = click.option(
 
 def training_options(function: Function) -> Function:
     """Add the file and the options of TrainingOptions."""
-    return together(_TRAINING_OPTIONS)(file_options(_SEED(function)))
+    return together(_TRAINING_OPTIONS)(about_options(file_options(_SEED(function))))
 
 
 @dataclass(frozen=True)
@@ -129,9 +189,11 @@ class TrainingOptions:
     positive: str | None
     reading: FileOptions
     seed: int
+    title: str | None
+    about: tuple[tuple[str, str], ...]
 
-    def table(self) -> pl.DataFrame:
-        """The file's columns; one that is not there is an error before anything heavier than polars is imported."""
+    def table(self) -> tuple[pl.DataFrame, list[SourceFile]]:
+        """The columns, and the files they are from; a name of none is an error before anything heavy is imported."""
         from metrifair.cli.tables import read
 
         for option, names in (("--group", self.group), ("--weight", (self.weight,))):

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.methods.calibration import Calibration, ScorePostprocessor
 from metrifair.methods.group_model import BlindMap, blind_map
-from metrifair.methods.quantiles import Distribution, barycentre
+from metrifair.methods.rates import Distribution, barycentre
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table

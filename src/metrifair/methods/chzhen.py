@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from metrifair.checks import check_number, check_switches, seed_of
 from metrifair.errors import TooFewSamples
 from metrifair.methods.postprocessor import Postprocessor, predicted
-from metrifair.methods.quantiles import Distribution, barycentre
+from metrifair.methods.rates import Distribution, barycentre
 from metrifair.methods.training_data import Floats
 from metrifair.problem.tables import Table
 

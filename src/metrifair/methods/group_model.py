@@ -14,8 +14,7 @@ from scipy.sparse import csr_array, hstack, vstack
 from scipy.special import expit, log_softmax, softmax
 
 from metrifair.estimators import FairClassifier
-from metrifair.methods.out_of_fold import Fitted, Told, learned_by_heart, out_of_fold
-from metrifair.methods.training_data import Floats, Integers
+from metrifair.methods.training_data import Fitted, Floats, Integers, Told, learned_by_heart, out_of_fold
 from metrifair.problem.tables import Table
 
 _LEAST = 1e-12  # probability

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.order import ascending, running_sums, weight_below_twice
-from metrifair.metrics.pair import Floats
+from metrifair.metrics.pair import Floats, ascending, running_sums, weight_below_twice
 
 Kind: TypeAlias = Literal["numbers", "names", "vectors"]
 

@@ -15,8 +15,18 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError
-from metrifair.metrics.order import Ties, ascending, block_weights, block_weights_in_order, closes_tie, running_sums
-from metrifair.metrics.pair import Bound, Floats, Pair, Utility
+from metrifair.metrics.pair import (
+    Bound,
+    Floats,
+    Pair,
+    Ties,
+    Utility,
+    ascending,
+    block_weights,
+    block_weights_in_order,
+    closes_tie,
+    running_sums,
+)
 
 Curve: TypeAlias = Callable[[Tensor], Tensor]
 

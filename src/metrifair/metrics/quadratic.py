@@ -27,7 +27,10 @@ from torch import Tensor
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.line import Merged
-from metrifair.metrics.order import (
+from metrifair.metrics.pair import (
+    Floats,
+    Pair,
+    Utility,
     ascending,
     block_weights,
     block_weights_in_order,
@@ -37,7 +40,6 @@ from metrifair.metrics.order import (
     tied_runs,
     weight_below_twice,
 )
-from metrifair.metrics.pair import Floats, Pair, Utility
 
 AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows

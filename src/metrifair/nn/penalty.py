@@ -17,9 +17,8 @@ from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
 from metrifair.nn.compiled import number_of, value_and_slopes
 from metrifair.nn.distributed import Across, BatchColumns, check_across, gathered, ranks_of
-from metrifair.nn.lookup import BatchRows, CellLookup, plain_sides
+from metrifair.nn.lookup import BatchRows, BatchStrata, CellLookup, plain_sides
 from metrifair.nn.samplers import BatchValues, ContinuousColumns, StratifiedBatchSampler, numbers, scheme_of
-from metrifair.nn.strata import BatchStrata
 from metrifair.problem.cells import (
     CONTRASTS,
     Combine,

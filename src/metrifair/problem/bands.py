@@ -15,6 +15,7 @@ from metrifair.problem.problem import Floats, Problem
 
 LEAST_SIDE = 0.05  # the share of people that a cut leaves on either side
 MOST_CUTS = 100
+BANDS = 5  # where figures are told by group
 
 
 def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CUTS) -> Floats:
@@ -39,25 +40,42 @@ def cuts_of(values: Floats, weight: Floats | None = None, *, most: int = MOST_CU
     return cuts
 
 
-def quantile_cuts(values: Floats, weight: Floats | None, bands: int) -> Floats:
-    """Numbers that cut the rows into so many bands of about equal size, or fewer.
+def quantile_cuts(
+    values: Floats, weight: Floats | None, bands: int, *, rows: NDArray[Any] | None = None, least: float = 1
+) -> Floats:
+    """Numbers that cut people into so many bands of about equal weight; fewer, so that each has at least so many rows.
 
-    >>> quantile_cuts(np.arange(10.0), None, 5)
-    array([1., 3., 5., 7.])
+    ``rows`` is how many rows each value stands for. Where two bands cannot have enough, those that come nearest.
+
+    >>> quantile_cuts(np.arange(10.0), None, 5), quantile_cuts(np.arange(10.0), None, 5, least=3)
+    (array([1., 3., 5., 7.]), array([3., 6.]))
     """
     found, place = np.unique(values, return_inverse=True)
-    share = np.bincount(place, weight)
+    share, held = np.bincount(place, weight), np.cumsum(np.bincount(place, rows))
     upto = np.cumsum(share) / share.sum()
-    at = np.searchsorted(upto, np.arange(1, bands) / bands * (1 - 1e-12))
-    cuts: Floats = found[np.unique(at[at < len(found) - 1])]
+    bands = int(np.clip(held[-1] // least, 2, bands))
+    kept = [-1]
+    for at in np.unique(np.searchsorted(upto, np.arange(1, bands) / bands * (1 - 1e-12))):
+        if held[at] - (held[kept[-1]] if len(kept) > 1 else 0) >= least and held[-1] - held[at] >= least:
+            kept.append(at)
+    if len(kept) == 1 and len(found) > 1:
+        kept.append(np.minimum(held, held[-1] - held).argmax())
+    cuts: Floats = found[kept[1:]]
     return cuts
 
 
-def in_bands(problem: Problem, bands: int | None = None, rows: NDArray[Any] | None = None) -> Problem:
-    """The same rows with groups where attributes are numbers: so many bands of equal size, or one between all cuts.
+def in_bands(
+    problem: Problem,
+    bands: int | None = None,
+    *,
+    weight: Floats | None = None,
+    rows: NDArray[Any] | None = None,
+    least: float = 1,
+) -> Problem:
+    """The same rows with groups where attributes are numbers: so many bands of equal weight, or one between all cuts.
 
-    What is compared is everybody up to a cut with everybody above it, and groups in pairs. ``rows`` says how many rows
-    each row stands for.
+    What is compared is everybody up to a cut with everybody above it, and groups in pairs. Where rows were counted,
+    ``weight`` and ``rows`` say what each stands for. A band of so many has at least ``least`` rows, if it can.
 
     >>> from metrifair.problem.problem import Given, problem_of
     >>> ages = problem_of(Given(sensitive_features={"age": [20, 30, 30, 40]}), continuous=True)
@@ -68,13 +86,16 @@ def in_bands(problem: Problem, bands: int | None = None, rows: NDArray[Any] | No
     if problem.numbers is None and not (independence and bands):
         return problem
     groups, attributes = problem.groups.copy(), list(problem.scheme.attributes)
+    weight = problem.weight if weight is None else weight
     for place, attribute in enumerate(attributes):
         if problem.numbers is None or not attribute.is_number:
             continue
         known = groups[:, place] >= 0
-        counts = problem.weight if rows is None else rows.astype(np.float64)
-        values, weight = problem.numbers[known, place], None if counts is None else counts[known]
-        cuts = cuts_of(values, weight) if bands is None else quantile_cuts(values, weight, bands)
+        values = problem.numbers[known, place]
+        weights, held = (None if one is None else one[known] for one in (weight, rows))
+        cuts = cuts_of(values, weights)
+        if bands is not None:
+            cuts = quantile_cuts(values, weights, bands, rows=held, least=least)
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")
         groups[known, place] = np.searchsorted(cuts, values)

@@ -1,6 +1,7 @@
 // Drawing: SVG elements, axes, plots. Nothing here knows what is drawn.
 
-function byId(id) { return document.getElementById(id); }
+// `page` is where everything stands: the document, or a shadow root inside a notebook's.
+function byId(id) { return page.getElementById(id); }
 
 /** The values of a part of the page, from its JSON block. */
 function dataOf(id) { return JSON.parse(byId(id).textContent); }

@@ -76,6 +76,7 @@ function go(index) {
   moveMarker();
   showDistributions();
   markTableRow();
+  page.dispatchEvent(new CustomEvent("row", { detail: index })); // a notebook's widget listens
 }
 
 function showCurrent(row) {

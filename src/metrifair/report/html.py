@@ -19,7 +19,7 @@ from metrifair.report.charts import Json
 
 # In JSON these are legal unescaped; in HTML < and & could end the element that holds it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-_DRAWING = ("draw.js", "curves.js", "table.js")
+DRAWING = ("draw.js", "curves.js", "table.js")
 
 
 class Markup(str):
@@ -76,10 +76,13 @@ def document(
     # Texts of pages' margins stand in the style, every character but letters and digits as its number.
     running = (title, "" if provenance is None else provenance.short_hash)
     left, right = ("".join(c if c.isascii() and c.isalnum() else f"\\{ord(c):06x}" for c in text) for text in running)
-    style = resource("page.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
+    printed = resource("print.css").replace("RUNNING-TITLE", left).replace("RUNNING-HASH", right)
+    style = resource("page.css") + printed
     # Each section's scripts are a block of their own, so that their names cannot clash.
-    script = "".join(resource(name) for name in _DRAWING) + "".join(
-        f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections
+    script = (
+        "const page = document;\n"
+        + "".join(resource(name) for name in DRAWING)
+        + "".join(f"{{\n{''.join(resource(name) for name in section.scripts)}}}\n" for section in sections)
     )
     policy = (
         f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src data:; "
@@ -111,6 +114,15 @@ def document(
         ),
         script=script,
     )
+
+
+def origin_list(provenance: Provenance) -> Markup:
+    """Where an audit comes from, to unfold; printed in full."""
+    lines = provenance.lines()
+    if not lines:
+        return Markup("")
+    listed = element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in lines), class_="words")
+    return element("details", element("summary", "Where this comes from"), listed, class_="origin")
 
 
 def embedded_json(content: Json) -> str:

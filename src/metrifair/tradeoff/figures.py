@@ -10,6 +10,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 
 from metrifair.problem.tables import Backend, frame
+from metrifair.provenance import Provenance
 from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import framed, write_html
@@ -40,6 +41,7 @@ class FrontierFigures:
     source: Source | None = None
     knobs: dict[str, str] = field(default_factory=dict)
     library: Backend | None = None  # of the data frames that were given
+    provenance: Provenance = field(default_factory=Provenance)
     chosen: Point | None = field(default=None, init=False)
     limit: float | None = field(default=None, init=False)
     chosen_by: Utility | None = field(default=None, init=False)
@@ -89,13 +91,13 @@ class FrontierFigures:
         own = self.utility
         return own.share(point.figure(own.name), None if self.constant is None else self.constant.figure(own.name))
 
-    def view(self, title: str = "Accuracy and fairness") -> FrontierView:
+    def view(self, title: str | None = None) -> FrontierView:
         """What the pictures and the page show: one seed's distributions for each strength.
 
         Parameters
         ----------
-        title : str, default="Accuracy and fairness"
-            Headline of the report.
+        title : str, default=None
+            Headline of the report; by default that of ``provenance``, or "Accuracy and fairness".
 
         Returns
         -------
@@ -113,7 +115,7 @@ class FrontierFigures:
             self.points,
             curves,
             self.chosen,
-            title,
+            title or self.provenance.title or "Accuracy and fairness",
             self.accuracy_name,
             self.on,
             self.groups,
@@ -128,6 +130,7 @@ class FrontierFigures:
             areas=(self.area, self.area_with_constant),
             training=self.training_points,
             validation=self.validation_points,
+            provenance=self.provenance,
         )
 
     def to_frame(self, backend: Backend | None = None) -> Any:
@@ -192,15 +195,15 @@ class FrontierFigures:
         """The page, shortened, in a frame of its own: no style leaves it."""
         return framed(frontier_html(self.view(), most_numbers=20_000), height=720, title="Accuracy and fairness")
 
-    def to_html(self, path: str | Path, *, title: str = "Accuracy and fairness") -> None:
+    def to_html(self, path: str | Path, *, title: str | None = None) -> None:
         """Write a self-contained page with a slider over the strengths.
 
         Parameters
         ----------
         path : str or Path
             The file to write, in one step.
-        title : str, default="Accuracy and fairness"
-            Headline of the page.
+        title : str, default=None
+            Headline of the page; by default what the frontier was given, or "Accuracy and fairness".
 
         Raises
         ------

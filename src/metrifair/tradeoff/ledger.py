@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from metrifair import __version__
 from metrifair.errors import DataError, ModelFileError
+from metrifair.provenance import Provenance
 from metrifair.results import Curves, Point
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
@@ -251,6 +252,7 @@ class FrontierRecord(Record):
     chosen_by: UtilityRecord | None = None
     certified: bool = False
     knobs: dict[str, str] = msgspec.field(default_factory=dict)
+    provenance: Provenance = msgspec.field(default_factory=Provenance)
 
 
 _LATER = ("outcomes", "chosen", "limit", "utility", "chosen_by", "certified")  # not handed over as they are

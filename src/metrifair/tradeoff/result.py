@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
-from metrifair.checks import check_switches
+from metrifair.checks import check_switches, require
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.words import marked_sentence, same_decisions_warning
@@ -61,6 +62,8 @@ class Frontier(FrontierFigures):
         The parameter that was varied, by family, where there are several.
     library : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
         Of the data frames that were given; tables of figures are of that library too.
+    provenance : Provenance, default=Provenance()
+        Where it comes from: rows, columns, the call, seed, versions and time; with a title, and what is to be known.
 
     Attributes
     ----------
@@ -261,6 +264,39 @@ class Frontier(FrontierFigures):
         if self.source is None:
             raise DataError("a frontier from a file keeps no rows; make it anew with metrifair.frontier")
         return Job(self.chosen.strength, self.chosen.seed, self.chosen.family), self.source
+
+    def widget(self) -> Any:
+        """A slider over the strengths, for notebooks, that Python can read and move.
+
+        It is the page of :meth:`to_html` without the table, drawn inside a shadow root, so that no style leaves it. A
+        limit that is typed into its box is a call of :meth:`select`.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            ``chosen`` is the test point at the slider, ``points`` are those of all its seeds, ``model`` is the fitted
+            one. ``strength``, ``row`` (its place on the slider) and ``max_unfairness`` can be set and observed.
+
+        Raises
+        ------
+        MissingExtra
+            If anywidget is not installed.
+
+        Examples
+        --------
+        >>> points = [Point(0.0, 0, 0.9, 0.4), Point(1.0, 0, 0.8, 0.1)]
+        >>> outcomes = [Outcome(Job(one.strength, 0), one, one, model=f"model {one.strength}") for one in points]
+        >>> front = Frontier(outcomes, "scores", "accuracy", ("a", "b"), {"a": 100, "b": 100})
+        >>> slider = front.widget()
+        >>> slider.strength = 1.0                                      # or move it in the notebook
+        >>> slider.chosen.unfairness, slider.model
+        (0.1, 'model 1.0')
+        >>> slider.max_unfairness = 0.5                                # front.select(max_unfairness=0.5)
+        >>> slider.strength
+        0.0
+        """
+        require("anywidget", extra="notebook", purpose="a slider in a notebook")
+        return import_module("metrifair.tradeoff.widget").FrontierWidget(self)
 
     def save(self, path: PathLike) -> None:
         """Write figures and models to one file, which ``metrifair.load`` reads without running any code.

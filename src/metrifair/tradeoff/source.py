@@ -12,10 +12,9 @@ from metrifair.measures import Predictions
 from metrifair.problem.tables import Column, columns
 from metrifair.results import Point
 from metrifair.tradeoff.evaluate import curves_of, is_overfit, point_of, predictions, worth_of
-from metrifair.tradeoff.families import Family, needs_group
 from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.split import HeldOut, Rows
-from metrifair.tradeoff.sweep import RowsToTrain, estimator_at
+from metrifair.tradeoff.sweep import Family, RowsToTrain, estimator_at, needs_group
 from metrifair.utility import Rival, Utility, rivals
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,15 +16,14 @@ from sklearn.utils import _safe_indexing
 from metrifair.checks import is_number
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.attributes import Continuous
-from metrifair.problem.bands import in_bands
+from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
+from metrifair.results import FEW
 
 Rows = NDArray[np.int64]
-
-BANDS = 5  # of an attribute that is a number, for figures of groups
 
 
 class Split(NamedTuple):
@@ -149,8 +149,13 @@ def data_set(
     intersectional: bool = False,
     continuous: Continuous = False,
     sample_weight: Table | None = None,
+    held_out: Sequence[float] = (0.25,),
 ) -> DataSet:
-    """The data with everything that judging a model asks for; numbers in bands of about equal size."""
+    """The data with everything that judging a model asks for; numbers in bands of about equal weight.
+
+    Models are judged on shares of the rows that are ``held_out``: bands have enough of these, of those with the labels
+    among which the fewest are compared.
+    """
     problem = problem_of(
         Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}),
         criterion=criterion,
@@ -160,7 +165,13 @@ def data_set(
         pos_label=pos_label,
         target="numbers" if regression else "labels",
     )
-    problem = problem if problem.numbers is None else in_bands(problem, BANDS)
+    if problem.numbers is not None:
+        share = min((one for one in held_out if is_number(one) and one > 0), default=1.0)
+        by_labels: dict[str, set[int]] = {}
+        for one in problem.comparisons:
+            by_labels.setdefault(one.labels, set()).update(one.left + one.right)
+        compared = min((np.isin(problem.cell, list(cells)) for cells in by_labels.values()), key=np.count_nonzero)
+        problem = in_bands(problem, BANDS, rows=compared, least=FEW / share)
     rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
     if problem.weight is not None and np.ptp(problem.weight) == 0:
         problem = replace(problem, weight=None)  # equal weights weigh nothing, and leave certificates valid

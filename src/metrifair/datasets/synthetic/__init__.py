@@ -16,7 +16,7 @@ ShiftedTarget             the theorem under other losses and with a Tikhonov ter
 ========================  =============================================================================================
 """
 
-from metrifair.datasets.synthetic.biased import BiasedClassification, BiasedRegression, fair_by_sorting
+from metrifair.datasets.synthetic.biased import BiasedClassification, BiasedRegression, ShiftedTarget, fair_by_sorting
 from metrifair.datasets.synthetic.closed_forms import (
     Distances,
     Normal,
@@ -25,14 +25,11 @@ from metrifair.datasets.synthetic.closed_forms import (
     normal_mmd_squared,
     uniform_distances,
 )
+from metrifair.datasets.synthetic.examples import HiddenExperience, IndependentLabels
 from metrifair.datasets.synthetic.finite_space import FairFit, FiniteSpace
-from metrifair.datasets.synthetic.hidden_experience import HiddenExperience
-from metrifair.datasets.synthetic.independent_labels import IndependentLabels
 from metrifair.datasets.synthetic.offset import OffsetRegression
 from metrifair.datasets.synthetic.online import Chunk, OnlineRegression, RegimeEstimate, reference_slopes
-from metrifair.datasets.synthetic.other_losses import ShiftedTarget
-from metrifair.datasets.synthetic.population import Sample, TradeOffPoint
-from metrifair.datasets.synthetic.unrestricted import unrestricted_tradeoff
+from metrifair.datasets.synthetic.population import Sample, TradeOffPoint, unrestricted_tradeoff
 
 __all__ = [
     "BiasedClassification",

@@ -18,8 +18,8 @@ from metrifair.datasets.synthetic.population import (
     check_strength,
     generator,
     last_column_as_group,
+    root,
 )
-from metrifair.datasets.synthetic.unrestricted import root
 from metrifair.errors import DataError
 
 

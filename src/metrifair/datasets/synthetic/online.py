@@ -17,8 +17,8 @@ from metrifair.datasets.synthetic.population import (
     check_probability,
     generator,
     last_column_as_group,
+    unrestricted_tradeoff,
 )
-from metrifair.datasets.synthetic.unrestricted import unrestricted_tradeoff
 from metrifair.errors import DataError
 
 SlopeMatrices: TypeAlias = Floats | Sequence[Sequence[Sequence[float]]]

@@ -24,7 +24,7 @@ from metrifair.report.charts import Json, axis, axis_json
 from metrifair.report.frontier.glossary import glossary
 from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView
-from metrifair.report.html import Markup, Section, document, element, embedded_json, joined, resource
+from metrifair.report.html import Markup, Section, document, element, embedded_json, joined, origin_list, resource
 from metrifair.report.numbers import MISSING, number_text, shown_number
 from metrifair.results import AuditRecord, Finding, JudgedBy
 
@@ -51,7 +51,7 @@ COLUMNS = {
 
 _JUDGES: tuple[JudgedBy, ...] = ("", "Bonferroni", "joint bounds")
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
-_STATIC_ROWS = 25  # also the length of a page of the table, once the script runs
+_STATIC = 0.28  # most of the room that the table takes which stands without the script: of all but its own rows
 _OPEN_NOTES = 3
 _MOST_NOTES = 60
 
@@ -72,18 +72,21 @@ def audit_html(
     >>> "The scores differ." in page, "&lt;b&gt;" in page, "<b>f" in page
     (True, True, False)
     """
-    body = Markup(
-        Template(resource("audit.html")).substitute(
-            along=along_section(record.along),
-            bygroup=by_group_section(record.by_group),
-            ratios=rates_section(record, frontier=frontier),
-            table=_table(most_certain_first(record.findings)),
-        )
-    )
+    sections = {
+        "along": along_section(record.along),
+        "bygroup": by_group_section(record.by_group),
+        "ratios": rates_section(record, frontier=frontier),
+    }
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
         part = frontier_section(frontier, most_numbers=25_000)
-        heading = element("section", element("h2", frontier.title), frontier_head(frontier), class_="part")
+        heading = element(
+            "section",
+            element("h2", frontier.title),
+            frontier_head(frontier),
+            origin_list(frontier.provenance),
+            class_="part",
+        )
         added = [replace(part, body=joined(heading, part.body))]
     words = (
         dict(audit_glossary(record))
@@ -92,22 +95,27 @@ def audit_html(
     )
 
     count = len(record.findings)
-    listed = f"the first {_STATIC_ROWS} of {count:,} findings" if count > _STATIC_ROWS else "all findings"
 
-    def page(content: Json) -> str:
+    def page(content: Json, table: Markup, listed: int) -> str:
+        told = (
+            "all findings" if listed == count else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
+        )
+        body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
         return document(
             title=title,
             about="audit of scores",
             head=_head(record),
-            unscripted=f"The table below lists {listed}; allow JavaScript for this file to see the drawings, and to "
+            unscripted=f"The table below lists {told}; allow JavaScript for this file to see the drawings, and to "
             "search and sort.",
             sections=[Section(body, "audit-data", content, ("audit.js", "auditviews.js", "findings.js")), *added],
             words=list(words.items()),
             provenance=record.provenance,
         )
 
-    room = most_bytes - len(page(None).encode(errors="replace"))
-    return page(audit_content(record, room=room))
+    room = most_bytes - len(page(None, Markup(""), 0).encode(errors="replace"))
+    table, listed = _table(most_certain_first(record.findings), record.least_count, room=int(_STATIC * room))
+    content = audit_content(record, room=room, taken=len(table.encode(errors="replace")))
+    return page(content, table, listed)
 
 
 def _head(record: AuditRecord) -> Markup:
@@ -146,12 +154,23 @@ def _remark(kind: str, heading: str, texts: Sequence[str]) -> Markup:
     )
 
 
-def _table(findings: Sequence[Finding]) -> Markup:
-    """The worst findings as a table that stands without the script, which takes it over."""
+def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple[Markup, int]:
+    """The findings as a table that stands without the script, which takes it over; and how many fit the room."""
     shown = columns(findings)
     head = element("thead", element("tr", *(element("th", name, scope="col") for _, name in shown)))
-    rows = (_row(finding, [key for key, _ in shown]) for finding in findings[:_STATIC_ROWS])
-    return element("table", head, element("tbody", *rows), id="findings")
+    rows: list[Markup] = []
+    listed = 0
+    for at, finding in enumerate(findings):
+        if not finding.enough and (at == 0 or findings[at - 1].enough):
+            words = f"Too few rows to tell: fewer than {least_count:,} in a group"
+            rows.append(element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart"))
+        row = _row(finding, [key for key, _ in shown])
+        room -= len(row.encode(errors="replace"))
+        if room < 0:
+            break
+        rows.append(row)
+        listed += 1
+    return element("table", head, element("tbody", *rows), id="findings"), listed
 
 
 def _row(finding: Finding, keys: Sequence[str]) -> Markup:
@@ -242,15 +261,18 @@ def place_of(finding: Finding) -> tuple[str, str, str]:
     return finding.attribute, finding.criterion, finding.within
 
 
-def audit_content(record: AuditRecord, *, room: int = 1_200_000) -> dict[str, Json]:
+def audit_content(record: AuditRecord, *, room: int = 1_200_000, taken: int = 0) -> dict[str, Json]:
     """Everything that the script of the page draws and lists, in so many bytes: the worst findings where not all fit.
+
+    The list of findings comes first: what is ``taken`` from the room is taken from the other kinds of content.
 
     >>> finding = Finding("sex", "statistical_parity", "everyone", ("f", "m"), (90, 90), "energy", 0.3)
     >>> content = audit_content(AuditRecord(180, 0, (0, 1), 0.95, [finding]))
     >>> content["attributes"], content["total"]
     ([{'name': 'sex', 'groups': ['f', 'm']}], 1)
     """
-    names, rooms = _Names(), {kind: int(share * room) for kind, share in _SHARES.items()}
+    names, left = _Names(), 1 - taken / ((1 - _SHARES["rows"]) * max(room, 1))
+    rooms = {kind: int(share * room * (1 if kind == "rows" else left)) for kind, share in _SHARES.items()}
     for distribution in record.distributions[:20]:  # their order of the groups is the order of the colours
         for name in list(distribution.curves.cumulative)[:12]:
             names.group(distribution.attribute, name)

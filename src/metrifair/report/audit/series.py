@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from metrifair.provenance import Provenance
-from metrifair.report.audit.difference import origin_list
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, axis
-from metrifair.report.html import Markup, Section, document, element, joined
+from metrifair.report.html import Markup, Section, document, element, joined, origin_list
 from metrifair.report.lines import Line, line_chart
 from metrifair.report.numbers import MISSING, figure_text, number_text, p_text
 from metrifair.results import Look, SeriesRecord
@@ -35,9 +33,10 @@ def series_summary(record: SeriesRecord) -> list[str]:
         if own:
             one = min(own, key=lambda one: one.p_value or 0.0)
             where = f"{' and '.join(map(quoted, one.groups))} of {one.attribute} ({one.within})"
+            changed, at = len({_key(each) for each in own}), len({each.look for each in own})
             told.append(
-                f"{alarm.capitalize()} than at {quoted(first)}: {len({_key(each) for each in own})} distances, at "
-                f"{len({each.look for each in own})} looks; most certainly {metric_words(one.metric).short} of {where} "
+                f"{alarm.capitalize()} than at {quoted(first)}: {changed} distance{'s' * (changed > 1)}, at {at} "
+                f"look{'s' * (at > 1)}; most certainly {metric_words(one.metric).short} of {where} "
                 f"at {quoted(one.look)}: {number_text(one.value)} ({figure_text(one.difference, signed=True)})."
             )
     told.append(
@@ -96,7 +95,7 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         unscripted="This page needs no script.",
         sections=[Section(joined(charts, _table(ordered)), "series-data", None, ())],
         words=[("Alarm", _ALARM)],
-        provenance=Provenance(call=record.call),
+        provenance=record.origin,
     )
 
 

@@ -6,6 +6,7 @@ The chart, for notebooks and pictures, needs the extra ``report``; the page need
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +44,7 @@ from metrifair.report.frontier.words import (
     row_note,
     summary,
 )
-from metrifair.report.html import Markup, Section, document, element, joined, resource
+from metrifair.report.html import DRAWING, Markup, Section, document, element, joined, resource
 from metrifair.report.numbers import figure_text
 from metrifair.results import Point
 from metrifair.utility import UTILITIES
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from altair import LayerChart, TopLevelMixin
 
 _ACCENT = "#4b3fbf"
+_SCRIPTS = ("frontier.js", "panels.js")
 _MOST_SCORES, _FEWEST_SCORES = 240, 24  # at which a curve is drawn
 
 
@@ -71,6 +73,7 @@ def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
         unscripted=UNSCRIPTED,
         sections=[frontier_section(view, most_numbers=most_numbers)],
         words=glossary(view),
+        provenance=view.provenance,
     )
 
 
@@ -85,7 +88,16 @@ def frontier_head(view: FrontierView) -> Markup:
 def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Section:
     """The drawing of a frontier with its slider; ``most_numbers`` bounds the curves, and so the size of the page."""
     content = page_content(view, most_numbers=most_numbers)
-    return Section(Markup(resource("frontier.html")), "data", content, ("frontier.js", "panels.js"))
+    return Section(Markup(resource("frontier.html")), "data", content, _SCRIPTS)
+
+
+def widget_script() -> str:
+    """The same drawing, slider and style as a module for notebooks; values come from the widget's model."""
+    scripts = "".join(resource(name) for name in (*DRAWING, *_SCRIPTS))
+    given = (
+        f"const STYLE = {json.dumps(resource('page.css'))};\nconst BODY = {json.dumps(resource('frontier.html'))};\n"
+    )
+    return f"{given}function placeFrontier(page) {{\n{scripts}}}\n{resource('widget.js')}"
 
 
 def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:

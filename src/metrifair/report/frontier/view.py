@@ -10,6 +10,7 @@ from statistics import fmean
 
 from metrifair.checks import check_known
 from metrifair.errors import DataError
+from metrifair.provenance import Provenance
 from metrifair.report.charts import Axis, axis
 from metrifair.report.numbers import MISSING, figure_text, strength_texts
 from metrifair.results import Curves, Interval, Point, pareto
@@ -66,6 +67,8 @@ class FrontierView:
         Share of the unit box that the models dominate, and that they do with the constant model.
     knobs
         The parameter that was varied, by family, where there are several; then ``curves`` are by family and strength.
+    provenance
+        Where it all comes from.
 
     Examples
     --------
@@ -94,6 +97,7 @@ class FrontierView:
     validation: Sequence[Point | None] = ()
     areas: tuple[float, float] | None = None
     knobs: Mapping[str, str] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:
         if not self.points:
