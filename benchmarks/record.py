@@ -33,6 +33,14 @@ ROWS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("energy, value and gradient, 8,192 scores",),
     ),
     (
+        "dependence on a number with gradient, 8,192 rows, against all pairs; its value, 65,536 rows, against dcor",
+        "{}; {} faster",
+        (
+            "distance covariance of scores and a number, value and gradient, 8,192 rows",
+            "distance covariance of scores and a number, 65,536 rows",
+        ),
+    ),
+    (
         "rates of 4 groups on a million rows, against fairlearn's MetricFrame; of 2 groups, against AIF360",
         "{}; {} faster",
         ("2 metrics x 4 groups x 1,000,000 rows, rates:", "rates and accuracy of 2 groups x 1,000,000 rows"),
