@@ -1,6 +1,6 @@
 __version__: str
 
-from . import batches, datasets, errors, nn
+from . import batches, datasets, errors, mlflow, nn
 from .auditing.audit import audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
@@ -104,6 +104,7 @@ __all__ = [
     "load",
     "lp_distance",
     "median_distance",
+    "mlflow",
     "mmd_squared",
     "monitor",
     "nn",
