@@ -20,8 +20,8 @@ from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.results import FEW
-from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
-from metrifair.saving.models import content_of
+from metrifair.saving.modelfile import Content, prefixed, under
+from metrifair.saving.models import Saved, content_of
 from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecord, TableModelRecord, record_of
 from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 
@@ -29,7 +29,7 @@ TABLE_MODEL = "table model"  # the kind of the file
 
 
 @dataclass(frozen=True, eq=False)
-class TableModel:
+class TableModel(Saved):
     """An estimator that takes raw tables: text, dates and missing values too.
 
     Parameters
@@ -236,14 +236,7 @@ class TableModel:
         )
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
 
-    def save(self, path: PathLike) -> None:
-        """Write both to one file, which ``metrifair.load`` reads without running any code.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file; one that is there is replaced, in one step.
-        """
+    def _content(self) -> Content:
         inner = content_of(self.estimator)
         record = TableModelRecord(
             encoder=encoder_record(self.encoder),
@@ -253,7 +246,7 @@ class TableModel:
             ids=list(self.ids),
             threshold=None if self.threshold is None else float(self.threshold),
         )
-        write(path, Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays)))
+        return Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays))
 
 
 def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:

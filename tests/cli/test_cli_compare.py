@@ -123,3 +123,11 @@ def test_comparisons_and_series_tell_their_title_command_and_files(scores: Path,
             assert text in page.read_text()
         assert [one["files"][0]["name"] for one in found["provenance"]] == ["old.state", "new.state"]
         assert all(one["files"][0]["sha256"] in page.read_text() for one in found["provenance"])
+
+
+@pytest.mark.parametrize("command", ["compare", "monitor"])
+def test_files_that_are_no_audits_are_refused_by_name(command: str, scores: Path, call: Any, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("a,b\n")
+    done = call(command, scores, tmp_path / "other.txt")
+    assert done.exit_code == 2
+    assert f"{command} takes an audit's .json or counts of metrifair count, and {scores} is neither" in done.output

@@ -6,7 +6,6 @@ two audits of the same rows have in common.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +18,7 @@ from metrifair.auditing.differences import correlations, difference_of, figures_
 from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.files import write_json
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.provenance import Provenance, call_text, files_of, made_now, said_of
 from metrifair.report.audit.difference import difference_html, difference_summary
@@ -108,11 +107,7 @@ class AuditDifference:
         str
             The text.
         """
-        content = {"kind": "metrifair comparison", "version": 1, **asdict(self.record)}
-        text = json.dumps(content, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
+        return write_json({"kind": "metrifair comparison", "version": 1, **asdict(self.record)}, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one page with all audits and their differences.

@@ -6,7 +6,6 @@ alpha over as many looks as there will ever be (Bonferroni). No tighter sequence
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,7 @@ from metrifair.auditing.result import Audit
 from metrifair.auditing.state import AuditState
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.files import write_json
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame_of
@@ -106,10 +105,7 @@ class AuditSeries:
         str
             The text.
         """
-        text = json.dumps({"kind": "metrifair series", "version": 1, **asdict(self.record)}, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
+        return write_json({"kind": "metrifair series", "version": 1, **asdict(self.record)}, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write the series as one page: a chart for each distance.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,7 +12,7 @@ import narwhals.stable.v2 as nw
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.files import write_json
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.audit.plot import AuditChartKind, audit_chart
@@ -299,10 +298,7 @@ class Audit:
         if frontier is not None:
             best, models = _view_of(frontier).alternatives
             content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
-        text = json.dumps(content, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
+        return write_json(content, path)
 
     def to_html(
         self,

@@ -24,7 +24,8 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.results import FEW, Favourable, listed
+from metrifair.report.numbers import listed
+from metrifair.results import FEW, Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName

@@ -305,3 +305,60 @@ class Predictor:
         pieces = torch.as_tensor(x).split(_ROWS_TO_PREDICT)
         outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
         return torch.cat(outputs).numpy()
+
+    def linear_parts(self) -> tuple[Floats, Floats] | None:
+        """Weights (outputs, features) and intercepts (outputs,) in the units of X; None of networks."""
+        if not isinstance(self.model, Network) or self.model.hidden:
+            return None
+        first = self._first_layer(self.model)
+        return first.weight.detach().numpy(), first.bias.detach().numpy()
+
+    def as_module(self, centre: float = 0.0, spread: float = 1.0) -> torch.nn.Sequential:
+        """The model as layers of torch alone: features in their own units to outputs x spread + centre, (n, outputs).
+
+        >>> start = stacked([Network(2, (3,)).initial(0)], copies=1)
+        >>> Predictor(Network(2, (3,)), start, Scaling.none(2)).as_module()
+        Sequential(
+          (0): Linear(in_features=2, out_features=3, bias=True)
+          (1): ReLU()
+          (2): Linear(in_features=3, out_features=1, bias=True)
+        )
+        """
+        layers: list[torch.nn.Module] = []
+        if isinstance(self.model, Network):
+            layers.append(self._first_layer(self.model))
+            for layer in range(1, len(self.model.widths) - 1):
+                layers += [
+                    torch.nn.ReLU(),
+                    _linear(*(self.parameters[f"{name}{layer}"] for name in ("weight", "bias"))),
+                ]
+        elif isinstance(self.model, StackedModule):
+            own, (mean, scale) = copy.deepcopy(self.model.module).double(), self.scaling
+            own.load_state_dict({name: value[0, 0] for name, value in self.parameters.items()}, strict=False)
+            if bool((mean != 0).any() or (scale != 1).any()):
+                layers.append(_linear(torch.diag(1 / scale[0]), -(mean / scale)[0]))
+            layers.append(own.eval())
+            if own(torch.zeros(1, mean.shape[1], dtype=torch.float64)).ndim == 1:
+                layers.append(torch.nn.Unflatten(0, (-1, 1)))
+        else:
+            raise DataError(f"a model of type {type(self.model).__name__} has no layers of torch")
+        if (centre, spread) != (0.0, 1.0):
+            weight, bias = torch.ones(1, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+            if isinstance(self.model, Network):
+                weight, bias = (part.detach() for part in layers.pop().parameters())
+            layers.append(_linear(weight * spread, bias * spread + centre))
+        return torch.nn.Sequential(*layers).eval()
+
+    def _first_layer(self, network: Network) -> torch.nn.Linear:
+        """The first layer, with the scaling of the features in it."""
+        weight = self.parameters["weight0"].reshape(network.widths[1], -1) / self.scaling.scale
+        return _linear(weight, self.parameters["bias0"].reshape(-1) - weight @ self.scaling.mean[0])
+
+
+def _linear(weight: Tensor, bias: Tensor) -> torch.nn.Linear:
+    """A layer with these numbers, of whatever leading axes."""
+    made = torch.nn.Linear(weight.shape[-1], weight.shape[-2], dtype=torch.float64)
+    with torch.no_grad():
+        made.weight.copy_(weight.reshape(made.weight.shape))
+        made.bias.copy_(bias.reshape(-1))
+    return made

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metrifair.report.frontier.view import FrontierView, Row, figure_texts
-from metrifair.report.numbers import figure_text, percent_text
-from metrifair.results import Point, few_text
+from metrifair.report.numbers import few_text, figure_text, percent_text
+from metrifair.results import Point
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
