@@ -19,11 +19,12 @@ from sklearn.base import is_regressor
 from metrifair.checks import check_known, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
-from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
+from metrifair.report.frontier.notes import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
@@ -56,6 +57,7 @@ def frontier(
     utility: UtilityLike | None = None,
     criterion: str | Criterion | None = None,
     contrast: Contrast = "pairs",
+    continuous: Continuous | None = None,
     ledger: str | Path | None = None,
     n_jobs: int | None = None,
     devices: Sequence[str] | None = None,
@@ -108,6 +110,9 @@ def frontier(
         What unfairness is measured by. None: the estimator's own, or statistical parity.
     contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared, for estimators that have no ``contrast`` of their own.
+    continuous : "auto", bool or list of str, default=None
+        Which sensitive features are numbers, such as ages: training lowers how much scores depend on them, and models
+        are judged by up to five bands of them. None: as the estimator says, or "auto".
     ledger : str or Path, default=None
         File in which finished work is kept, so that a run that was stopped goes on.
     n_jobs : int, default=None
@@ -170,6 +175,8 @@ def frontier(
     _check_devices(devices)
     own_seeds = _seeds(seeds)
     families = families_of(estimator, parameter)
+    if continuous is not None and families is not None:
+        families = tuple(family.told("continuous", continuous) for family in families)
     members = list(estimator) if families is None else [family.estimator for family in families]
 
     def own(name: str, usual: Any) -> Any:
@@ -186,7 +193,7 @@ def frontier(
         contrast=own("contrast", contrast),
         pos_label=own("pos_label", None),
         intersectional=own("intersectional", False),
-        continuous=own("continuous", "auto"),
+        continuous=own("continuous", "auto") if continuous is None else continuous,
         sample_weight=sample_weight,
         held_out=(validation, test),
     )
