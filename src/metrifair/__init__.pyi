@@ -1,6 +1,6 @@
 __version__: str
 
-from . import batches, datasets, errors, nn
+from . import batches, datasets, errors, mlflow, nn
 from .auditing.audit import audit
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
@@ -15,7 +15,7 @@ from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
-from .loading import load
+from .loading import load, save
 from .methods.barycentre import BarycentrePostprocessor
 from .methods.berk import BerkRegressor
 from .methods.chzhen import ChzhenPostprocessor
@@ -45,6 +45,7 @@ from .metrics.witness import Witness, witness
 from .model_card import to_card
 from .problem import criteria
 from .problem.criteria import Criterion
+from .table_model import TableModel
 from .tradeoff.frontier import Frontier, frontier
 from .training.objective import Objective
 
@@ -77,6 +78,7 @@ __all__ = [
     "ReweighingClassifier",
     "SinkhornClassifier",
     "TableEncoder",
+    "TableModel",
     "ThresholdPostprocessor",
     "TooFewSamples",
     "Witness",
@@ -102,9 +104,11 @@ __all__ = [
     "load",
     "lp_distance",
     "median_distance",
+    "mlflow",
     "mmd_squared",
     "monitor",
     "nn",
+    "save",
     "sliced_energy_distance",
     "sliced_wasserstein_distance",
     "to_card",

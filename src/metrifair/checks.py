@@ -52,6 +52,21 @@ def check_switches(**switches: object) -> None:
             raise DataError(f"{name} must be True or False, got {value!r}")
 
 
+def names_of(what: str, given: object) -> tuple[str, ...]:
+    """The names that were given: one, or several in whatever holds them, such as an array; or a DataError.
+
+    >>> names_of("group", "sex"), names_of("group", ["sex", "race"])
+    (('sex',), ('sex', 'race'))
+    >>> names_of("group", 5)
+    Traceback (most recent call last):
+    metrifair.errors.DataError: group must be a name, or a sequence of names, got 5
+    """
+    names = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError(f"{what} must be a name, or a sequence of names, got {given!r}")
+    return tuple(map(str, names))  # NumPy's text is text
+
+
 def check_renamed(given: Container[str]) -> None:
     """Raise a DataError where an argument is given by the name that it had before.
 

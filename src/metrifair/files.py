@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import secrets
 import shutil
 import time
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
@@ -126,3 +128,11 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
         why = "this folder takes no files" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
         raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
     return target
+
+
+def write_json(content: Mapping[str, object], path: str | os.PathLike[str] | None = None) -> str:
+    """The content as strict JSON text, without NaN; written as well where a path is given."""
+    text = json.dumps(content, allow_nan=False, indent=1)
+    if path is not None:
+        write_file(path, text.encode())
+    return text

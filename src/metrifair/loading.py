@@ -1,4 +1,4 @@
-"""Model files -> models: what the kind of a file stands for."""
+"""Models <-> model files: what the kind of a file stands for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from metrifair.auditing.state import AuditState
 from metrifair.auditing.state_file import STATE
-from metrifair.errors import ModelFileError
+from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import FairEstimator
-from metrifair.saving.modelfile import Content, PathLike, read
-from metrifair.saving.models import KINDS, class_named, model_of
+from metrifair.saving.modelfile import Content, PathLike, read, write
+from metrifair.saving.models import KINDS, class_named, content_of, model_of
 from metrifair.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.tradeoff.ledger import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
@@ -23,11 +25,55 @@ if TYPE_CHECKING:
     from metrifair.boosting.booster import FairBooster
     from metrifair.methods.calibration import ScorePostprocessor
 
-    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Frontier | TableModel | AuditState
+    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Pipeline | Frontier | TableModel | AuditState
+
+
+def save(model: Loaded, path: PathLike) -> None:
+    """Write a fitted model to one file, which ``load`` reads without running any code: no pickle.
+
+    What has a method ``save`` is saved by it. Of a scikit-learn pipeline the file holds the names of its steps, the
+    encoder and the model at the end, of which all is kept that their own files keep; a ``memory`` is not.
+
+    Parameters
+    ----------
+    model : Pipeline, or any model of ours
+        Fitted. A pipeline ends with a model of ours; before it stand steps that are TableEncoder or "passthrough".
+    path : str or os.PathLike
+        The file; one that is there is replaced, in one step.
+
+    Raises
+    ------
+    DataError
+        Where the file cannot hold the model, or cannot be written; the message names the step of a pipeline.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from metrifair import FairRegressor, TableEncoder
+    >>> from sklearn.pipeline import Pipeline
+    >>> table = {"size": [30.0, 50.0, 80.0, 90.0], "town": ["A", "B", "A", "B"]}
+    >>> steps = [("encode", TableEncoder(min_frequency=1)), ("model", FairRegressor(0.0, model="linear"))]
+    >>> pipeline = Pipeline(steps).fit(table, [3.0, 5.0, 8.0, 9.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(pipeline, Path(folder) / "rent.metrifair")
+    ...     again = load(Path(folder) / "rent.metrifair")
+    >>> list(again.named_steps), bool((again.predict(table) == pipeline.predict(table)).all())
+    (['encode', 'model'], True)
+    """
+    if isinstance(model, Pipeline):
+        check_is_fitted(model)
+        write(path, content_of(model))
+    elif type(model).__module__.startswith("metrifair.") and hasattr(model, "save"):
+        model.save(path)
+    else:
+        raise DataError(
+            f"a {type(model).__name__} cannot be saved; pass a fitted model of ours, or a pipeline that ends with one"
+        )
 
 
 def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
-    """The estimator, booster, post-processor, frontier or table model that ``.save(path)`` wrote.
+    """The estimator, booster, post-processor, pipeline, frontier or table model that ``save`` wrote.
 
     Predictions are the same to the last bit, and ``partial_fit`` goes on as if nothing had been saved. Loading runs no
     code from the file; docs/untrusted-input.md says what that covers.
@@ -42,7 +88,7 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
     Returns
     -------
-    FairClassifier, FairRegressor, a fair booster, a post-processor, Frontier or TableModel
+    FairClassifier, FairRegressor, a fair booster, a post-processor, a Pipeline, Frontier or TableModel
         Whatever was saved.
 
     Raises

@@ -22,12 +22,12 @@ from metrifair import __version__
 from metrifair.errors import DataError
 
 _LIBRARIES = ("torch", "numpy")  # asked by name, not imported
-_ROWS = ("y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
+_ROWS = ("states", "y_pred", "sensitive_features", "y_true", "control_features", "sample_weight", "table", "X", "y")
 _BESIDE = ("self", "title", "about", "random_state")  # told in their own places
 _LONGEST = 200  # characters of one argument
 _LISTED = 10  # files on a page
 _NAMED = 40  # columns of one kind on a page
-_PLACES = ("path", "ledger")  # named without their folders
+_PLACES = ("path", "ledger", "before", "after")  # named without their folders
 
 
 @dataclass(frozen=True)
@@ -89,17 +89,18 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more, listed in the JSON" if more > 0 else "")
 
 
-def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
-    """What a user says of the data, or a DataError unless it is text by text.
+def said_of(title: str | None, about: Mapping[str, str] | None) -> dict[str, Any]:
+    """What a user says of a report and of the data, as fields of a Provenance; a DataError unless it is text.
 
-    >>> check_about({"date of the data": "2026-09"})
-    {'date of the data': '2026-09'}
+    >>> said_of("Hiring", {"date of the data": "2026-09"})
+    {'title': 'Hiring', 'about': {'date of the data': '2026-09'}}
     """
-    if about is None:
-        return {}
+    if title is not None and not isinstance(title, str):
+        raise DataError(f"title must be text, got {title!r}")
+    about = {} if about is None else about
     if not isinstance(about, Mapping) or not all(isinstance(part, str) for item in about.items() for part in item):
         raise DataError(f"about must be a dict of text by text, such as {{'source': 'payroll'}}, got {about!r}")
-    return dict(about)
+    return {"title": title or "", "about": dict(about)}
 
 
 def source_files(paths: Iterable[str | os.PathLike[str]], name: str | None = None) -> list[SourceFile]:
@@ -118,6 +119,11 @@ def with_files(origins: Iterable[Provenance], paths: Iterable[str]) -> list[Prov
         one if one.files or path.endswith(".json") else replace(one, files=source_files([path]))
         for one, path in zip(origins, paths, strict=True)
     ]
+
+
+def files_of(origins: Iterable[Provenance]) -> list[SourceFile]:
+    """All files that were read, each once."""
+    return list(dict.fromkeys(file for one in origins for file in one.files))
 
 
 def names_of_files(paths: Iterable[str | os.PathLike[str]], taken: Iterable[str] = ()) -> list[str]:
@@ -157,7 +163,11 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     for name, parameter in inspect.signature(function).parameters.items():
         if name in _BESIDE or name not in arguments or _same(value := arguments[name], parameter.default):
             continue
-        text = "..." if name in _ROWS else _plain(Path(value).name if name in _PLACES else value)
+        text = (
+            "..."
+            if name in _ROWS
+            else _plain(Path(value).name if name in _PLACES and isinstance(value, str | os.PathLike) else value)
+        )
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
 

@@ -122,29 +122,6 @@ def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point]
 FEW = 30  # samples: below, unless told otherwise, no figure says much about a group
 FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
 FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than they say
-_LISTED = 5
-
-
-def listed(items: Sequence[str]) -> str:
-    """The first few items as text.
-
-    >>> listed(["a", "b"]), listed(list("abcdefg"))
-    ('a, b', 'a, b, c, d, e and 2 more')
-    """
-    more = len(items) - _LISTED
-    return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> str:
-    """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
-
-    >>> few_text([("north", "region", "everyone", 4), ("south", "region", "everyone", 90)])
-    'Fewer than 30 samples say little about a group: “north” of region (4 in everyone).'
-    """
-    few = dict.fromkeys(
-        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
-    )
-    return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
 
 
 @dataclass(frozen=True)
@@ -385,8 +362,7 @@ class DifferenceRecord:
     unmatched: int = 0  # figures that only one of two audits has
     summary: Sequence[str] = ()
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
-    title: str = field(default="", compare=False)
-    call: str = field(default="", compare=False)
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
 
 
 @dataclass(frozen=True)
@@ -418,5 +394,4 @@ class SeriesRecord:
     series: Sequence[Look]
     summary: Sequence[str] = ()
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
-    title: str = field(default="", compare=False)
-    call: str = field(default="", compare=False)
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole

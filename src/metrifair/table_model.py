@@ -7,29 +7,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.checks import is_number
 from metrifair.encoding.column_types import level_name
-from metrifair.encoding.encoder import Levels, TableEncoder
+from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.results import FEW
-from metrifair.saving.modelfile import Content, PathLike, prefixed, under, write
-from metrifair.saving.models import content_of
-from metrifair.saving.schema import EncoderParameters, EncoderRecord, InnerRecord, TableModelRecord, record_of
+from metrifair.saving.modelfile import Content, prefixed, under
+from metrifair.saving.models import Saved, content_of
+from metrifair.saving.pipelines import encoder_of, encoder_record
+from metrifair.saving.schema import InnerRecord, TableModelRecord, record_of
 from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 
 TABLE_MODEL = "table model"  # the kind of the file
 
 
 @dataclass(frozen=True, eq=False)
-class TableModel:
+class TableModel(Saved):
     """An estimator that takes raw tables: text, dates and missing values too.
 
     Parameters
@@ -236,14 +236,7 @@ class TableModel:
         )
         return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
 
-    def save(self, path: PathLike) -> None:
-        """Write both to one file, which ``metrifair.load`` reads without running any code.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            The file; one that is there is replaced, in one step.
-        """
+    def _content(self) -> Content:
         inner = content_of(self.estimator)
         record = TableModelRecord(
             encoder=encoder_record(self.encoder),
@@ -253,7 +246,7 @@ class TableModel:
             ids=list(self.ids),
             threshold=None if self.threshold is None else float(self.threshold),
         )
-        write(path, Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays)))
+        return Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays))
 
 
 def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:
@@ -271,46 +264,3 @@ def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> Tabl
         raise
     except DataError as error:
         raise ModelFileError(f"the file does not describe a model: {error}") from error
-
-
-def encoder_record(encoder: TableEncoder) -> EncoderRecord:
-    """What a file holds of an encoder.
-
-    >>> record = encoder_record(TableEncoder().fit({"age": [20, 40]}))
-    >>> record.coders["age"]
-    {'kind': 'number', 'median': 30.0, 'centre': 30.0, 'spread': 10.0, 'flagged': False}
-    >>> encoder_of(record).transform({"age": [50]})
-    array([[2.]])
-    """
-    check_is_fitted(encoder, "coders_")
-    names = getattr(encoder, "feature_names_in_", None)
-    return EncoderRecord(
-        parameters=EncoderParameters(**{name: int(value) for name, value in encoder.get_params().items()}),
-        count=int(encoder.n_features_in_),
-        names=None if names is None else [str(name) for name in names],
-        coders={name: msgspec.to_builtins(coder) for name, coder in encoder.coders_.items()},
-        dropped=dict(encoder.dropped_),
-    )
-
-
-def encoder_of(record: EncoderRecord) -> TableEncoder:
-    """The encoder, or a ModelFileError where the record does not describe one."""
-    # Before any list of so many names is made: the number is whatever the file says.
-    if record.count != len(record.coders) + len(record.dropped):
-        raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
-    encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
-    encoder.n_features_in_, encoder.dropped_ = record.count, record.dropped
-    known = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
-    if record.names is not None:
-        encoder.feature_names_in_ = np.array(known, dtype=object)
-    if sorted([*record.coders, *record.dropped]) != sorted(known):
-        raise ModelFileError(f"the encoder describes other columns than it names: {reprlib.repr(known)}")
-    encoder.coders_ = record.columns()
-    for name, coder in encoder.coders_.items():
-        if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
-            raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
-        if not coder.names(""):
-            raise ModelFileError(f"column {reprlib.repr(name)} becomes no column")
-    if not encoder.coders_:
-        raise ModelFileError("the encoder has no columns")
-    return encoder

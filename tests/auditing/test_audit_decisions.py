@@ -149,7 +149,14 @@ def test_rates_of_continuous_scores_are_left_out() -> None:
     assert not any("threshold" in note.text for note in given.notes)
     assert audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, **QUICK).decisions[0].threshold == 0.5
     assert not audit([0.1, 0.9, 0.2, 0.3], sensitive_features=groups, threshold=None, **QUICK).decisions
-    assert audit([0, 1, 1, 1], sensitive_features=groups, threshold=None, **QUICK).decisions[0].selection_ratio == 0.5
+    for asked in ("auto", 0.3, 1.0):  # decisions themselves
+        given = audit([0, 1, 1, 1], sensitive_features=groups, threshold=asked, **QUICK).decisions[0]
+        assert (given.selection_ratio, given.selected_by) == (0.5, "decisions")
+    unasked = audit([0, 1, 1, 1], sensitive_features=groups, y_true=[0, 1, 0, 1], threshold=None, **QUICK)
+    assert not unasked.decisions
+    assert unasked.record.by_group[0].groups[0].log_loss is None  # no probabilities all the same
+    nobody = audit([0, 1, 1, 1], sensitive_features=groups, threshold=2, **QUICK).decisions[0]
+    assert [one.selection_rate for one in nobody.rates] == [0, 0]
 
 
 def test_four_fifths_exactly_is_not_below_four_fifths() -> None:

@@ -8,6 +8,7 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -167,6 +168,13 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
     [
         ({"tolerance": -1.0}, "tolerance must be a number from 0 upwards, got -1.0"),
         ({"group": []}, "group must name at least one column"),
+        ({"score": 5}, "score must be a name, or a sequence of names, got 5"),
+        ({"score": [5]}, r"score must be a name, or a sequence of names, got \[5\]"),
+        ({"group": 5}, "group must be a name, or a sequence of names, got 5"),
+        ({"label": 5}, "label must be the name of a column, got 5"),
+        ({"metrics": 5}, "metrics must be a name, or a sequence of names, got 5"),
+        ({"criteria": 5}, "criteria must be a name, or a sequence of names, got 5"),
+        ({"header": "no"}, "header must be True or False, got 'no'"),
         ({"group": ["sex", "sex"]}, "group must name different columns"),
         ({"metrics": "mmd", **STREAMED}, "metrics must be one of .* or a smaller file, got 'mmd'"),
         (
@@ -181,6 +189,13 @@ def test_a_column_may_change_its_type_between_files(how, tmp_path):
 )
 def test_options_that_cannot_be_met(options, match, good):
     refused(good, match, **options)
+
+
+@pytest.mark.parametrize("names", [np.array, pl.Series, pd.Index, tuple], ids=lambda one: one.__name__)
+def test_columns_are_named_by_whatever_holds_names(names, good):
+    found = audit_file(good, score=names(["p"]), group=names(["sex"]), metrics=names(["energy"]), random_state=0)
+    assert [one.metric for one in found.findings] == ["energy"]
+    assert found.provenance.columns["group"] == ("sex",)
 
 
 def test_standard_input_that_is_empty(monkeypatch):

@@ -150,6 +150,22 @@ def test_states_that_differ_say_how(tmp_path):
             call()
 
 
+def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
+    """A label of another sign would turn every figure round, and nobody can turn the counts round any more."""
+    both = np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3], [0.1, 0.9]])
+    state = AuditState().add(both, list("ffmm"), [0, 1, 0, 1]).merge(AuditState().add([0.5], ["f"], [1]))
+    state.save(tmp_path / "a.state")
+    for one in (state, AuditState.load(tmp_path / "a.state")):
+        for asked in ({"pos_label": 0}, {"pos_label": 1, "favourable": "low"}):
+            with pytest.raises(DataError, match="are the probabilities of the label 1, the last of two columns; leave"):
+                one.audit(**asked, **QUICK)
+        for asked in ({"pos_label": 1}, {}, {"favourable": "low"}, {"favourable": "low", "pos_label": 0}):
+            assert one.audit(**asked, **QUICK).record.rows == 5
+    alone = AuditState().add(both[:, 0], list("ffmm"), [0, 1, 0, 1])
+    turned = audit(both, sensitive_features=list("ffmm"), y_true=[0, 1, 0, 1], pos_label=0, **QUICK)
+    assert [one.value for one in alone.audit(pos_label=0, **QUICK).findings] == [one.value for one in turned.findings]
+
+
 def test_small_cells_are_withheld_on_export(tmp_path):
     frame = table(300).with_columns(sex=pl.when(pl.int_range(300) < 3).then(pl.lit("x")).otherwise("sex"))
     state = added(AuditState(name="site"), frame, keys=("sensitive_features",))
@@ -176,12 +192,13 @@ def test_a_state_survives_its_file(tmp_path):
             assert repr(found) == repr(state)
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_file_is_counted_as_it_is_audited(kind, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kinds", [("csv", "csv"), ("parquet", "parquet"), ("csv", "parquet"), ("parquet", "csv")])
+def test_a_file_is_counted_as_it_is_audited(kinds, tmp_path):
+    """Also where values are text in one file and have types in another."""
     frame = table(400).with_columns(p=pl.when(pl.int_range(400) % 50 == 0).then(None).otherwise("p"))
     parts = frame[:150], frame[150:]
     states = []
-    for place, part in enumerate(parts):
+    for place, (part, kind) in enumerate(zip(parts, kinds, strict=True)):
         path = tmp_path / f"{place}.{kind}"
         part.write_csv(path) if kind == "csv" else part.write_parquet(path)
         states.append(AuditState())

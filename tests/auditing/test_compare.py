@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from scipy.special import logit, ndtr
 
 from metrifair import Audit, AuditDifference, DataError, audit, audit_file, audit_table, compare
 from metrifair.auditing.differences import judged
+from metrifair.auditing.request import AuditOptions, ColumnOptions
 from metrifair.results import Difference
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
@@ -359,3 +361,14 @@ def test_groups_whose_scores_are_the_same_in_both_models_are_neither_better_nor_
         assert (one.difference, one.p_value, one.verdict) == (0.0, 1.0, "cannot be told apart")
         assert one.interval.low <= 0 <= one.interval.high
     assert any(one.verdict != "cannot be told apart" for one in found.differences)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "own"),
+    [
+        (audit, AuditOptions, {"y_pred", "sensitive_features", "y_true", "control_features", "sample_weight"}),
+        (audit_table, ColumnOptions, {"table", "score", "group"}),
+    ],
+)
+def test_signatures_for_type_checkers_have_every_option(function: Any, options: Any, own: set[str]) -> None:
+    assert set(inspect.signature(function).parameters) == own | set(get_type_hints(options))

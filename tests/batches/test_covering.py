@@ -38,11 +38,11 @@ COMPARISONS = {
 
 def cut(waiting, rule):
     """All complete batches, and the samples that go on waiting."""
-    batches = []
-    while (found := cut_one(waiting, rule)) is not None:
-        batch, waiting = found
+    batches, start = [], 0
+    while (batch := cut_one(waiting, rule, start)) is not None:
+        start += len(batch.samples)
         batches.append(batch)
-    return batches, waiting
+    return batches, waiting.take(slice(start, None))
 
 
 def stream_of(cells: Sequence[int]) -> Samples:
@@ -496,7 +496,7 @@ def test_the_law_is_that_of_every_way_a_stream_can_begin() -> None:
         cell = torch.tensor(stream)
         found = cut_one(Samples(torch.zeros(longest, 1), torch.zeros(longest), cell, torch.ones(longest)), rule)
         if found is not None:
-            taken = found[0].samples.cell
+            taken = found.samples.cell
             key = len(taken), int(taken.sum())
             likely = share ** sum(stream) * (1 - share) ** (longest - sum(stream))
             expected[key] = expected.get(key, 0.0) + likely

@@ -75,7 +75,7 @@ finally:
 """
 
 
-COMMANDS = ("audit", "count", "merge", "train", "frontier", "predict", "card", "datasets", "demo")
+COMMANDS = ("audit", "count", "merge", "train", "frontier", "predict", "card", "export", "datasets", "demo")
 
 
 @pytest.mark.parametrize(

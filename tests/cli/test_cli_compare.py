@@ -104,16 +104,30 @@ def test_comparisons_and_series_tell_their_title_command_and_files(scores: Path,
     command = (
         "metrifair audit scores.csv --score old --score new --group sex --title Hiring --html r.html --json r.json"
     )
-    assert (found["title"], found["call"]) == ("Hiring", command)
+    assert (found["origin"]["title"], found["origin"]["call"]) == ("Hiring", command)
     assert '<h1 id="title">Hiring</h1>' in page.read_text()
     assert command in page.read_text()
     states = [tmp_path / "old.state", tmp_path / "new.state"]
     for state in states:
         assert call("count", scores, "--score", state.stem, "--group", "sex", "--output", state).exit_code == 0
     for name in ("compare", "monitor"):
-        assert call(name, *states, *written).exit_code == 0
+        assert call(name, *states, *written, "--title", "May", "--about", "why=new model").exit_code == 0
         found = json.loads(out.read_text())
-        assert found["call"] == f"metrifair {name} old.state new.state --html r.html --json r.json"
-        assert found["call"] in page.read_text()
+        made = found["origin"]
+        said = "--title May --about 'why=new model' --html r.html --json r.json"
+        assert made["call"] == f"metrifair {name} old.state new.state {said}"
+        assert (made["title"], made["about"], made["seed"]) == ("May", {"why": "new model"}, 0)
+        assert set(made["versions"]) == {"metrifair", "Python", "torch", "numpy"}
+        assert [one["name"] for one in made["files"]] == ["old.state", "new.state"]
+        for text in ('<h1 id="title">May</h1>', made["time"], "new model", "metrifair " + name):
+            assert text in page.read_text()
         assert [one["files"][0]["name"] for one in found["provenance"]] == ["old.state", "new.state"]
         assert all(one["files"][0]["sha256"] in page.read_text() for one in found["provenance"])
+
+
+@pytest.mark.parametrize("command", ["compare", "monitor"])
+def test_files_that_are_no_audits_are_refused_by_name(command: str, scores: Path, call: Any, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("a,b\n")
+    done = call(command, scores, tmp_path / "other.txt")
+    assert done.exit_code == 2
+    assert f"{command} takes an audit's .json or counts of metrifair count, and {scores} is neither" in done.output

@@ -86,6 +86,7 @@ LEARN = ("--label", "hired", "--group", "sex", "--model", "linear")
         (("frontier", "people.csv", *LEARN, "--html", "a.html", "--json", "a.html"), "a.html", "written"),
         (("predict", "model", "people.csv", "--output", "people.csv"), "people.csv", "read"),
         (("predict", "model.csv", "people.csv", "--output", "model.csv"), "model.csv", "read"),
+        (("export", "model.onnx", "--output", "./model.onnx"), "model.onnx", "read"),
     ],
 )
 def test_no_command_writes_over_what_it_reads_or_one_file_twice(

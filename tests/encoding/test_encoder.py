@@ -22,8 +22,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import metrifair
 from metrifair import FairClassifier, TableEncoder
 from metrifair.errors import DataError
+from metrifair.saving.pipelines import encoder_of, encoder_record
 from metrifair.saving.schema import EncoderRecord, record_of
-from metrifair.table_model import encoder_of, encoder_record
 
 N = 60
 GENERATOR = np.random.default_rng(0)

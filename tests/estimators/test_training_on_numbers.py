@@ -198,6 +198,8 @@ def test_a_frontier_is_judged_by_bands_of_the_number() -> None:
     estimator = FairClassifier(model="linear", continuous=["sensitive_features"])
     front = frontier(estimator, X, y, sensitive_features=age, strengths=[0, 10])
     assert front.points[1].unfairness < front.points[0].unfairness / 1.5
+    told = frontier(FairClassifier(model="linear"), X, y, sensitive_features=age, strengths=[0, 10], continuous=True)
+    assert told.points == front.points
 
 
 @pytest.mark.parametrize(
@@ -223,3 +225,5 @@ def test_a_number_with_one_value_is_left_out_or_refused() -> None:
     with pytest.warns(MetrifairWarning, match="age .all values are equal."):
         model = FairClassifier(1.0, model="linear", continuous=["age"]).fit(X, y, sensitive_features=table)
     assert model.left_out_ == ("age (all values are equal)",)
+    with pytest.raises(DataError, match=r"age .all values are equal.; leave out what has one value"):
+        FairClassifier(1.0, continuous=True).fit(X, y, sensitive_features={"age": table["age"]})

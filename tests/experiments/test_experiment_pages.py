@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,11 @@ def test_attributes_that_are_numbers() -> None:
     kept = (RESULTS / "continuous" / "continuous.md").read_text()
     own = continuous.continuous_page(read_csv([RESULTS / "continuous" / "continuous.csv"])).markdown("continuous")
     assert len(table_lines(kept)) > 72
+    falls = [list(map(float, line)) for line in table_lines(kept)[-len(continuous.STRENGTHS) :]]
+    assert [line[0] for line in falls] == list(continuous.STRENGTHS)
+    for dependence in list(zip(*falls, strict=True))[1:]:  # on every data set, at every step
+        assert dependence[0] > 0.1
+        assert all(before >= after for before, after in pairwise(dependence))
     assert table_lines(own) == table_lines(kept)
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
 

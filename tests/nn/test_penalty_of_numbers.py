@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from metrifair import DataError, energy_dependence, energy_distance
+from metrifair.errors import MetrifairWarning
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 
 
@@ -64,7 +65,7 @@ def test_gradients_pull_scores_together_and_unknown_numbers_count_for_nothing() 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"continuous": [3]}, "continuous names column 3, and groups has columns 0 to 0"),
+        ({"continuous": [3]}, "continuous names column 3; columns of groups have numbers here, 0 to 0"),
         ({"continuous": False}, "groups must be integers, got"),
         ({"metric": "mmd"}, "how much scores depend on group is measured by metric='energy' only, got 'mmd'"),
     ],
@@ -74,6 +75,14 @@ def test_what_cannot_be_used_is_said(options, message: str) -> None:
     with pytest.raises(DataError) as error:
         UnfairnessPenalty(**options)(scores, age)
     assert message in str(error.value)
+
+
+def test_many_integers_are_groups_and_that_is_said_once() -> None:
+    scores, age, _ = batch()
+    penalty = UnfairnessPenalty("statistical_parity", estimate="batch")
+    with pytest.warns(MetrifairWarning, match="different integers, taken as so many groups; say continuous=True"):
+        penalty(scores, age.round().long())
+    penalty(scores, age.round().long())
 
 
 def test_batches_of_a_stream_wait_for_no_group_but_for_four_in_every_set() -> None:

@@ -78,12 +78,9 @@ def test_names_without_pairs() -> None:
     ("table", "options", "message"),
     [
         (TABLE, {"continuous": ["income"]}, "continuous names 'income', which is none of the sensitive features"),
-        (TABLE, {"continuous": ["sex"]}, "sex must hold numbers, got"),
-        (
-            TABLE,
-            {"continuous": "all"},
-            "continuous must be one of 'auto' or True, False or a list of columns, got 'all'",
-        ),
+        (TABLE, {"continuous": True}, "sex must hold numbers, as continuous says or the first rows did, got 'm'; name"),
+        (TABLE, {"continuous": "all"}, "continuous must be 'auto', True, False or a list of columns, got 'all'"),
+        (TABLE, {"continuous": "age"}, "or a list of columns, got 'age'; say continuous=['age']"),
         (TABLE, {"continuous": 3}, "continuous must be 'auto', True, False or a list of columns, got 3"),
         (
             TABLE,
@@ -120,6 +117,14 @@ def test_bands_hold_as_many_rows_each_and_are_compared_below_and_above() -> None
         below = np.isin(problem.cell, one.left)
         assert (below == (age <= cut)).all()
         assert (np.isin(problem.cell, one.right) == ~below).all()
+
+
+def test_numbers_that_few_first_rows_made_groups_of_are_told_apart_from_names() -> None:
+    scheme = problem_of(Given(sensitive_features={"age": [20, 30, 40], "sex": list("fmf")}), continuous="auto").scheme
+    for later, advised in (({"age": [20, 31], "sex": list("fm")}, True), ({"age": [20, 30], "sex": list("fx")}, False)):
+        with pytest.raises(DataError, match="which is none of") as error:
+            later_problem(Given(sensitive_features=later), scheme)
+        assert ("say from the first rows on that it is a number (continuous)" in str(error.value)) == advised
 
 
 @settings(max_examples=50, deadline=None)

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.pipeline import Pipeline, make_pipeline
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from forging import ODD, described
@@ -41,6 +42,7 @@ from metrifair import (
     TableEncoder,
     frontier,
     load,
+    save,
 )
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
@@ -92,6 +94,9 @@ def models() -> dict[str, Any]:
         "xgboost dart": FairXGBRegressor(0.0, booster="dart", max_cat_to_onehot=1, **XGB).fit(FRAME, VALUE),
         "table": TableModel(encoder, inner, "outcome", ("sex",), ("number",)),
         "table of lightgbm": TableModel(encoder, FairLGBMRegressor(0.0, **LGBM).fit(encoded, VALUE)),
+        "pipeline": make_pipeline(TableEncoder(min_frequency=1), FairRegressor(**QUICK)).fit(
+            TABLE, VALUE, fairregressor__sensitive_features=GROUP
+        ),
         "state": AuditState(range=(-99, 99), threshold=1.0, name="a").add(VALUE, GROUP, three),
         "state of weights": AuditState(range=(-99, 99), threshold=1.0).add(VALUE, GROUP, sample_weight=1 + VALUE**2),
         "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
@@ -320,9 +325,11 @@ def use(model: Any) -> None:
             if one is not None:
                 use(one)
         return
-    if isinstance(model, TableModel):
-        rows: Any = {name: [None, None] for name in model.encoder.coders_}
-        count, classes = 2, model.classes
+    if isinstance(model, (TableModel, Pipeline)):
+        rows: Any = {name: [None, None] for name in TABLE}
+        count, classes = 2, getattr(model, "classes" if isinstance(model, TableModel) else "classes_", None)
+        if isinstance(model, TableModel):
+            rows = {name: [None, None] for name in model.encoder.coders_}
     else:
         count, classes = 4, getattr(model, "classes_", None)
         rows = np.random.default_rng(0).normal(size=(count, model.n_features_in_)) * 3
@@ -392,7 +399,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, honest = Path(folder, "file"), {}
         for name, model in models().items():
-            model.save(path)
+            save(model, path)
             honest[name] = from_bytes(path.read_bytes())
             load_and_use(path)
         for fault in given.without:

@@ -19,7 +19,7 @@ from metrifair.datasets import synthetic
 SITE = Path(os.environ.get("METRIFAIR_SITE", ""))
 if "METRIFAIR_SITE" not in os.environ:
     pytest.skip("the site is built and tested by make docs", allow_module_level=True)
-MODULES = ("batches", "criteria", "datasets", "errors", "nn")
+MODULES = ("batches", "criteria", "datasets", "errors", "mlflow", "nn")
 
 
 def public_names() -> list[str]:

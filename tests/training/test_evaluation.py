@@ -16,7 +16,7 @@ from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, constant_output, regression
 from metrifair.training import Schedule, train
-from metrifair.training.evaluation import RowsObjective
+from metrifair.training.loop import RowsObjective
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 

@@ -396,8 +396,7 @@ def test_seeds_with_rows_of_their_own_do_not_see_the_units_either(size: int) -> 
 
 
 def of_a_stream(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    zero = torch.zeros(1, dtype=torch.float64)
-    scaling = Moments(zero[0], zero, zero).with_samples(x, weight).scaling
+    scaling = Moments.none(1).with_samples(x.numpy(), weight.numpy()).scaling
     return scaling.mean[0], scaling.scale[0]
 
 

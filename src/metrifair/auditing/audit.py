@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
+from narwhals.stable.v2.typing import IntoDataFrame
 
-from metrifair.auditing.compare import compared_audits
+from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import record_of
-from metrifair.auditing.request import Criteria, Reference, Request, Threshold
+from metrifair.auditing.request import AuditOptions, Criteria, Reference, Request, Threshold
 from metrifair.auditing.result import Audit, HeldRows, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import seed_of
@@ -26,6 +27,26 @@ from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
 
 
+@overload
+def audit(
+    y_pred: Mapping[str, Table] | IntoDataFrame,
+    *,
+    sensitive_features: Table,
+    y_true: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    **options: Unpack[AuditOptions],
+) -> Audit | AuditDifference: ...
+@overload
+def audit(
+    y_pred: Table,
+    *,
+    sensitive_features: Table,
+    y_true: Table | None = None,
+    control_features: Table | None = None,
+    sample_weight: Table | None = None,
+    **options: Unpack[AuditOptions],
+) -> Audit: ...
 def audit(
     y_pred: Table,
     *,
@@ -56,7 +77,7 @@ def audit(
     least_share: float = LEAST_SHARE,
     title: str | None = None,
     about: Mapping[str, str] | None = None,
-) -> Audit:
+) -> Audit | AuditDifference:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
     For every attribute, criterion, set and pair of groups (each against the rest, where there are more than 30), and
@@ -86,7 +107,7 @@ def audit(
     threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for. "auto" is 0.5 for probabilities, and no decisions for scores of another
         scale; None: no decisions. "median": scores above the median of all samples. Scores 0 and 1 are decisions
-        themselves.
+        themselves, at any threshold between them.
     confidence : float, default=0.95
         Of intervals and certified bounds.
     random_state : int, Generator, RandomState or None, default=None
@@ -176,7 +197,7 @@ def audit(
         columns = {"score": [name] if name else [], "group": [own.name for own in sample.problem.scheme.attributes]}
         found = replace(audit_of_rows(sample, request, generator, origin), library=library)
         audits[name] = traced(found, audit, given, seed=seed, columns=columns, source="rows in memory")
-    return audits[""] if models is None else compared_audits(audits, same_rows=True)  # type: ignore[return-value]
+    return audits[""] if models is None else compared_audits(audits, same_rows=True)
 
 
 def audit_of_rows(

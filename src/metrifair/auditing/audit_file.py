@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
+from metrifair.auditing.compare import AuditDifference
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     audit_of_columns,
@@ -20,7 +21,7 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
+from metrifair.auditing.request import ColumnOptions, Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
@@ -35,6 +36,24 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+class _FileOptions(ColumnOptions, total=False):
+    format: str | None
+    separator: str | None
+    decimal: str
+    encoding: str | None
+    header: bool
+    day_first: bool
+    sheet: str | None
+
+
+@overload
+def audit_file(
+    path: str | os.PathLike[str], *, score: str, group: str | Sequence[str], **options: Unpack[_FileOptions]
+) -> Audit: ...
+@overload
+def audit_file(
+    path: str | os.PathLike[str], *, score: Sequence[str], group: str | Sequence[str], **options: Unpack[_FileOptions]
+) -> Audit | AuditDifference: ...
 def audit_file(
     path: str | os.PathLike[str],
     *,
@@ -75,7 +94,7 @@ def audit_file(
     day_first: bool = False,
     sheet: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
-) -> Audit:
+) -> Audit | AuditDifference:
     """The audit of the columns of a file: csv, tsv, parquet, arrow, ndjson, Excel, a pattern of such files, or "-".
 
     Rows without a score, label, weight or any group are left out and counted. Up to ``in_memory_rows`` rows are held in

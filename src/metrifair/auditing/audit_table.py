@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 
+from metrifair.auditing.compare import AuditDifference
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     audit_of_columns,
@@ -19,7 +20,7 @@ from metrifair.auditing.counted import (
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.tables import TableRows
-from metrifair.auditing.request import Criteria, Reference, Request, Threshold, groups_allowed
+from metrifair.auditing.request import ColumnOptions, Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
@@ -32,6 +33,12 @@ from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
 
 
+@overload
+def audit_table(table: Any, *, score: str, group: str | Sequence[str], **options: Unpack[ColumnOptions]) -> Audit: ...
+@overload
+def audit_table(
+    table: Any, *, score: Sequence[str], group: str | Sequence[str], **options: Unpack[ColumnOptions]
+) -> Audit | AuditDifference: ...
 def audit_table(
     table: Any,
     *,
@@ -65,7 +72,7 @@ def audit_table(
     title: str | None = None,
     about: Mapping[str, str] | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
-) -> Audit:
+) -> Audit | AuditDifference:
     """The audit of the columns of a table where it is: polars, pandas, DuckDB, Dask, Spark, or any SQL through Ibis.
 
     Only counts leave the table's engine. Of up to ``in_memory_rows`` rows those that are equal are counted, and the

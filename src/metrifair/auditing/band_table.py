@@ -67,14 +67,19 @@ class BandTable:
         total = counts.sum((-2, -1), keepdims=True)
         below = np.cumsum(counts.sum(-2, keepdims=True), -1) / total
         sides = counts if self.named else np.cumsum(counts, -2)[..., :-1, :]
-        joint = np.cumsum(sides, -1) / total
-        share = joint[..., :, -1:]
-        apart, inside = joint - below * share, share * (1 - share)
-        steps = np.append(np.diff(self.scores), 0.0)
-        gap = np.divide(np.abs(apart), inside, out=np.zeros_like(apart), where=inside > 1e-12)
-        covariance = (apart**2 @ steps) @ (np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels))
-        gap = gap if self.compared is None else gap[..., self.compared, :]
-        return Gaps(gap.max(-1), gap @ steps, self.scales(counts.sum(-1)) * covariance)
+        joint = np.cumsum(sides, -1)
+        joint /= total
+        share = joint[..., -1:].copy()
+        joint -= below * share
+        apart, steps = np.abs(joint, out=joint), np.append(np.diff(self.scores), 0.0)
+        inside = (share * (1 - share))[..., 0]
+        inside[inside <= 1e-12] = np.inf
+        gaps = [apart.max(-1) / inside, apart @ steps / inside]
+        if self.compared is not None:
+            gaps = [gap[..., self.compared] for gap in gaps]
+        apart *= apart
+        covariance = (apart @ steps) @ (np.full(len(self.levels), 2.0) if self.named else 4 * np.diff(self.levels))
+        return Gaps(gaps[0], gaps[1], self.scales(counts.sum(-1)) * covariance)
 
     def coarser(self, cuts: int, scores: int) -> BandTable:
         """At most so many cuts and scores; groups stay as they are."""

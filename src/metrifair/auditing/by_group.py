@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from metrifair.auditing.decisions import Selection
+from metrifair.auditing.decisions import Selection, are_decisions
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.problem.criteria import STATISTICAL_PARITY
@@ -54,7 +54,7 @@ def by_group_of(
     if positive is None or len(sample.problem.scheme.classes) > 2 or "" not in sample.predicted:
         return []
     positive = positive if sample.favourable == "high" else ~positive
-    probabilities = sample.probabilities and (selection is None or selection.by != "decisions")
+    probabilities = sample.probabilities and not are_decisions(sample.predicted[""].values)
     found = []
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):

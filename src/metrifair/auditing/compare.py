@@ -6,7 +6,6 @@ two audits of the same rows have in common.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,8 +18,9 @@ from metrifair.auditing.differences import correlations, difference_of, figures_
 from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.files import write_json
 from metrifair.problem.tables import Backend, frame_of
+from metrifair.provenance import Provenance, call_text, files_of, made_now, said_of
 from metrifair.report.audit.difference import difference_html, difference_summary
 from metrifair.report.html import framed, write_html
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Pairing
@@ -107,11 +107,7 @@ class AuditDifference:
         str
             The text.
         """
-        content = {"kind": "metrifair comparison", "version": 1, **asdict(self.record)}
-        text = json.dumps(content, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
+        return write_json({"kind": "metrifair comparison", "version": 1, **asdict(self.record)}, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one page with all audits and their differences.
@@ -126,7 +122,7 @@ class AuditDifference:
         write_html(path, self._page(title))
 
     def _page(self, title: str | None = None) -> str:
-        title = self.record.title or "Audits compared" if title is None else title
+        title = self.record.origin.title or "Audits compared" if title is None else title
         return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
 
     def __repr__(self) -> str:
@@ -137,7 +133,12 @@ class AuditDifference:
 
 
 def compare(
-    before: Audit | str | os.PathLike[str], after: Audit | str | os.PathLike[str], *, paired: bool | None = None
+    before: Audit | str | os.PathLike[str],
+    after: Audit | str | os.PathLike[str],
+    *,
+    paired: bool | None = None,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> AuditDifference:
     """What got better or worse from one audit to another, and what cannot be told apart.
 
@@ -154,6 +155,10 @@ def compare(
         Whether both are about the same rows, in the same order; by default only audits that one call made are: equal
         groups and labels do not tell. Of one file whose rows are not at hand, intervals hold however both audits
         depend on each other; False takes them for different rows. True is an error where rows are not at hand.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known, such as why both are compared: part of the report.
 
     Returns
     -------
@@ -174,8 +179,9 @@ def compare(
     None of the 4 figures of “after” can be told apart from those of “before”.
     Both audits are of the same 100 rows: what they have in common cancels (paired).
     """
+    origin = Provenance(call=call_text(compare, dict(locals())), **said_of(title, about), **made_now())
     audits = {"before": audit_in(before), "after": audit_in(after)}
-    return compared_audits(audits, paired=paired)
+    return compared_audits(audits, paired=paired, origin=origin)
 
 
 def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
@@ -228,9 +234,16 @@ def _meant(label: str) -> str | float:
 
 
 def compared_audits(
-    audits: Mapping[str, Audit], *, paired: bool | None = None, same_rows: bool = False
+    audits: Mapping[str, Audit],
+    *,
+    paired: bool | None = None,
+    same_rows: bool = False,
+    origin: Provenance | None = None,
 ) -> AuditDifference:
-    """Each audit compared with the first one; ``same_rows`` says that all are of the same ones, at hand or not."""
+    """Each audit compared with the first one; ``same_rows`` says that all are of the same ones, at hand or not.
+
+    Then one call made all audits, and ``origin`` is theirs.
+    """
     if paired is not None:
         check_switches(paired=paired)
     (baseline, first), *others = audits.items()
@@ -273,6 +286,6 @@ def compared_audits(
         unmatched,
     )
     summary = difference_summary(record, [one.record for one in audits.values()], at_hand=at_hand and paired is None)
-    origin = [one.provenance for one in audits.values()]
-    title, call = (origin[0].title, origin[0].call) if same_rows else ("", "")  # one call made all audits
-    return AuditDifference(audits, replace(record, summary=summary, provenance=origin, title=title, call=call))
+    sources = [one.provenance for one in audits.values()]
+    whole = replace(origin or sources[0], files=files_of(sources))
+    return AuditDifference(audits, replace(record, summary=summary, provenance=sources, origin=whole))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.audit import audit_of_rows
-from metrifair.auditing.compare import compared_audits
+from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import (
     DEFAULT_THRESHOLD,
     Selection,
@@ -29,6 +29,7 @@ from metrifair.auditing.record import record_of
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
+from metrifair.checks import names_of
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, problem_of
 
@@ -47,17 +48,17 @@ def check_tolerance(tolerance: float) -> None:
 
 def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
     """The columns of scores that a user named; several are those of several models."""
-    names = (score,) if isinstance(score, str) else tuple(score)
+    names = names_of("score", score)
     if not names or len(set(names)) < len(names):
         raise DataError(f"score must name one column, or several different ones, got {score!r}")
     return names
 
 
-def one_or_compared(audits: Mapping[str, Audit]) -> Audit:
+def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
     """The only audit, or all of them compared with the first."""
     if len(audits) == 1:
         return next(iter(audits.values()))
-    return compared_audits(audits, same_rows=True)  # type: ignore[return-value]
+    return compared_audits(audits, same_rows=True)
 
 
 def audit_of_columns(
@@ -156,7 +157,7 @@ def _selection(
         threshold, chosen, between = median_cut(base, finer, low=low)
         chosen = np.clip(chosen, 0, tally.weight)
     else:
-        above = base.counts[base.high == 1].sum(0) if binary else tally.selected
+        above = base.counts[base.high == 1].sum(0) if by == "decisions" else tally.selected
         chosen = tally.weight - above if low else above
     return Selection(threshold, by, chosen, rules_for(sample, request), between)
 

@@ -46,7 +46,7 @@ def threshold_for(
     ('median', 'median')
     """
     asked = request.threshold
-    if decisions:
+    if decisions and (asked == "auto" or (not isinstance(asked, str | None) and 0 < asked <= 1)):
         return DEFAULT_THRESHOLD, "decisions"
     if asked == "auto" and STANDARDS[request.standard or ""].by_median:
         asked = "median"
@@ -55,7 +55,7 @@ def threshold_for(
     if asked is None and request.standard:
         raise DataError(
             f"standard={request.standard!r} is about who is selected; pass threshold=..., from which score on, or "
-            "'median', got scores that are not probabilities"
+            f"'median', got {'None' if request.threshold is None else 'scores that are not probabilities'}"
         )
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 

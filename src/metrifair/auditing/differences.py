@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from metrifair.auditing.by_group import SMALLEST
-from metrifair.auditing.decisions import selection_of
+from metrifair.auditing.decisions import are_decisions, selection_of
 from metrifair.auditing.distribution import Floats, utility_of
 from metrifair.auditing.result import HeldRows
 from metrifair.auditing.sample import Compared, compared_in, members_of, parts_of, sets_of
@@ -245,7 +245,7 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
                     chosen = selection.amount[own] > 0
                     right = chosen == ((positive[own] == 1) == (sample.favourable == "high"))
                     told[*where, "accuracy"] = _Told((right.astype(np.float64), nobody[0]), (weight, nobody[1]))
-                if sample.probabilities and (selection is None or selection.by != "decisions"):
+                if sample.probabilities and not are_decisions(score):
                     inside_of = np.clip(score[own], SMALLEST, 1 - SMALLEST)
                     loss = -np.where(positive[own] == 1, np.log(inside_of), np.log1p(-inside_of))
                     told[*where, "log_loss"] = _Told((loss, nobody[0]), (weight, nobody[1]))

@@ -6,9 +6,8 @@ alpha over as many looks as there will ever be (Bonferroni). No tighter sequence
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -23,11 +22,11 @@ from metrifair.auditing.result import Audit
 from metrifair.auditing.state import AuditState
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.files import write_json
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.provenance import names_of_files
+from metrifair.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
 from metrifair.report.audit.series import series_html, series_summary
 from metrifair.report.html import framed, write_html
 from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
@@ -106,10 +105,7 @@ class AuditSeries:
         str
             The text.
         """
-        text = json.dumps({"kind": "metrifair series", "version": 1, **asdict(self.record)}, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
+        return write_json({"kind": "metrifair series", "version": 1, **asdict(self.record)}, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write the series as one page: a chart for each distance.
@@ -121,7 +117,7 @@ class AuditSeries:
         title : str, default=None
             What stands on top; by default the title of the record, or "Audits over time".
         """
-        title = self.record.title or "Audits over time" if title is None else title
+        title = self.record.origin.title or "Audits over time" if title is None else title
         write_html(path, series_html(self.record, title=title))
 
     def __repr__(self) -> str:
@@ -141,6 +137,8 @@ def monitor(
     random_state: Any = None,
     resamples: int = 500,
     least_count: int = FEW,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> AuditSeries:
     """The distances of several periods, with intervals, and whether they have changed since the first one.
 
@@ -162,6 +160,10 @@ def monitor(
         How many, for intervals.
     least_count : int, default=30
         Groups of fewer rows are too small to tell, and are left out of the series.
+    title : str, default=None
+        What stands on top of the report.
+    about : dict of str, default=None
+        What is to be known of the looks: part of the report.
 
     Returns
     -------
@@ -183,10 +185,15 @@ def monitor(
     >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
     {('day 2', 'worse')}
     """
-    named = dict(states) if isinstance(states, Mapping) else dict(zip(_names(states), states, strict=True))
+    origin = Provenance(call=call_text(monitor, dict(locals())), **said_of(title, about), **made_now())
+    if not isinstance(states, Iterable) or isinstance(states, str):
+        raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
+    looks = [] if isinstance(states, Mapping) else list(states)
+    named: dict[str, Any] = dict(states if isinstance(states, Mapping) else zip(_names(looks), looks, strict=True))
     if len(named) < 2:
         raise DataError(f"monitor needs at least two looks, got {len(named)}")
-    generator = np.random.default_rng(seed_of(random_state))
+    seed = seed_of(random_state)
+    generator = np.random.default_rng(seed)
     options: dict[str, Any] = {
         "criteria": criteria,
         "metrics": metrics,
@@ -205,8 +212,9 @@ def monitor(
     if all(one.level is None for one in series):
         raise DataError("the looks have no distance in common; audit the same groups, criteria and metrics in all")
     record = SeriesRecord(tuple(audits), [one.record.rows for one in audits.values()], confidence, series)
-    origin = [one.provenance for one in audits.values()]
-    return AuditSeries(replace(record, summary=series_summary(record), provenance=origin))
+    origins = [one.provenance for one in audits.values()]
+    whole = replace(origin, seed=seed, files=files_of(origins))
+    return AuditSeries(replace(record, summary=series_summary(record), provenance=origins, origin=whole))
 
 
 def _names(states: Sequence[Any]) -> list[str]:

@@ -17,8 +17,8 @@ from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
-from metrifair.report.numbers import percent_text
-from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note, few_text, listed
+from metrifair.report.numbers import few_text, listed, percent_text
+from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having

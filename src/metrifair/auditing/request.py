@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
 from metrifair.certificates import check_confidence
-from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number
+from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number, names_of
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
-from metrifair.provenance import check_about
+from metrifair.provenance import said_of
 from metrifair.results import FEW, Favourable
 from metrifair.selection_rates import HIGHEST, LEAST_SHARE
 from metrifair.standards import STANDARDS, StandardName
@@ -34,6 +34,44 @@ Threshold: TypeAlias = float | Literal["auto", "median"] | None
 Reference: TypeAlias = "str | Mapping[str, object]"
 """Whose rate others are divided by: "highest", a group, or a group for each attribute."""
 Criteria: TypeAlias = Sequence[str | Criterion] | str | Criterion | None
+
+
+class AuditOptions(TypedDict, total=False):
+    """What every audit takes beside its rows: for the signatures by which type checkers tell one audit from several."""
+
+    criteria: Criteria
+    metrics: Sequence[str] | str | None
+    threshold: Threshold
+    confidence: float
+    random_state: Any
+    contrast: Contrast
+    intersectional: bool
+    continuous: Continuous
+    cuts: Cuts
+    pos_label: object
+    loss: str | None
+    score_range: tuple[float, float] | None
+    resamples: int
+    permutations: int
+    most_groups: int | None
+    least_count: int
+    vc_dimension: int | None
+    standard: StandardName | None
+    reference: Reference
+    favourable: Favourable
+    least_share: float
+    title: str | None
+    about: Mapping[str, str] | None
+
+
+class ColumnOptions(AuditOptions, total=False):
+    """The same of rows whose columns have names."""
+
+    label: str | None
+    control: str | Sequence[str] | None
+    weight: str | None
+    tolerance: float
+    in_memory_rows: int
 
 
 @dataclass(frozen=True)
@@ -91,9 +129,7 @@ class Request:
                 )
         groups_allowed(self.most_groups)
         check_integer("least_count", self.least_count, least=1)
-        check_about(self.about)
-        if self.title is not None and not isinstance(self.title, str):
-            raise DataError(f"title must be text, got {self.title!r}")
+        said_of(self.title, self.about)
         if self.vc_dimension is not None:
             check_integer("vc_dimension", self.vc_dimension, least=1)
         return replace(self, metrics=self.named_metrics())
@@ -115,7 +151,9 @@ class Request:
     def named_criteria(self) -> tuple[Criterion, ...]:
         """The criteria that were asked for, each once."""
         given = self.criteria
-        several = (given,) if isinstance(given, str | Criterion) else tuple(given or ())
+        if given is not None and not isinstance(given, Criterion | Iterable):
+            raise DataError(f"criteria must be a name, or a sequence of names, got {given!r}")
+        several = (given,) if isinstance(given, str | Criterion) else () if given is None else tuple(given)
         if not several:
             raise DataError(
                 "criteria must name at least one criterion, got none; leave it out for those the data allow"
@@ -124,8 +162,7 @@ class Request:
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were asked for, each once."""
-        given = USUAL if self.metrics is None else self.metrics
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = USUAL if self.metrics is None else names_of("metrics", self.metrics)
         if not names:
             raise DataError("metrics must name at least one metric, got none; leave it out for the usual ones")
         for name in names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,9 +12,9 @@ import narwhals.stable.v2 as nw
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.files import write_json
 from metrifair.problem.tables import Backend, frame, frame_of
-from metrifair.provenance import Provenance, call_text, check_about, made_now
+from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.audit.plot import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
@@ -299,10 +298,7 @@ class Audit:
         if frontier is not None:
             best, models = _view_of(frontier).alternatives
             content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
-        text = json.dumps(content, allow_nan=False, indent=1)
-        if path is not None:
-            write_file(path, text.encode())
-        return text
+        return write_json(content, path)
 
     def to_html(
         self,
@@ -399,8 +395,7 @@ def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any
     """An audit with its provenance: the function with its arguments, and what else is ``told`` of where it is from."""
     provenance = replace(
         found.record.provenance,
-        title=given["title"] or "",
-        about=check_about(given["about"]),
+        **said_of(given["title"], given["about"]),
         call=call_text(function, given),
         **told,
         **made_now(),

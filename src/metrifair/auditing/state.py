@@ -15,7 +15,7 @@ from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, StateParts, Threshold, Value, content_of, parts_of
-from metrifair.auditing.state_rows import StateRows, check_few, check_within, ends_of, plain, rank_of
+from metrifair.auditing.state_rows import StateRows, check_few, check_last, check_within, ends_of, plain, rank_of
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.attributes import Continuous
@@ -24,7 +24,8 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.results import FEW, Favourable, listed
+from metrifair.report.numbers import listed
+from metrifair.results import FEW, Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.selection_rates import LEAST_SHARE
 from metrifair.standards import StandardName
@@ -156,7 +157,9 @@ class AuditState:
             raise DataError("sensitive_features and control_features must name different columns")
         if y_true is not None:
             (keys["y_true"],) = columns("y_true", y_true).values()
-        shape = Shape(tuple(groups), tuple(controls), None if y_true is None else "y_true", problem.weight is not None)
+        of_last = len(columns("y_pred", y_pred)) == 2
+        label = None if y_true is None else "y_true"
+        shape = Shape(tuple(groups), tuple(controls), label, problem.weight is not None, of_last=of_last)
         coded = []
         for name, column in keys.items():
             known = levels(name, column)
@@ -234,6 +237,7 @@ class AuditState:
             raise DataError(
                 f"counts of different columns do not add up: {self.shape}; and {shape}; count the same ones in both"
             )
+        shape = shape if self.shape is None else shape.together(self.shape)
         every = sorted({*self.cells, *cells}, key=lambda cell: [rank_of(value) for value in cell])
         check_few(len(every))
         place = {cell: number for number, cell in enumerate(every)}
@@ -399,6 +403,7 @@ class AuditState:
         request = Request.among(given | own)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
+        check_last(self._parts, request)
         rows = StateRows(self._parts, self.shape, self.counts)
         found = audit_of_counts(rows, request, np.random.default_rng(seed), tolerance=1e-5)
         parts = {"group": self.shape.groups, "control": self.shape.controls, "label": filter(None, [self.shape.label])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -33,13 +33,20 @@ _WEIGHTS = ("weight", "moment")
 
 @dataclass(frozen=True)
 class Shape:
-    """What two states must have in common to be added up: the columns by their parts."""
+    """What two states must have in common to be added up, the columns by their parts; and how they were read."""
 
     groups: tuple[str, ...]
     controls: tuple[str, ...] = ()
     label: str | None = None
     weighted: bool = False
-    is_text: bool = False  # values were read as text: numbers are told from names when they are audited
+    # Some values were read as text: numbers are told from names when they are audited.
+    is_text: bool = field(default=False, compare=False)
+    # Some scores were one of two columns of probabilities: that of the last label.
+    of_last: bool = field(default=False, compare=False)
+
+    def together(self, other: Shape) -> Shape:
+        """Of the rows of both."""
+        return replace(self, is_text=self.is_text or other.is_text, of_last=self.of_last or other.of_last)
 
     @property
     def roles(self) -> Roles:
@@ -49,7 +56,7 @@ class Shape:
     def __str__(self) -> str:
         label = [] if self.label is None else [f"label {self.label!r}"]
         parts = [f"groups {list(self.groups)}", *([f"controls {list(self.controls)}"] if self.controls else []), *label]
-        return ", ".join([*parts, *(["weights"] if self.weighted else []), *(["read as text"] if self.is_text else [])])
+        return ", ".join([*parts, *(["weights"] if self.weighted else [])])
 
 
 class StateParts(NamedTuple):
@@ -79,6 +86,7 @@ class ShapeRecord(Record):
     label: Name | None = None
     weighted: bool = False
     is_text: bool = False
+    of_last: bool = False
 
 
 class StateRecord(Record):
@@ -116,6 +124,7 @@ def content_of(parts: StateParts) -> Content:
             label=shape.label,
             weighted=shape.weighted,
             is_text=shape.is_text,
+            of_last=shape.of_last,
         ),
         cells=[list(cell) for cell in parts.cells],
         exact=counts is None or counts.exact,
@@ -160,7 +169,7 @@ def parts_of(content: Content) -> StateParts:
 
 def _cells(record: StateRecord, own: ShapeRecord) -> tuple[Shape, list[tuple[Value, ...]]]:
     """The columns, and the cells, each of them one combination of their values."""
-    shape = Shape(tuple(own.groups), tuple(own.controls), own.label, own.weighted, own.is_text)
+    shape = Shape(tuple(own.groups), tuple(own.controls), own.label, own.weighted, own.is_text, own.of_last)
     if len(set(shape.roles.keys)) < len(shape.roles.keys):
         raise ModelFileError("a column stands twice among groups, controls and label")
     cells = [tuple(cell) for cell in record.cells]

@@ -10,6 +10,7 @@ import numpy as np
 from metrifair.auditing.distribution import Floats
 from metrifair.auditing.out_of_core.columns import ColumnLevels, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
+from metrifair.auditing.request import Request
 from metrifair.auditing.state_counts import StateCounts, StateGrid
 from metrifair.auditing.state_file import MOST_CELLS, Shape, StateParts, Value
 from metrifair.errors import DataError
@@ -58,6 +59,19 @@ def check_few(cells: int) -> None:
         raise DataError(
             f"there are {cells:,} combinations of groups, controls and labels, and a state holds {MOST_CELLS:,}: name "
             "fewer columns, or make their values coarser"
+        )
+
+
+def check_last(parts: StateParts, request: Request) -> None:
+    """Raise a DataError where high scores are said to be of another label than the last, of which they were counted."""
+    if parts.shape is None or not parts.shape.of_last or parts.shape.label is None or request.pos_label is None:
+        return
+    labels = sorted({cell[-1] for cell in parts.cells if cell[-1] is not None}, key=rank_of)
+    is_last = str(request.pos_label) == str(labels[-1])
+    if len(labels) > 1 and is_last != (request.favourable == "high"):
+        raise DataError(
+            f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns; "
+            f"leave pos_label={request.pos_label!r} out, or count the column of that label alone"
         )
 
 

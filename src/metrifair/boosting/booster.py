@@ -33,8 +33,7 @@ from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
-from metrifair.saving.modelfile import PathLike, write
-from metrifair.saving.models import content_of
+from metrifair.saving.models import Saved
 
 METRIC_NAME = "penalised_risk"
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
@@ -63,8 +62,8 @@ def _eval_set_allowed() -> Iterator[None]:
         yield
 
 
-class FairBooster:
-    """Parameters, ``fit`` and ``save`` of every fair booster; the class beside it in the bases is the booster's own."""
+class FairBooster(Saved):
+    """Parameters and ``fit`` of every fair booster; the class beside it in the bases is the booster's own."""
 
     _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
     _plan: FitPlan | None = None  # while a penalised fit runs
@@ -125,7 +124,7 @@ class FairBooster:
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the booster takes them.
         y : array-like of shape (n_samples,)
-            Labels of two classes, or the target of a regression.
+            Labels, or the target of a regression.
         sensitive_features : array-like or table, default=None
             The group of each sample; a table holds several attributes. Missing values mean that the group is not
             known: such samples count for the risk only.
@@ -193,19 +192,6 @@ class FairBooster:
         finally:
             del self._plan
         return self
-
-    def save(self, path: PathLike) -> None:
-        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
-
-        The file holds the parameters and the booster's own text or JSON. It cannot hold functions (a score, a callback
-        or a metric of your own: a DataError). A crash leaves the old file.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        """
-        write(path, content_of(self))
 
     def _fit_on_cluster(self, X: Table, y: Table, **named: Any) -> None:  # noqa: ARG002
         raise DataError(

@@ -22,6 +22,7 @@ _COMMANDS = (
     "frontier",
     "predict",
     "card",
+    "export",
     "datasets",
     "demo",
 )

@@ -264,7 +264,7 @@ def hand_over(
     from metrifair.auditing.compare import AuditDifference
     from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
-    from metrifair.provenance import source_files, with_files
+    from metrifair.provenance import files_of, source_files, with_files
 
     limits = limits_of(ctx)
     if isinstance(found, AuditDifference):
@@ -273,7 +273,8 @@ def hand_over(
             name: replace(one, record=replace(one.record, provenance=origin))
             for (name, one), origin in zip(found.audits.items(), origins, strict=True)
         }
-        record = replace(found.record, call=command_text(ctx), provenance=origins)
+        whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
+        record = replace(found.record, origin=whole, provenance=origins)
         found = AuditDifference(audits, record)
         verdict = [f"{name}: {line}" for name, one in found.audits.items() for line in broken(one.record, limits)]
         show_differences(out, found)

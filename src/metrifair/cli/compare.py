@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 import click
 
 from metrifair.cli.audit import hand_over, output_options
-from metrifair.cli.options import STANDARD_OUTPUT, as_options, check_paths
+from metrifair.cli.options import STANDARD_OUTPUT, about_options, as_options, check_paths
 from metrifair.report.numbers import figure_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.auditing.compare import AuditDifference
+    from metrifair.auditing.result import Audit
+    from metrifair.auditing.state import AuditState
 
 _SHOWN = 20  # differences in the table on the terminal
 
 
 @click.command(short_help="What got better or worse between two audits?")
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
+@about_options
 @output_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
 @click.pass_context
@@ -30,6 +33,8 @@ def command(
     /,
     *,
     files: tuple[str, ...],
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -49,25 +54,38 @@ def command(
     if len({Path(file).resolve() for file in files}) < len(files):
         raise click.UsageError("compare takes different files; one of these is named twice")
     check_paths(files, [html, json_to, output])
-    from metrifair.auditing.compare import audit_in, compared_audits
-    from metrifair.auditing.state import AuditState
+    from metrifair.auditing.compare import compared_audits
+    from metrifair.auditing.result import Audit
     from metrifair.cli.console import console, working
-    from metrifair.errors import DataError, ModelFileError
-    from metrifair.provenance import names_of_files
+    from metrifair.provenance import Provenance, made_now, said_of
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Comparing {len(files)} audits"):
-        audits = {}
-        for name, file in zip(names_of_files(files), files, strict=True):
-            try:
-                state = None if file.endswith(".json") else AuditState.load(file)
-            except ModelFileError:
-                raise DataError(
-                    f"compare takes an audit's .json or counts of metrifair count, and {file} is neither"
-                ) from None
-            audits[name] = audit_in(file) if state is None else state.audit(random_state=seed)
-        found = compared_audits(audits)
+        audits = {
+            name: one if isinstance(one, Audit) else one.audit(random_state=seed)
+            for name, one in audits_in("compare", files).items()
+        }
+        origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
+        found = compared_audits(audits, origin=origin)
     hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)
+
+
+def audits_in(command: str, files: Sequence[str]) -> dict[str, Audit | AuditState]:
+    """The audits that were written as JSON, and the counts, by the names of their files."""
+    from metrifair.auditing.compare import audit_in
+    from metrifair.auditing.state import AuditState
+    from metrifair.errors import DataError, ModelFileError
+    from metrifair.provenance import names_of_files
+
+    found: dict[str, Audit | AuditState] = {}
+    for name, file in zip(names_of_files(files), files, strict=True):
+        try:
+            found[name] = audit_in(file) if file.endswith(".json") else AuditState.load(file)
+        except ModelFileError:
+            raise DataError(
+                f"{command} takes an audit's .json or counts of metrifair count, and {file} is neither"
+            ) from None
+    return found
 
 
 def show_differences(out: Console, found: AuditDifference) -> None:

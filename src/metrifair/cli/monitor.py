@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -12,9 +12,15 @@ from metrifair.cli.audit import measure_options, output_options, write_asked
 from metrifair.cli.options import (
     SEED,
     STANDARD_OUTPUT,
+    about_options,
     check_paths,
     criteria_option,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from metrifair.auditing.monitor import AuditSeries
 
 _CHANGED = 1  # the exit code
 _SHOWN = 20
@@ -24,6 +30,7 @@ _SHOWN = 20
 @click.argument("files", nargs=-1, required=True)
 @criteria_option("as counted")
 @measure_options
+@about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
 @SEED
@@ -38,6 +45,8 @@ def command(
     contrast: Literal["pairs", "rest", "independence"],
     confidence: float,
     least_count: int,
+    title: str | None,
+    about: tuple[tuple[str, str], ...],
     html: Path | None,
     json_to: Path | None,
     output: Path | None,
@@ -55,30 +64,39 @@ def command(
     """
     check_paths(files, [html, json_to, output])
     from metrifair.auditing.monitor import monitor
-    from metrifair.auditing.state import AuditState
-    from metrifair.cli.console import command_text, console, printable, show_table, working
-    from metrifair.provenance import names_of_files, with_files
-    from metrifair.report.numbers import figure_text, number_text, p_text
+    from metrifair.cli.compare import audits_in
+    from metrifair.cli.console import command_text, console, working
+    from metrifair.provenance import files_of, with_files
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
     with working(f"Looking at {len(files)} files"):
         found = monitor(
-            {
-                name: file if file.endswith(".json") else AuditState.load(file)
-                for name, file in zip(names_of_files(files), files, strict=True)
-            },
+            audits_in("monitor", files),
             criteria=list(criteria) or None,
             metrics=list(metrics) or None,
             contrast=contrast,
             confidence=confidence,
             least_count=least_count,
             random_state=seed,
+            title=title,
+            about=dict(about),
         )
-    told = replace(found.record, call=command_text(ctx), provenance=with_files(found.record.provenance, files))
-    found = replace(found, record=told)
+    origins = with_files(found.record.provenance, files)
+    whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
+    found = replace(found, record=replace(found.record, origin=whole, provenance=origins))
+    show_alarms(out, found)
+    write_asked(out, found, html=html, json_to=json_to, output=output)
+    if fail_worse and any(one.alarm == "worse" for one in found.alarms):
+        ctx.exit(_CHANGED)
+
+
+def show_alarms(out: Console, found: AuditSeries) -> None:
+    """Sentences first, then the distances that have changed, the most certain on top."""
+    from metrifair.cli.console import printable, show_table
+    from metrifair.report.numbers import figure_text, number_text, p_text
+
     for sentence in found.summary:
         out.print(printable(sentence), soft_wrap=True)
-    alarms = sorted(found.alarms, key=lambda one: one.p_value or 0.0)
     rows = [
         [
             f"{one.attribute}: {', '.join(one.groups)}",
@@ -90,11 +108,8 @@ def command(
             p_text(one.p_value),
             one.alarm,
         ]
-        for one in alarms[:_SHOWN]
+        for one in sorted(found.alarms, key=lambda one: one.p_value or 0.0)[:_SHOWN]
     ]
     if rows:
         headings = ["groups", "compared", "look", "distance", "value", "since the first", "p-value", "alarm"]
         show_table(out, headings, rows, left=4)
-    write_asked(out, found, html=html, json_to=json_to, output=output)
-    if fail_worse and any(one.alarm == "worse" for one in alarms):
-        ctx.exit(_CHANGED)

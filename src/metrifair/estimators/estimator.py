@@ -36,10 +36,8 @@ from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, not_numbers, wrapped
-from metrifair.saving.modelfile import PathLike, write
-from metrifair.saving.models import content_of
+from metrifair.saving.models import Saved
 from metrifair.training import Predictor
-from metrifair.training.models import Network
 from metrifair.training.online import Learner
 
 Floats = NDArray[np.float64]
@@ -72,8 +70,8 @@ class FitData:
 
 
 @dataclass(eq=False, repr=False)
-class FairEstimator(BaseEstimator):
-    """The parameters, ``fit``, ``partial_fit`` and ``save`` of every fair estimator; its class explains them."""
+class FairEstimator(Saved, BaseEstimator):
+    """The parameters, ``fit`` and ``partial_fit`` of every fair estimator; its class explains them."""
 
     strength: float = 1.0
     _: KW_ONLY
@@ -135,13 +133,8 @@ class FairEstimator(BaseEstimator):
         self : object
             The fitted estimator.
         """
-        for name in (
-            "learner_",
-            "n_updates_",
-            "predictor_",
-            "scheme_",
-        ):  # a fit that fails leaves no model of other data behind
-            self.__dict__.pop(name, None)
+        for name in ("learner_", "n_updates_", "predictor_", "scheme_"):
+            self.__dict__.pop(name, None)  # a fit that fails leaves no model of other data behind
         warn_without_estimate(self.metric, self.estimate, default="rows")
         data = self._training_data(X, y, sensitive_features, control_features, sample_weight)
         (fitted,) = trained_stack(self, data, strengths=[self.strength], seeds=[seed_of(self.random_state)])
@@ -191,16 +184,8 @@ class FairEstimator(BaseEstimator):
         """
         if not hasattr(self, "scheme_"):
             _check_first(self, sensitive_features, groups)
-        data = self._training_data(
-            X,
-            y,
-            sensitive_features,
-            control_features,
-            sample_weight,
-            classes=classes,
-            groups=groups,
-            stream=True,
-        )
+        named = sensitive_features, control_features, sample_weight
+        data = self._training_data(X, y, *named, classes=classes, groups=groups, stream=True)
         self.scheme_ = data.problem.scheme
         if not hasattr(self, "learner_"):
             self.learner_ = _learner(self, data)
@@ -211,20 +196,36 @@ class FairEstimator(BaseEstimator):
             self.n_updates_ = self.learner_.updates
         return self
 
-    def save(self, path: PathLike) -> None:
-        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
+    def module(self) -> torch.nn.Sequential:
+        """The fitted model as a plain ``torch.nn.Module``, of layers of torch alone.
 
-        The file holds parameters, weights, names of classes, groups and features, what metadata scikit-learn is asked
-        to route, and the state of ``partial_fit``. It cannot hold functions (a metric, score or sets of your own: a
-        DataError), and of a ``torch.nn.Module`` holds the weights only. A ``random_state`` that is a generator is saved
-        as None. A crash leaves the old file.
+        It maps features (n, n_features), in their own units, to (n, 1): the log-odds of the last of two classes, as
+        ``decision_function`` says them, or predictions on the scale of y; or to (n, n_classes), of which
+        ``torch.softmax`` makes probabilities. The scaling of the features is part of the first layer. It is a copy, in
+        evaluation mode and double precision (``.float()`` for single), and can be trained on, scripted or exported. A
+        module of your own stands between layers that scale.
 
-        Parameters
-        ----------
-        path : str or path
-            The file.
+        Returns
+        -------
+        torch.nn.Sequential
+            The layers.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from metrifair import FairClassifier
+        >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]], [0, 0, 1, 1]
+        >>> model = FairClassifier(0.0, hidden=(4,), random_state=0).fit(X, y)
+        >>> module = model.module()
+        >>> [type(layer).__name__ for layer in module]
+        ['Linear', 'ReLU', 'Linear']
+        >>> probability = module(torch.tensor(X, dtype=torch.float64)).sigmoid()
+        >>> bool((probability[:, 0].detach().numpy().round(9) == model.predict_proba(X)[:, 1].round(9)).all())
+        True
         """
-        write(path, content_of(self))
+        check_is_fitted(self, "predictor_")
+        found: torch.nn.Sequential = self.predictor_.as_module(*getattr(self, "target_scaling_", (0.0, 1.0)))
+        return found
 
     def _check_parameters(self) -> None:
         check_settings(self)
@@ -309,12 +310,11 @@ def output_of(estimator: Any, X: Table) -> Floats:
 def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
     """Weights (outputs, features) and intercepts (outputs,) of a fitted linear model, in the units of X."""
     check_is_fitted(estimator, "predictor_")
-    predictor: Predictor = estimator.predictor_
-    if not isinstance(predictor.model, Network) or predictor.model.hidden:
+    found = estimator.predictor_.linear_parts()
+    if found is None:
         raise AttributeError(f"only linear models have {name}; fit with model='linear'")
-    weight = predictor.parameters["weight0"][0, 0] / predictor.scaling.scale
-    intercept = predictor.parameters["bias0"][0, 0, :, 0] - weight @ predictor.scaling.mean[0]
-    return weight.numpy(), intercept.numpy()
+    parts: tuple[Floats, Floats] = found
+    return parts
 
 
 def _check_no_text(y: NDArray[Any]) -> None:

@@ -139,6 +139,7 @@ class Trainable(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
+_EQUAL = " (all values are equal)"
 _NAMED = 10  # small groups; ids by mistake would fill pages
 
 
@@ -155,8 +156,10 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     kept = [one for one in found if one is not None]
     named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
     if small and (aim.on_small == "error" or not kept):
+        equal = all(one.endswith(_EQUAL) for one in small)
+        advice = "leave out what has one value" if equal else "merge small groups, mark them as missing"
         raise TooFewSamples(
-            f"too small to train on: {named}; merge small groups, mark them as missing"
+            f"too small to train on: {named}; {advice}"
             + (", or leave them out of the penalty with on_small='leave_out'" if kept else "")
         )
     if small:
@@ -194,7 +197,7 @@ def _large_enough(
     if values is not None:
         one = with_scale(replace(one, left=sides[0]), torch.as_tensor(values[inside, one.column]), weight)
     if one.scale is None:
-        small[f"{one} (all values are equal)"] = None
+        small[f"{one}{_EQUAL}"] = None
         return None
     return one
 

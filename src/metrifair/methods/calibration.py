@@ -31,8 +31,7 @@ from metrifair.methods.postprocessor import Postprocessor, asked, predicted, pro
 from metrifair.methods.training_data import CrossedGroups, Floats, Integers, learned_by_heart, out_of_fold, with_ties
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
-from metrifair.saving.modelfile import PathLike, write
-from metrifair.saving.models import content_of
+from metrifair.saving.models import Saved
 from metrifair.saving.schema import Arrays
 
 
@@ -75,7 +74,7 @@ class GivenRows:
         return model.fit(rows_of(self.X, rows), self.y[rows], **more)
 
 
-class ScorePostprocessor(Postprocessor):
+class ScorePostprocessor(Saved, Postprocessor):
     """What our post-processors share: scores to learn from, groups that cross all attributes, and a knob."""
 
     _needs_labels, _moves_numbers = False, True
@@ -144,18 +143,6 @@ class ScorePostprocessor(Postprocessor):
             model._calibrate(rows)
             found.append(model)
         return found
-
-    def save(self, path: PathLike) -> None:
-        """Write the fitted post-processor to one file, which ``metrifair.load`` reads without running any code.
-
-        The model that it wraps, and the group model where there is one, must be ours too.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        """
-        write(path, content_of(self))
 
     def _state(self) -> dict[str, Floats]:
         """All numbers that a file keeps, beside those of the models that are wrapped."""

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from metrifair.batches.stratified import layout, stratified_pass
 from metrifair.checks import check_integer, check_known, is_integer, refuses_renamed
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, Integers, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
-from metrifair.problem.tables import UNKNOWN, codes, same_length
+from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
 
 
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
@@ -327,12 +327,23 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
         return tuple(every) if continuous else ()
     if isinstance(continuous, str):
         check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
-        if table.dtype.kind != "f":
-            return ()
-        return tuple(place for place in every if (np.isfinite(own := table[:, place]) & (own % 1 != 0)).any())
+        found = []
+        for place, own in enumerate(table.T):
+            if own.dtype.kind == "f" and (np.isfinite(own) & (own % 1 != 0)).any():
+                found.append(place)
+            elif (count := len(np.unique(own))) > MOST_CLASSES:
+                warnings.warn(
+                    f"groups hold {count} different integers, taken as so many groups; say continuous=True where they "
+                    "are numbers, such as ages, and continuous=False where every value is a group",
+                    MetrifairWarning,
+                    stacklevel=4,
+                )
+        return tuple(found)
     strange = [place for place in continuous if place not in every]
     if strange:
-        raise DataError(f"continuous names column {strange[0]!r}, and groups has columns 0 to {len(every) - 1}")
+        raise DataError(
+            f"continuous names column {strange[0]!r}; columns of groups have numbers here, 0 to {len(every) - 1}"
+        )
     return tuple(continuous)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import Integers, Strata, overlapping_strata, separate_strata, stratum_of
@@ -83,7 +82,7 @@ def group_codes(
             values[known, place] = _numbers(attribute.name, column[known])
             found.append(np.where(known, 0, UNKNOWN))
         else:
-            found.append(codes(attribute.name, column, attribute.groups))
+            found.append(_known_codes(attribute, column))
     some = any(attribute.is_number for attribute in attributes)
     return Groups(np.stack(found, axis=1), tuple(attributes), values if some else None)
 
@@ -98,13 +97,12 @@ def numbers_among(given: Mapping[str, Column], continuous: Continuous, *, rows: 
     """
     if isinstance(continuous, bool | np.bool_):
         return list(given) if continuous else []
-    if isinstance(continuous, str):
-        check_known("continuous", continuous, ("auto",), otherwise="True, False or a list of columns")
+    if continuous == "auto":
         return [name for name, column in given.items() if _is_numeric(column) and _measures(column, rows)]
-    try:
-        names = [str(name) for name in continuous]
-    except TypeError:
-        raise DataError(f"continuous must be 'auto', True, False or a list of columns, got {continuous!r}") from None
+    if isinstance(continuous, str) or not isinstance(continuous, Iterable):
+        hint = f"; say continuous=[{continuous!r}]" if continuous in given else ""
+        raise DataError(f"continuous must be 'auto', True, False or a list of columns, got {continuous!r}{hint}")
+    names = [str(name) for name in continuous]
     strange = [name for name in names if name not in given]
     if strange:
         raise DataError(f"continuous names {strange[0]!r}, which is none of the sensitive features {list(given)}")
@@ -177,9 +175,10 @@ def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
     told = " and ".join(f"{name!r} ({len(distinct(given[name])[0]):,} different values)" for name in numbers)
     whole = [name for name in numbers if (given[name][~is_missing(given[name])] % 1 == 0).all()]
     codes_perhaps = f" {' and '.join(map(repr, whole))} may be codes of names, being integers." if whole else ""
+    own = True if list(numbers) == ["sensitive_features"] else list(numbers)  # a column without a name
     return (
         f"{told} is taken as a number: how much scores depend on it counts, not groups.{codes_perhaps} Say "
-        f"continuous={list(numbers)} if that is right, and continuous=False where every value is a group"
+        f"continuous={own} if that is right, and continuous=False where every value is a group"
     )
 
 
@@ -203,12 +202,40 @@ def _measures(column: Column, rows: int | None) -> bool:
 
 
 def _numbers(name: str, column: Column) -> NDArray[np.float64]:
-    values = array_of(name, column).astype(np.float64)
+    try:
+        values = array_of(name, column).astype(np.float64)
+    except DataError:
+        first = next(value for value in column.tolist() if not _is_number(value))
+        raise DataError(
+            f"{name} must hold numbers, as continuous says or the first rows did, got {first!r}; name the columns of "
+            "numbers, as in continuous=['age'], where others hold groups"
+        ) from None
     if not (np.abs(values) < _LARGEST).all():
         raise DataError(
             f"{name} holds infinite values, or numbers beyond {_LARGEST:g}; leave those rows out, or rescale it"
         )
     return values
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _known_codes(attribute: Attribute, column: Column) -> Integers:
+    """Places among the groups; numbers that are none of them may have been meant as numbers from the start."""
+    try:
+        return codes(attribute.name, column, attribute.groups)
+    except DataError as error:
+        if not _is_numeric(column):
+            raise
+        raise DataError(
+            f"{error}, the groups that the first rows had or that were declared; declare all of them (groups=), or "
+            "say from the first rows on that it is a number (continuous)"
+        ) from None
 
 
 def _crossed(parts: Sequence[Column]) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, product
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -40,7 +40,7 @@ class Samples:
     value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
 
     def __len__(self) -> int:
-        return len(self.cell)
+        return self.cell.shape[0]  # torch's own len takes ten times as long
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""
@@ -324,36 +324,42 @@ def compiled(
     number = np.argsort(np.lexsort((first, idle)))
     table = number[inverse.reshape(-1)].reshape(shape)
     comparisons: list[Comparison] = []
-    for (a, attribute), (j, (labels, within_set)) in product(enumerate(attributes), enumerate(names)):
-        own, groups = np.broadcast_to(role[..., a, j], shape), list(map(str, attribute.groups))
+    for (a, attribute), (j, (labels, name)) in product(enumerate(attributes), enumerate(names)):
+        own = np.broadcast_to(role[..., a, j], shape)
         if whole[a]:
-            inside = tuple(np.unique(table[own == 0]).tolist())
+            inside, levels = _cells_in(table, own == 0), len(attribute.groups)
             comparisons.append(
-                Dependence(
-                    inside, attribute=attribute.name, within=within_set, labels=labels, column=a, levels=len(groups)
-                )
+                Dependence(inside, attribute=attribute.name, within=name, labels=labels, column=a, levels=levels)
             )
             continue
-        of_group = [tuple(np.unique(table[own == code]).tolist()) for code in range(len(groups))]
-        for place, cut in enumerate(attribute.cuts):
-            below, above = (
-                tuple(np.unique(table[inside]).tolist()) for inside in ((own >= 0) & (own <= place), own > place)
-            )
-            told = f"up to {cut:.6g}", f"above {cut:.6g}"
-            comparisons.append(Comparison(below, above, attribute.name, within_set, told, labels))
-        if attribute.cuts:
-            continue
-        if contrast == "pairs" or len(groups) == 2:
-            opponents = [(g, of_group[h], groups[h]) for g, h in combinations(range(len(groups)), 2)]
-        else:
-            opponents = [
-                (g, tuple(np.unique(table[(own >= 0) & (own != g)]).tolist()), "the rest") for g in range(len(groups))
-            ]
         comparisons += [
-            Comparison(of_group[g], cells, attribute.name, within_set, (groups[g], name), labels)
-            for g, cells, name in opponents
+            Comparison(left, right, attribute.name, name, groups, labels)
+            for left, right, groups in _contrasted(attribute, own, table, contrast)
         ]
     return Cells(criterion, table, tuple(comparisons), has_strata=strata is not None)
+
+
+def _cells_in(table: Integers, inside: Booleans) -> tuple[int, ...]:
+    return tuple(np.unique(table[inside]).tolist())
+
+
+def _contrasted(
+    attribute: Attribute, own: Integers, table: Integers, contrast: Contrast
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[str, str]]]:
+    """The cells of both sides and their names: of each cut of a number, of pairs of groups, of each and the rest."""
+    groups = list(map(str, attribute.groups))
+    for place, cut in enumerate(attribute.cuts):
+        below, above = _cells_in(table, (own >= 0) & (own <= place)), _cells_in(table, own > place)
+        yield below, above, (f"up to {cut:.6g}", f"above {cut:.6g}")
+    if attribute.cuts:
+        return
+    of_group = [_cells_in(table, own == code) for code in range(len(groups))]
+    if contrast == "pairs" or len(groups) == 2:
+        for g, h in combinations(range(len(groups)), 2):
+            yield of_group[g], of_group[h], (groups[g], groups[h])
+    else:
+        for g, group in enumerate(groups):
+            yield of_group[g], _cells_in(table, (own >= 0) & (own != g)), (group, "the rest")
 
 
 def _check(

@@ -25,6 +25,8 @@ def predictions_of(y_pred: Table, problem: Problem, *, name: str = "y_pred", pos
     sum to 1 are an error: they may be scores of several models.
     """
     parts = [array_of(name, column) for column in columns(name, y_pred).values()]
+    if not parts:
+        raise DataError(f"{name} has no columns; pass a prediction for each row")
     given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
     if len(given) == 0:
         raise DataError(f"{name} holds no predictions; pass at least one per group")

@@ -1,14 +1,18 @@
-"""Numbers as people read them: figures, shares and strengths as text."""
+"""Numbers as people read them: figures, shares and strengths as text; and words in the middle of a sentence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from metrifair.results import FEW
 
 MISSING = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""
 
 MINUS = "\N{MINUS SIGN}"
+
+_LISTED = 5
 
 
 def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
@@ -104,3 +108,34 @@ def p_text(value: float | None) -> str:
     ('0.0123', '< 0.0001', '–')
     """
     return MISSING if value is None else f"{value:.4f}" if value >= 1e-4 else "< 0.0001"
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first few items as text.
+
+    >>> listed(["a", "b"]), listed(list("abcdefg"))
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(items) - _LISTED
+    return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> str:
+    """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
+
+    >>> few_text([("north", "region", "everyone", 4), ("south", "region", "everyone", 90)])
+    'Fewer than 30 samples say little about a group: “north” of region (4 in everyone).'
+    """
+    few = dict.fromkeys(
+        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
+    )
+    return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
+
+
+def noun(label: str) -> str:
+    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
+
+    >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
+    ('unfairness of decisions', 'AUC', '<b>')
+    """
+    return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label

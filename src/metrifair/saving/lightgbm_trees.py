@@ -205,7 +205,8 @@ def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
     needed = _NEEDED if leaves > 1 else ("leaf_value",)
     tree: dict[str, Numbers] = {}
     for name, field in _FIELDS.items():
-        if name in lines or name in needed:
+        # Of a tree without splits LightGBM writes some lines with nothing in them.
+        if name in needed or (lines.get(name) if leaves == 1 else name in lines):
             tree[name] = _parsed(lines, name)
             if len(tree[name]) != counts.get(field.per, len(tree[name])):
                 raise ModelFileError(f"{name} of a tree must be {counts[field.per]} numbers, got {len(tree[name])}")

@@ -69,7 +69,7 @@ def to_bytes(content: Content) -> bytes:
         "sha256": _BLANK.decode(),
         "format": FORMAT,
         "kind": content.kind,
-        "versions": {name: _version(name) for name in _VERSIONS_OF},
+        "versions": {name: version_of(name) for name in _VERSIONS_OF},
         "meta": content.meta,
     }
     text = json.dumps(envelope, separators=(",", ":"), allow_nan=False)
@@ -147,7 +147,8 @@ def _digest(data: bytes, at: int) -> bytes:
 
 
 @cache  # it is looked up on the disk, and a sweep writes many models
-def _version(name: str) -> str:
+def version_of(name: str) -> str:
+    """The version of a distribution that is installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

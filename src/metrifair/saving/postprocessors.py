@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import clone, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.checks import check_known, seed_of
@@ -40,7 +41,7 @@ def content_of(model: Any, inner_of: Callable[[Any], Content]) -> Content:
     parts = {"base": model.base_} | ({} if model.needs_group else {"guess": model.group_model_.model})
     inner = {}
     for name, part in parts.items():
-        if not type(part).__module__.startswith("metrifair."):
+        if not (type(part).__module__.startswith("metrifair.") or isinstance(part, Pipeline)):
             raise DataError(
                 f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot hold; wrap one of "
                 "ours, such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
@@ -100,7 +101,8 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
         raise ModelFileError("classes are of classifiers, and only of them")
     if classes is not None and (len(classes) != 2 or list(base.classes_) != list(classes)):
         raise ModelFileError("the classes are not the two of the model that is wrapped")
-    if any(one.n_features_in_ != record.features.count for one in inner.values()):
+    count = record.features.count  # a pipeline whose first step passes on what it gets does not say its own
+    if any(getattr(one, "n_features_in_", count) != count for one in inner.values()):
         raise ModelFileError("a model that is wrapped takes another number of features")
     scheme = scheme_of(record.scheme, classes)
     model.base_, model.positive_ = base, scheme.positive

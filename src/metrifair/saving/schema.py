@@ -211,7 +211,7 @@ class BoosterRecord(Record):
 class InnerRecord(Record):
     """A model within another file, as its own file would hold it."""
 
-    kind: Literal["estimator", "booster", "postprocessor"]
+    kind: Literal["estimator", "booster", "postprocessor", "pipeline"]
     meta: dict[str, Any]
 
 
@@ -243,6 +243,7 @@ class EncoderRecord(Record):
     names: list[str] | None
     coders: dict[str, dict[str, Any]]  # Numbers or Levels
     dropped: dict[str, str]
+    output: Literal["default", "pandas", "polars"] | None = None  # what set_output asked for
 
     def columns(self) -> dict[str, Numbers | Levels]:
         """How each column becomes numbers."""
@@ -252,6 +253,16 @@ class EncoderRecord(Record):
             what = f"column {name!r}"
             found[name] = record_of(Levels, now, what) if "levels" in coder else record_of(Numbers, now, what)
         return found
+
+
+class PipelineRecord(Record):
+    """A pipeline of scikit-learn: encoders (None: a step that passes on what it gets), and a model."""
+
+    steps: list[str]  # names
+    encoders: list[EncoderRecord | None]
+    model: InnerRecord
+    verbose: bool = False
+    transform_input: list[str] | None = None
 
 
 class TableModelRecord(Record):

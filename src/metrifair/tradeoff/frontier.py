@@ -19,11 +19,12 @@ from sklearn.base import is_regressor
 from metrifair.checks import check_known, is_integer, is_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
+from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
-from metrifair.provenance import Provenance, call_text, check_about, made_now
-from metrifair.report.frontier.words import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
+from metrifair.provenance import Provenance, call_text, made_now, said_of
+from metrifair.report.frontier.notes import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
@@ -56,6 +57,7 @@ def frontier(
     utility: UtilityLike | None = None,
     criterion: str | Criterion | None = None,
     contrast: Contrast = "pairs",
+    continuous: Continuous | None = None,
     ledger: str | Path | None = None,
     n_jobs: int | None = None,
     devices: Sequence[str] | None = None,
@@ -108,6 +110,9 @@ def frontier(
         What unfairness is measured by. None: the estimator's own, or statistical parity.
     contrast : {"pairs", "rest"}, default="pairs"
         Which groups are compared, for estimators that have no ``contrast`` of their own.
+    continuous : "auto", bool or list of str, default=None
+        Which sensitive features are numbers, such as ages: training lowers how much scores depend on them, and models
+        are judged by up to five bands of them. None: as the estimator says, or "auto".
     ledger : str or Path, default=None
         File in which finished work is kept, so that a run that was stopped goes on.
     n_jobs : int, default=None
@@ -165,11 +170,13 @@ def frontier(
     'linear'
     """
     given = dict(locals())
-    told = check_about(about)
+    said = said_of(title, about)
     check_known("on", on, ("scores", "decisions"))
     _check_devices(devices)
     own_seeds = _seeds(seeds)
     families = families_of(estimator, parameter)
+    if continuous is not None and families is not None:
+        families = tuple(family.told("continuous", continuous) for family in families)
     members = list(estimator) if families is None else [family.estimator for family in families]
 
     def own(name: str, usual: Any) -> Any:
@@ -186,23 +193,14 @@ def frontier(
         contrast=own("contrast", contrast),
         pos_label=own("pos_label", None),
         intersectional=own("intersectional", False),
-        continuous=own("continuous", "auto"),
+        continuous=own("continuous", "auto") if continuous is None else continuous,
         sample_weight=sample_weight,
         held_out=(validation, test),
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
     split = data.split(validation, test, random_state, train=families is not None)
-    choosing, judging = data.held_out(split.validation), data.held_out(split.test)
-    # Before training: they refuse rows that lack a group.
-    few, few_chosen = (
-        small_groups(judging, "the rows for these figures"),
-        small_groups(choosing, "the rows for choosing"),
-    )
-    training = None if families is None else data.held_out(split.train)
-    base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
-    against = rivals(base.problem, asked, X=base.X)
-    judge = Judge(training, choosing, judging, own_seeds[0], against, others, unfairness_by_chance(others))
+    judge, few, few_chosen = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
     source, tried = Source(judge, split.test), 0
     outcomes: list[Outcome] = []
     if families is None:
@@ -215,15 +213,10 @@ def frontier(
         for family in families:
             run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, utility=apart))
             swept = partial(sweep, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
-            relaxed = bool(family.name) and family.parameter == "tolerance"
-            values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
-            auto = isinstance(strengths, str) and not relaxed
-            found = _trained(swept, family, values, own_seeds, refined=(on, asked) if auto else None)
-            # Which strengths are added depends on the rows for choosing, so that a certificate on these rows must hold
-            # for all that could have been: one between each two neighbours.
-            tried += len(own_seeds) * (2 * len(values) - 1) if auto else len(found)
+            found, candidates = _trained(swept, family, (strengths, tolerances), own_seeds, bends=(on, asked))
+            tried += candidates
             outcomes += found
-    shown = unfairness_by_chance(judging, on)
+    shown = unfairness_by_chance(judge.judging, on)
     constant, constant_text = judge.constant(asked)
     notes = (
         split_note(*map(len, split)),
@@ -236,19 +229,7 @@ def frontier(
         ),
         same_decisions_note([one.test for one in outcomes if not one.test.failed], asked),
     )
-    sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
-    kept = data.problem.kept
-    provenance = Provenance(
-        title or "",
-        told,
-        "rows in memory",
-        rows_read=len(data.rows) if kept is None else len(kept),
-        left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
-        columns={"group": [attribute.name for attribute in scheme.attributes]},
-        call=call_text(frontier, given),
-        seed=int(random_state) if is_integer(random_state, least=0) else None,
-        **made_now(),
-    )
+    sizes = {name: int(member.sum()) for groups in judge.judging.members.values() for name, member in groups.items()}
     return Frontier(
         outcomes,
         on,
@@ -267,7 +248,32 @@ def frontier(
         source=source,
         knobs={family.name: family.parameter for family in families or () if family.name},
         library=library_of(X, y, sensitive_features),
-        provenance=provenance,
+        provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
+    )
+
+
+def _judge_of(data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool) -> tuple[Judge, str, str]:
+    """Who judges models, and what to know of small groups among the rows to judge and to choose on."""
+    choosing, judging = data.held_out(split.validation), data.held_out(split.test)
+    few = small_groups(judging, "the rows for these figures"), small_groups(choosing, "the rows for choosing")
+    training = data.held_out(split.train) if trained else None
+    base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
+    against = rivals(base.problem, utility, X=base.X)
+    return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), *few
+
+
+def _provenance_of(data: DataSet, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
+    """Where the figures come from."""
+    kept = data.problem.kept
+    return Provenance(
+        **said,
+        source="rows in memory",
+        rows_read=len(data.rows) if kept is None else len(kept),
+        left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
+        columns={"group": [attribute.name for attribute in data.problem.scheme.attributes]},
+        call=call,
+        seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
+        **made_now(),
     )
 
 
@@ -295,22 +301,31 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 def _trained(
     swept: Callable[..., list[Outcome]],
     family: Family,
-    values: Sequence[float],
+    asked: tuple[Sequence[float] | str | None, Sequence[float] | None],
     seeds: Sequence[int],
     *,
-    refined: tuple[str, Utility] | None,
-) -> list[Outcome]:
-    """The models of one family, at all values and seeds; where that is asked for, with some where the curve bends."""
+    bends: tuple[str, Utility],
+) -> tuple[list[Outcome], int]:
+    """The models of one family, at all values and seeds, and among how many a choice is made.
+
+    ``asked`` are strengths, or "auto": some are added where the curve bends; and tolerances.
+    """
+    relaxed = bool(family.name) and family.parameter == "tolerance"
+    strengths, tolerances = asked
+    values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
 
     def at(these: Sequence[float]) -> list[Outcome]:
         jobs = [Job(float(value), seed, family.name) for seed in seeds for value in these]
         return swept(jobs=jobs, parameter=family.parameter)
 
     found = at(values)
-    if refined is not None:
-        found += at(_bends(found, *refined))
-        found.sort(key=lambda one: (one.job.seed, one.job.value))
-    return found
+    if relaxed or not isinstance(strengths, str):
+        return found, len(found)
+    found += at(_bends(found, *bends))
+    found.sort(key=lambda one: (one.job.seed, one.job.value))
+    # Which strengths are added depends on the rows for choosing, so that a certificate on these rows must hold for all
+    # that could have been: one between each two neighbours.
+    return found, len(seeds) * (2 * len(values) - 1)
 
 
 def _run_name(family: Family, rows: RowsToTrain, data: DataSet, split: Split, *, utility: str) -> str:

@@ -52,6 +52,11 @@ class Family(NamedTuple):
             raise DataError(f"{argument} must be None, 'auto', or a list of finite numbers{lowest}, got {given!r}")
         return values
 
+    def told(self, name: str, value: object) -> Family:
+        """With a parameter of the estimator, and of those that it wraps, wherever one has it."""
+        own = [key for key in self.estimator.get_params() if key == name or key.endswith(f"__{name}")]
+        return self._replace(estimator=clone(self.estimator).set_params(**dict.fromkeys(own, value)))
+
 
 def needs_group(model: Any) -> bool:
     """Whether a model, fitted or not, asks for the group when it predicts.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
+from metrifair.checks import names_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
@@ -58,13 +59,15 @@ class Roles(NamedTuple):
         """The columns that a user named; a DataError where one would play two parts."""
         several: dict[str, tuple[str, ...]] = {}
         for role, given in (("group", group), ("control", control)):
-            names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
+            names = () if given is None else names_of(role, given)
             if role == "group" and not names:
                 raise DataError("group must name at least one column, got none")
             if len(set(names)) < len(names):
                 raise DataError(f"{role} must name different columns, got {list(names)}")
             several[role] = names
         for role, name in (("label", label), ("weight", weight)):
+            if name is not None and not isinstance(name, str):
+                raise DataError(f"{role} must be the name of a column, got {name!r}")
             if name == score:
                 raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
         edges = cuts_by_column(cuts, several["group"])

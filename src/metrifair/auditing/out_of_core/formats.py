@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.checks import check_known, require
+from metrifair.checks import check_known, check_switches, require
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class FileOptions:
         if self.format is not None:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
+        check_switches(header=self.header, day_first=self.day_first)
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)

@@ -1,0 +1,397 @@
+"""MLflow: audits and frontiers among the figures of a run, and models as a flavour whose files run no code.
+
+Write ``import metrifair.mlflow`` and ``metrifair.mlflow.log_audit(...)``; ``mlflow`` then still is MLflow itself.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import torch
+
+from metrifair import __version__
+from metrifair.auditing.result import Audit
+from metrifair.checks import check_known, require
+from metrifair.errors import DataError, ModelFileError
+from metrifair.loading import load
+from metrifair.report.audit.words import most_certain_first
+from metrifair.saving.modelfile import PathLike
+from metrifair.tradeoff.result import Frontier
+
+__all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
+
+FLAVOUR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
+_LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: what MLflow takes
+_METHODS = ("predict", "predict_proba", "decision_function")
+
+
+def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
+    """Log an audit to the active run of MLflow, or to a new one.
+
+    Metrics are, by metric, criterion and attribute, the distance that is most certain with its joint bounds
+    (``audit/kolmogorov.statistical_parity.sex``, and the same with ``.low`` and ``.high``), the smallest ratio and the
+    largest difference of selection rates, and how far apart the groups' AUC, accuracy and so on are. Parameters say
+    what was audited, tags where it comes from; the page and the JSON are artifacts.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    name : str, default="audit"
+        First part of all names, so that a run can hold several audits.
+    step : int, default=0
+        Of the metrics, where the same is audited again and again.
+
+    Returns
+    -------
+    str
+        The id of the run.
+
+    Raises
+    ------
+    MissingExtra
+        If MLflow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile, mlflow
+    >>> import metrifair.mlflow
+    >>> from metrifair import audit
+    >>> scores, sex = [0.2, 0.8, 0.4, 0.9] * 20, ["f", "f", "m", "m"] * 20
+    >>> found = audit(scores, sensitive_features={"sex": sex}, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
+    ...     experiment = mlflow.create_experiment("fair", f"file://{folder}/artifacts")
+    ...     with mlflow.start_run(experiment_id=experiment):
+    ...         run_id = metrifair.mlflow.log_audit(found)
+    ...     mlflow.get_run(run_id).data.metrics["audit/kolmogorov.statistical_parity.sex"]
+    0.5
+    """
+    if not isinstance(audit, Audit):
+        raise DataError(f"audit must be an Audit, got {type(audit).__name__}")
+    record, origin = audit.record, audit.provenance
+    metrics: dict[str, float] = {"rows": record.rows}
+    for one in most_certain_first(record.findings):
+        key = _key(one.metric, one.criterion, one.attribute)
+        if one.enough and key not in metrics:
+            metrics[key] = one.value
+            if one.joint_interval is not None:
+                metrics |= {f"{key}.low": one.joint_interval.low, f"{key}.high": one.joint_interval.high}
+    for rates in record.decisions:
+        _keep(metrics, _key("selection_ratio", rates.attribute), rates.selection_ratio, min)
+        _keep(metrics, _key("selection_difference", rates.attribute), rates.selection_difference, max)
+    for table in record.by_group:
+        for figure, gap in table.gaps.items():
+            _keep(metrics, _key(f"{figure}_difference", table.attribute), gap.value, max)
+    params = {
+        "rows": record.rows,
+        "left_out": record.left_out,
+        "confidence": record.confidence,
+        "pos_label": record.pos_label,
+        "favourable": record.favourable,
+        "seed": origin.seed,
+    }
+    tags = {"title": origin.title, **{_key(what): said for what, said in origin.lines()}}
+    with tempfile.TemporaryDirectory() as folder:
+        audit.to_html(Path(folder, f"{_key(name)}.html"))
+        audit.to_json(Path(folder, f"{_key(name)}.json"))
+        return _log(name, {step: metrics}, params, tags, folder)
+
+
+def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
+    """Log a frontier to the active run of MLflow, or to a new one.
+
+    Every model is a step of the metrics (``frontier/strength``, ``frontier/unfairness``, ``frontier/accuracy`` ...), so
+    that MLflow draws the trade-off; parameters are those of the choice, and the page is an artifact, as is the file
+    that :func:`metrifair.load` reads where all models can be kept.
+
+    Parameters
+    ----------
+    frontier : Frontier
+        What a sweep reached.
+    name : str, default="frontier"
+        First part of all names.
+
+    Returns
+    -------
+    str
+        The id of the run.
+
+    Raises
+    ------
+    MissingExtra
+        If MLflow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile, mlflow
+    >>> import metrifair.mlflow
+    >>> from metrifair import FairClassifier, frontier
+    >>> rows = range(80)
+    >>> X, y, sex = [[k % 7, k % 3] for k in rows], [k % 2 for k in rows], [k // 2 % 2 for k in rows]
+    >>> front = frontier(FairClassifier(model="linear"), X, y, sensitive_features=sex, strengths=[0.0, 1.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
+    ...     experiment = mlflow.create_experiment("fair", f"file://{folder}/artifacts")
+    ...     with mlflow.start_run(experiment_id=experiment):
+    ...         run_id = metrifair.mlflow.log_frontier(front)
+    ...     history = mlflow.MlflowClient().get_metric_history(run_id, "frontier/strength")
+    >>> [metric.value for metric in history]
+    [0.0, 1.0]
+    """
+    if not isinstance(frontier, Frontier):
+        raise DataError(f"frontier must be a Frontier, got {type(frontier).__name__}")
+    steps: dict[int, dict[str, float]] = {}
+    for step, point in enumerate(frontier.points):
+        if not point.failed:
+            known = {
+                name: point.figure(name) for name in ("accuracy", "unfairness", "decision_unfairness", *point.more)
+            }
+            figures = {_key(name): value for name, value in known.items() if value is not None}
+            steps[step] = {"strength": point.strength, "seed": point.seed, **figures}
+    steps[0] = {**steps.get(0, {}), "area": frontier.area}
+    chosen = frontier.chosen
+    params = {
+        "parameter": frontier.parameter,
+        "models": len(frontier.points),
+        "utility": frontier.utility.name,
+        "max_unfairness": frontier.limit,
+        "chosen_strength": None if chosen is None else chosen.strength,
+        "chosen_seed": None if chosen is None else chosen.seed,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        frontier.to_html(Path(folder, f"{_key(name)}.html"))
+        try:
+            frontier.save(Path(folder, f"{_key(name)}.metrifair"))
+        except DataError:  # a model that no file of ours keeps; the figures are logged all the same
+            Path(folder, f"{_key(name)}.metrifair").unlink(missing_ok=True)
+        return _log(name, steps, params, {"versions": f"metrifair {__version__}"}, folder)
+
+
+def save_model(
+    model: Any,
+    path: PathLike,
+    *,
+    mlflow_model: Any = None,
+    pyfunc_predict_fn: Literal["predict", "predict_proba", "decision_function"] = "predict",
+    signature: Any = None,
+) -> None:
+    """Write a fitted model as a folder that MLflow loads, as ``metrifair`` or as ``python_function``.
+
+    The model itself is a file of ours: reading it runs no code.
+
+    Parameters
+    ----------
+    model : estimator
+        A model with ``.save``: a fair estimator or booster, a post-processor or a ``TableModel``.
+    path : str or os.PathLike
+        The folder, which must not exist yet.
+    mlflow_model : mlflow.models.Model, default=None
+        What MLflow knows of the model so far; ``log_model`` hands it over.
+    pyfunc_predict_fn : {"predict", "predict_proba", "decision_function"}, default="predict"
+        The method that ``predict`` of the generic ``python_function`` calls.
+    signature : mlflow.models.ModelSignature, default=None
+        Of inputs and outputs, as ``mlflow.models.infer_signature`` makes it.
+
+    Raises
+    ------
+    MissingExtra
+        If MLflow is not installed.
+    DataError
+        Where the model cannot be saved, lacks that method, or the folder exists.
+
+    Examples
+    --------
+    >>> import tempfile, mlflow
+    >>> from metrifair import FairRegressor
+    >>> from metrifair.mlflow import load_model, save_model
+    >>> model = FairRegressor(0.0, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/line")
+    ...     again, generic = load_model(f"{folder}/line"), mlflow.pyfunc.load_model(f"{folder}/line")
+    >>> again
+    FairRegressor(random_state=0, strength=0.0)
+    >>> bool((generic.predict([[1.5]]) == model.predict([[1.5]])).all())
+    True
+    """
+    models: Any = require("mlflow.models", extra="mlflow", purpose="a model for MLflow")
+    pyfunc: Any = require("mlflow.pyfunc", extra="mlflow", purpose="a model for MLflow")
+    check_known("pyfunc_predict_fn", pyfunc_predict_fn, _METHODS)
+    if not hasattr(model, "save"):
+        raise DataError(f"model must be one with .save, as metrifair's are, got {type(model).__name__}")
+    if not hasattr(model, pyfunc_predict_fn):
+        raise DataError(f"pyfunc_predict_fn={pyfunc_predict_fn!r} is no method of this {type(model).__name__}")
+    folder = Path(path)
+    if folder.exists():
+        raise DataError(f"path {str(folder)!r} exists already; name a new folder")
+    folder.mkdir(parents=True)
+    model.save(folder / _FILE)
+    inner = type(getattr(model, "estimator", model)).__module__
+    extra = "[boosting]" if ".boosting." in inner or ".boosting." in type(model).__module__ else ""
+    (folder / _REQUIREMENTS).write_text(f"metrifair{extra}=={__version__}\n")
+    (folder / _PYTHON).write_text(f"python: {platform.python_version()}\ndependencies:\n- -r {_REQUIREMENTS}\n")
+    described = models.Model() if mlflow_model is None else mlflow_model
+    if signature is not None:
+        described.signature = signature
+    described.add_flavor(FLAVOUR, data=_FILE, metrifair_version=__version__, pyfunc_predict_fn=pyfunc_predict_fn)
+    pyfunc.add_to_model(described, loader_module=__name__, python_env=_PYTHON)
+    described.save(str(folder / "MLmodel"))
+
+
+def log_model(
+    model: Any,
+    name: str = "model",
+    *,
+    registered_model_name: str | None = None,
+    pyfunc_predict_fn: Literal["predict", "predict_proba", "decision_function"] = "predict",
+    signature: Any = None,
+) -> Any:
+    """Log a fitted model to MLflow, in the active run where there is one.
+
+    Parameters
+    ----------
+    model : estimator
+        As in :func:`save_model`.
+    name : str, default="model"
+        What it is called there.
+    registered_model_name : str, default=None
+        A name in the registry, of which it becomes a new version.
+    pyfunc_predict_fn : {"predict", "predict_proba", "decision_function"}, default="predict"
+        The method that ``predict`` of the generic ``python_function`` calls.
+    signature : mlflow.models.ModelSignature, default=None
+        Of inputs and outputs.
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+        With ``model_uri``, from which :func:`load_model` reads it.
+
+    Raises
+    ------
+    MissingExtra
+        If MLflow is not installed.
+    DataError
+        Where the model cannot be saved.
+
+    Examples
+    --------
+    >>> import tempfile, mlflow
+    >>> from metrifair import FairRegressor
+    >>> from metrifair.mlflow import load_model, log_model
+    >>> model = FairRegressor(0.0, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db")
+    ...     experiment = mlflow.create_experiment("rents", f"file://{folder}/artifacts")
+    ...     with mlflow.start_run(experiment_id=experiment):
+    ...         logged = log_model(model, "rent")
+    ...     load_model(logged.model_uri)
+    FairRegressor(random_state=0, strength=0.0)
+    """
+    models: Any = require("mlflow.models", extra="mlflow", purpose="a model for MLflow")
+    own = {"model": model, "pyfunc_predict_fn": pyfunc_predict_fn, "signature": signature}  # what save_model is given
+    flavour = sys.modules[__name__]
+    return models.Model.log(None, flavour, registered_model_name=registered_model_name, name=name, **own)
+
+
+def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
+    """The model that ``save_model`` or ``log_model`` wrote, as it was; no code from its file is run.
+
+    Parameters
+    ----------
+    model_uri : str
+        A folder, ``models:/...`` or ``runs:/...``.
+    module : torch.nn.Module, default=None
+        For a model that is a module of your own, as in :func:`metrifair.load`.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    MissingExtra
+        If MLflow is not installed.
+    ModelFileError
+        Where there is another kind of model, or the file is damaged or hostile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from metrifair import FairRegressor
+    >>> from metrifair.mlflow import load_model, save_model
+    >>> model = FairRegressor(0.0, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/line")
+    ...     load_model(f"{folder}/line").n_features_in_
+    1
+    """
+    artifacts: Any = require("mlflow.artifacts", extra="mlflow", purpose="a model of MLflow")
+    folder = Path(model_uri) if Path(model_uri).is_dir() else Path(artifacts.download_artifacts(model_uri))
+    return _model_in(folder, module)[0]
+
+
+def _model_in(folder: Path, module: torch.nn.Module | None = None) -> tuple[Any, Mapping[str, Any]]:
+    """The model in a folder of MLflow's, and what is said of it there."""
+    models: Any = require("mlflow.models", extra="mlflow", purpose="a model of MLflow")
+    told = models.Model.load(str(folder)).flavors.get(FLAVOUR)
+    if not isinstance(told, Mapping) or not isinstance(told.get("data"), str):
+        raise ModelFileError(f"{str(folder)!r} holds no model of the flavour {FLAVOUR!r}")
+    return load(folder / Path(told["data"]).name, module=module), told
+
+
+def _load_pyfunc(path: str) -> SimpleNamespace:
+    """What MLflow calls for ``mlflow.pyfunc.load_model``: something with ``predict``."""
+    model, told = _model_in(Path(path))
+    check_known("pyfunc_predict_fn", told.get("pyfunc_predict_fn"), _METHODS)
+    return SimpleNamespace(predict=getattr(model, told["pyfunc_predict_fn"]))
+
+
+def _key(*parts: str) -> str:
+    """Parts of a name in the characters that MLflow takes.
+
+    >>> _key("kolmogorov", "sex (f/m)")
+    'kolmogorov.sex_f_m'
+    """
+    return ".".join(re.sub(r"[^\w.-]+", "_", part).strip("_.")[:_LONGEST] or "_" for part in parts)
+
+
+def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:
+    """Of several strata the worst figure is told."""
+    if value is not None:
+        metrics[key] = worse(metrics[key], value) if key in metrics else value
+
+
+def _log(
+    name: str,
+    steps: Mapping[int, Mapping[str, float]],
+    params: Mapping[str, object],
+    tags: Mapping[str, str],
+    folder: str,
+) -> str:
+    """Everything at once, under one name, in the active run or a new one; gives its id."""
+    mlflow: Any = require("mlflow", extra="mlflow", purpose="logging to MLflow")
+    entities: Any = require("mlflow.entities", extra="mlflow", purpose="logging to MLflow")
+    run = mlflow.active_run() or mlflow.start_run()
+    client, run_id, now = mlflow.MlflowClient(), str(run.info.run_id), int(1000 * time.time())
+    first = _key(name)
+    metrics = [
+        entities.Metric(f"{first}/{key}", float(value), now, step)
+        for step, own in steps.items()
+        for key, value in own.items()
+    ]
+    said = [entities.Param(f"{first}/{key}", str(value)) for key, value in params.items() if value is not None]
+    told = [entities.RunTag(f"{first}/{key}", value) for key, value in tags.items() if value]
+    for start in range(0, len(metrics), _BATCH):
+        client.log_batch(run_id, metrics[start : start + _BATCH])
+    client.log_batch(run_id, params=said, tags=told[:100])
+    client.log_artifacts(run_id, folder)
+    return run_id

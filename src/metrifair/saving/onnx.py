@@ -1,0 +1,260 @@
+"""Fitted models as ONNX graphs: written from their own numbers, operator by operator, in double precision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from metrifair.checks import require
+from metrifair.encoding.encoder import Coder, Levels, Numbers
+from metrifair.errors import DataError
+from metrifair.saving.modelfile import version_of
+from metrifair.saving.onnx_trees import ZERO, Forest, forest_of
+from metrifair.training import Predictor
+from metrifair.training.models import Network
+
+_OPERATORS, _FORMAT = 17, 8  # versions: of 2022, so that older runtimes read the file
+_TREE_OPERATORS, _TREE_FORMAT = 5, 10  # the first with trees in double precision
+_TYPES = {"f": "DOUBLE", "i": "INT64", "b": "BOOL", "U": "STRING"}  # of labels, by the kind of their array
+
+
+class Graph:
+    """A graph as it grows: every step is a node whose output has a name, numbers among its inputs are constants."""
+
+    def __init__(self, columns: Collection[str]) -> None:
+        self._taken = columns  # names that no step may have
+        self.onnx: Any = require("onnx", extra="onnx", purpose="to_onnx")
+        self.inputs: dict[str, Any] = {}
+        self.outputs: dict[str, Any] = {}
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+
+    def add(self, operator: str, *inputs: str | NDArray[Any] | float, made: str = "", **attributes: Any) -> str:
+        """A step, and the name of what it makes; ``made`` names an output of the graph."""
+        names = [one if isinstance(one, str) else self._constant(np.asarray(one)) for one in inputs]
+        domain = "ai.onnx.ml" if operator in ("TreeEnsemble", "LabelEncoder") else ""
+        made = made or self._fresh(f"step {len(self._nodes)}")
+        tensors = {
+            name: self._tensor(value, name) if isinstance(value, np.ndarray) else value
+            for name, value in attributes.items()
+        }
+        self._nodes.append(self.onnx.helper.make_node(operator, names, [made], domain=domain, **tensors))
+        return made
+
+    def cast(self, name: str, kind: str) -> str:
+        """The same values as another type."""
+        return self.add("Cast", name, to=self.number(kind))
+
+    def number(self, kind: str) -> int:
+        """The number of a type in ONNX."""
+        found: int = self.onnx.TensorProto.DataType.Value(kind)
+        return found
+
+    def input(self, name: str, kind: str, width: int) -> str:
+        """An input of so many columns."""
+        self.inputs[name] = self.onnx.helper.make_tensor_value_info(name, self.number(kind), ["rows", width])
+        return name
+
+    def output(self, name: str, operator: str, *inputs: Any, kind: str, width: int | None = None) -> None:
+        """An output, named so, with a line below where a column has that name."""
+        while name in self.inputs:
+            name += "_"
+        self.add(operator, *inputs, made=name)
+        shape = ["rows"] if width is None else ["rows", width]
+        self.outputs[name] = self.onnx.helper.make_tensor_value_info(name, self.number(kind), shape)
+
+    def serialized(self, about: Mapping[str, str]) -> bytes:
+        """The file, which passes ONNX's own checks."""
+        helper = self.onnx.helper
+        parts = list(self.inputs.values()), list(self.outputs.values())
+        graph = helper.make_graph(self._nodes, "metrifair", *parts, self._constants)
+        domains = {node.domain for node in self._nodes}
+        trees = any(node.op_type == "TreeEnsemble" for node in self._nodes)
+        versions = {"": _OPERATORS, "ai.onnx.ml": _TREE_OPERATORS if trees else 3}
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid(name, version) for name, version in versions.items() if name in domains],
+            ir_version=_TREE_FORMAT if trees else _FORMAT,
+            producer_name="metrifair",
+            producer_version=about["metrifair"],
+        )
+        helper.set_model_props(model, dict(about))
+        try:
+            self.onnx.checker.check_model(model, full_check=True)
+            data: bytes = model.SerializeToString()
+        except (self.onnx.checker.ValidationError, self.onnx.shape_inference.InferenceError, ValueError) as error:
+            raise DataError(f"this model cannot be written as ONNX: {str(error)[:400]}") from error
+        return data
+
+    def _fresh(self, name: str) -> str:
+        while name in self._taken:
+            name += "'"
+        return name
+
+    def _constant(self, value: NDArray[Any]) -> str:
+        name = self._fresh(f"constant {len(self._constants)}")
+        self._constants.append(self._tensor(value, name))
+        return name
+
+    def _tensor(self, value: NDArray[Any], name: str) -> Any:
+        if value.dtype.kind == "U":
+            return self.onnx.helper.make_tensor(name, self.number("STRING"), value.shape, value.ravel().tolist())
+        return self.onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
+
+
+class _Decided(NamedTuple):
+    """Steps of a classifier: probabilities (rows, classes), and the place of the class that is decided for (rows,)."""
+
+    probabilities: str
+    chosen: str
+
+
+def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
+    """The file of a fitted estimator or booster, or of a table model with its encoder; ``about`` is noted in it."""
+    encoder = getattr(model, "encoder", None)
+    estimator = model if encoder is None else model.estimator
+    if not (hasattr(estimator, "predictor_") or hasattr(estimator, "left_out_")):
+        check_is_fitted(estimator)
+        raise DataError(
+            f"a {type(estimator).__name__} cannot be written as ONNX; export the model that it wraps, base_, and "
+            "apply its rule to the scores where you use them"
+        )
+    graph = Graph(() if encoder is None else encoder.coders_)
+    if encoder is None:
+        x = graph.input("X", "DOUBLE", int(estimator.n_features_in_))
+    else:
+        coded = [part for name, coder in encoder.coders_.items() for part in _encoded(graph, name, coder)]
+        x = graph.add("Concat", *coded, axis=1)
+    classes: Any = getattr(estimator, "classes_", None)
+    scored = _network if hasattr(estimator, "predictor_") else _boosted
+    found = scored(graph, x, estimator, 0 if classes is None else len(classes))
+    if isinstance(found, str):
+        graph.output("prediction", "Reshape", found, np.array([-1]), kind="DOUBLE")
+    else:
+        chosen = found.chosen
+        if getattr(model, "threshold", None) is not None:
+            yes = model.positive
+            score = graph.add("Gather", found.probabilities, np.array(yes), axis=1)
+            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold))
+            chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
+        labels = np.asarray(classes.tolist())
+        if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
+            raise DataError(f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or strings")
+        graph.output("label", "Gather", labels, chosen, kind=_TYPES[labels.dtype.kind])
+        graph.output("probabilities", "Identity", found.probabilities, kind="DOUBLE", width=len(labels))
+    names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
+    if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
+        names = None  # LightGBM's own: Column_0 and so on
+    said = {"metrifair": version_of("metrifair"), "model": type(estimator).__name__}
+    said |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
+    said |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
+    return graph.serialized(said | dict(about))
+
+
+def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
+    """The columns (rows, ...) that a column of a table becomes, as ``coder.encoded`` says."""
+    if not name:
+        raise DataError("a column of the table has no name, which ONNX asks for; name it, and fit again")
+    if isinstance(coder, Numbers):
+        if coder.kind == "date":
+            raise DataError(
+                f"column {name!r} holds dates, which ONNX does not know; make a number of it before fitting, such as "
+                "the days since 1970, or leave it out"
+            )
+        x = graph.input(name, "DOUBLE", 1)
+        missing = graph.add("IsNaN", x)
+        parts = []
+        if coder.spread:
+            centred = graph.add("Sub", graph.add("Where", missing, coder.median, x), coder.centre)
+            parts.append(graph.add("Div", centred, coder.spread))
+        return [*parts, graph.cast(missing, "DOUBLE")] if coder.flagged else parts
+    return [_levels(graph, name, coder)]
+
+
+def _levels(graph: Graph, name: str, coder: Levels) -> str:
+    """A column for each level; a value that has none is 0 in all."""
+    place = {level: code for code, level in enumerate(coder.levels)}
+    other = len(place) if coder.pooled else -1
+    missing = len(place) + coder.pooled if coder.flagged else other
+    if coder.kind == "boolean":
+        x = graph.input(name, "DOUBLE", 1)
+        yes, no = (np.array(place.get(level, other)) for level in ("True", "False"))
+        known = graph.add("Where", graph.cast(x, "BOOL"), yes, no)
+        code = graph.add("Where", graph.add("IsNaN", x), np.array(missing), known)
+    elif "" in place:
+        raise DataError(
+            f"column {name!r} has the empty text among its levels, which stands for a missing value in ONNX; replace "
+            "it by a word before fitting"
+        )
+    else:
+        keys, values = [*place, ""], [*place.values(), missing]
+        x = graph.input(name, "STRING", 1)
+        code = graph.add("LabelEncoder", x, keys_strings=keys, values_int64s=values, default_int64=other)
+    columns = np.arange(len(place) + coder.pooled + coder.flagged)[None]
+    return graph.cast(graph.add("Equal", code, columns), "DOUBLE")
+
+
+def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decided:
+    """A linear model or a network with its scaling, as ``predict`` and ``predict_proba`` say."""
+    predictor: Predictor = estimator.predictor_
+    if not isinstance(predictor.model, Network):
+        raise DataError(
+            "the model is a module of your own, whose code metrifair does not know; export it with "
+            "torch.onnx.export(model.module(), ...)"
+        )
+    mean, scale = (part.numpy() for part in predictor.scaling)
+    x = graph.add("Div", graph.add("Sub", x, mean), scale)
+    for layer in range(len(predictor.model.widths) - 1):
+        weight, bias = (predictor.parameters[f"{name}{layer}"][0, 0].numpy() for name in ("weight", "bias"))
+        x = graph.add("Gemm", graph.add("Relu", x) if layer else x, weight, bias[:, 0], transB=1)
+    if not classes:
+        centre, spread = map(float, estimator.target_scaling_)
+        return graph.add("Add", graph.add("Mul", x, spread), centre)
+    if classes > 2:
+        return _Decided(graph.add("Softmax", x, axis=1), graph.add("ArgMax", x, axis=1, keepdims=0))
+    positive = graph.add("GreaterOrEqual" if estimator.scheme_.positive == 1 else "Greater", x, 0.0)
+    chosen = graph.add("Reshape", graph.cast(positive, "INT64"), np.array([-1]))
+    return _Decided(_of_two(graph, graph.add("Sigmoid", x)), chosen)
+
+
+def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided:
+    """The trees of a booster and what it makes of their sum, as its ``predict`` and ``predict_proba`` say."""
+    forest = forest_of(booster, classes if classes > 2 else 1)
+    x = _with_missing(graph, x, forest, int(booster.n_features_in_))
+    output = graph.add("TreeEnsemble", x, **forest.attributes())
+    output = graph.add("Add", output, forest.start) if forest.start.any() else output
+    if forest.link == "Sigmoid":
+        output = graph.add("Sigmoid", graph.add("Mul", output, forest.slope))
+    elif forest.link == "Softmax":
+        output = graph.add("Softmax", output, axis=1)
+    elif forest.link == "Exp":
+        output = graph.add("Exp", output)
+    elif forest.link == "SignedSquare":
+        output = graph.add("Mul", output, graph.add("Abs", output))
+    if not classes:
+        return output
+    probabilities = _of_two(graph, output) if classes == 2 else output
+    compared = graph.cast(probabilities, "FLOAT") if forest.single else probabilities
+    return _Decided(probabilities, graph.add("ArgMax", compared, axis=1, keepdims=0))
+
+
+def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:
+    """The features as the trees take them: in their precision, and NaN where the booster takes a value for missing."""
+    if forest.single:
+        x = graph.cast(graph.cast(x, "FLOAT"), "DOUBLE")
+    if not np.isnan(forest.missing):
+        x = graph.add("Where", graph.add("Equal", x, np.float64(np.float32(forest.missing))), np.nan, x)
+    if forest.zeros:
+        close = np.where(np.isin(np.arange(features), forest.zeros), ZERO, -1.0)
+        x = graph.add("Where", graph.add("LessOrEqual", graph.add("Abs", x), close), np.nan, x)
+    return x
+
+
+def _of_two(graph: Graph, probability: str) -> str:
+    """Probabilities of both classes, of that of the last."""
+    return graph.add("Concat", graph.add("Sub", 1.0, probability), probability, axis=1)
