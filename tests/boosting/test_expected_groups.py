@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier, kolmogorov_distance
-from metrifair.boosting.expected import FOLDS, expected_shares
+from metrifair.boosting.problem import FOLDS, expected_shares
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, problem_of
 

@@ -15,6 +15,7 @@ from metrifair.boosting.problem import BoostingProblem, boosting_problem
 from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable
 from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from metrifair.errors import DataError
+from metrifair.problem.cells import Dependence
 from metrifair.problem.problem import Given
 from metrifair.training.objective import Objective
 
@@ -132,3 +133,5 @@ def test_what_counts_do_not_tell_is_refused() -> None:
             check_summable(Objective(task, comparisons, metric=metric, estimate="population"), weighted=weighted)
     with pytest.raises(DataError, match="metric must be one of the names on a cluster"):
         check_summable(Objective(task, comparisons, metric=lambda u, v: u - v), weighted=False)
+    with pytest.raises(DataError, match="how much scores depend on age is not counted on a cluster; cut numbers into"):
+        check_summable(Objective(task, (Dependence((0,), attribute="age"),)), weighted=False)

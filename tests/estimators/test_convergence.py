@@ -12,7 +12,7 @@ from metrifair import FairClassifier, FairRegressor
 from metrifair.errors import MetrifairWarning
 from metrifair.estimators import convergence
 from metrifair.estimators.convergence import Slack, slack_of
-from metrifair.training.evaluation import some_rows
+from metrifair.training.loop import some_rows
 
 RNG = np.random.default_rng(0)
 N = 300

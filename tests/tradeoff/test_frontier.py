@@ -22,7 +22,7 @@ from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfa
 from metrifair.certificates import dkw_radius
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
-from metrifair.report.frontier.words import overfit_note
+from metrifair.report.frontier.notes import overfit_note
 from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.evaluate import curves_of, point_of, predictions, small_groups, unfairness_by_chance

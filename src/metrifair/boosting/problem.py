@@ -1,9 +1,15 @@
-"""From a user's labels, groups and weights to what a booster's objective sees; the features stay untouched."""
+"""From a user's labels, groups and weights to what a booster's objective sees; the features stay untouched.
+
+The slope of a row is a function of its score times the group that it is in. What the features do not tell of the group
+is noise, and trees fit it as they fit the noise of labels: training rows are drawn together by leaves of their own,
+test rows are not. The mean of the slope given the features is without that noise. It needs the chance of each group,
+from a model that has not seen the row.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,17 +21,94 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.boosting.expected import Chances, expected_shares
-from metrifair.boosting.objective import Floats, PenalisedRisk, Shares, on_grid
+from metrifair.boosting.objective import Floats, Integers, PenalisedRisk, Shares, on_grid
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
-from metrifair.problem.cells import Batch, Dependence, Samples, sides_of
-from metrifair.problem.criteria import BINARY, Task, regression
+from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, sides_of
+from metrifair.problem.criteria import BINARY, MULTICLASS, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective
+
+FOLDS = 3
+
+Chances = Callable[[Integers, Floats], Floats]
+"""From kinds (n,), numbered from 0, and weights (n,): the chances (n, kinds) that a model fitted to them gives rows."""
+
+
+def expected_shares(
+    problem: Problem, comparisons: Sequence[Comparison], chances: Chances, random: np.random.RandomState
+) -> tuple[Shares, ...] | None:
+    """For each comparison how much of every row is to be expected on the left and on the right.
+
+    Only the row's group is uncertain, among those that it may be in: its label and its stratum are its own. Of rows of
+    unknown group nothing is expected. None where features tell the group of every row, as where it is one of them.
+    """
+    found: dict[int, Shares] = {}
+    told = True
+    for column, attribute in enumerate(problem.scheme.attributes):
+        cells = []
+        for code in range(len(attribute.groups)):
+            groups = problem.groups.copy()
+            groups[:, column] = code
+            cells.append(replace(problem, groups=groups).cell)
+        in_group = np.stack(cells, 1)  # the cell of each row if it were in each group
+        sides = {
+            place: (np.isin(in_group, one.left), np.isin(in_group, one.right))
+            for place, one in enumerate(comparisons)
+            if one.attribute == attribute.name
+        }
+        if not sides:
+            continue
+        context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(np.float64)
+        counts = context.any(1) & (problem.groups[:, column] >= 0)
+        if problem.scheme.criterion.score != "prediction":  # scores look at labels, of which the group tells more
+            context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
+        _, context_code = np.unique(context, axis=0, return_inverse=True)
+        weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
+        chance = _chances_of_groups(
+            problem.groups[:, column],
+            context_code.reshape(-1),
+            groups=len(attribute.groups),
+            weight=weight * (counts.sum() / weight.sum()),  # boosters feel the scale of weights
+            chances=chances,
+            random=random,
+        )
+        told = told and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
+        found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
+    return None if told else tuple(found[place] for place in range(len(comparisons)))
+
+
+def _chances_of_groups(
+    group: Integers,
+    context: Integers,
+    *,
+    groups: int,
+    weight: Floats,
+    chances: Chances,
+    random: np.random.RandomState,
+) -> Floats:
+    """The chance (n, groups) of each group among rows of the same context, by models that have not seen the row."""
+    counts = weight > 0
+    kinds, kind = np.unique((context * groups + group)[counts], return_inverse=True)
+    if len(kinds) == 1:
+        return np.eye(groups)[group] * counts[:, None]
+    target = np.zeros(len(group), dtype=np.int64)
+    target[counts] = kind
+    fold = np.full(len(group), -1)
+    fold[np.lexsort((random.random(len(group)), target, ~counts))] = np.arange(len(group)) % FOLDS
+    chance = np.zeros((len(group), groups))
+    for held_out in range(FOLDS):
+        given = chances(target, np.where(fold == held_out, 0.0, weight))
+        for number, place in enumerate(kinds):
+            rows = (fold == held_out) & (context == place // groups)
+            chance[rows, place % groups] = given[rows, number]
+    total = chance.sum(1, keepdims=True)
+    chance = np.where(total > 0, chance / np.where(total > 0, total, 1.0), np.eye(groups)[group])
+    return chance * counts[:, None]
+
 
 OWN = (
     "strength",
@@ -111,12 +194,14 @@ class BoostingProblem:
         return trainable(self.booster, self.training.problem)
 
     @property
-    def start(self) -> float:
-        """The best constant output: the log-odds of the mean label, or the mean of the target."""
+    def start(self) -> float | Floats:
+        """The best constant output: the log-odds of the mean label, of several classes the logarithm of the share of
+        each, or the mean of the target."""
         if not self.scheme.classes:
             return self.centre
-        share = float(np.average(self.training.targets, weights=self.training.weight))
-        return math.log(share / (1 - share))
+        labels, weight = self.training.targets.astype(np.int64), self.training.weight
+        share = np.bincount(labels, weight, minlength=len(self.scheme.classes)) / weight.sum()
+        return np.log(share) if self.task.vector else math.log(share[1] / share[0])
 
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
         """How much of each training row is to be expected on either side; None where its own groups have to serve.
@@ -174,11 +259,12 @@ class BoostingProblem:
             compare=booster.compare,
         )
         batch = Batch(samples, sides_of(comparisons, samples.cell, uneven, drawn_from=samples.cell))
-        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares)
+        curvature = getattr(booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
+        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares, curvature)
 
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
-    """That of a classifier of two classes, or of a regressor, whose objective sees the target standardised."""
+    """That of a classifier, or of a regressor, whose objective sees the target standardised."""
     asked = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
@@ -189,15 +275,14 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
         return BoostingProblem(booster, rows, regression(), centre, spread)
     labelled = _with_outcome(given, labels=True)
     classes = np.unique(np.asarray(labelled.y))
-    if len(classes) != 2:
-        raise DataError(
-            f"y must hold two classes where strength > 0, got {len(classes)}: {classes.tolist()[:10]}; FairClassifier "
-            "takes more than two, and strength=0 leaves the plain booster"
-        )
+    if len(classes) < 2:
+        raise DataError(f"y must hold two classes or more where strength > 0, got one: {classes.tolist()}")
     problem = problem_of(labelled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **asked)
-    if len(np.unique(np.asarray(problem.labels))) < 2:
-        raise DataError("all samples with a sample_weight above 0 are of one class; boosting needs both")
-    return BoostingProblem(booster, BoostingRows.of(problem), BINARY)
+    counted = np.bincount(np.asarray(problem.labels), minlength=len(classes))
+    if not counted.all():
+        missing = classes[counted == 0].tolist()
+        raise DataError(f"no sample with a sample_weight above 0 is of class {missing[0]!r}; leave such rows out of y")
+    return BoostingProblem(booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS)
 
 
 def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:

@@ -16,6 +16,7 @@ from metrifair.boosting.objective import PLACES, Expansion, Floats
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import trained
+from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import BINARY, scores
 from metrifair.training.objective import Objective
 
@@ -176,6 +177,12 @@ class SummedRisk:
 
 def check_summable(objective: Objective, *, weighted: bool) -> None:
     """Raise a DataError where counts that are added up do not tell what was asked for."""
+    dependent = next((one.attribute for one in objective.comparisons if isinstance(one, Dependence)), None)
+    if dependent is not None:
+        raise DataError(
+            f"how much scores depend on {dependent} is not counted on a cluster; cut numbers into groups and use "
+            "contrast='pairs' or 'rest', or pass arrays instead of Dask collections"
+        )
     if callable(objective.metric):
         raise DataError("metric must be one of the names on a cluster, where distributions are counted on a grid")
     if objective.estimate == "population" and (weighted or objective.metric != "energy"):

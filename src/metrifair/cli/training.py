@@ -18,8 +18,9 @@ from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import TrainingOptions
 from metrifair.errors import DataError
 from metrifair.provenance import Provenance, SourceFile, made_now
+from metrifair.report.frontier.notes import floor_note
 from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import floor_note, interval_note
+from metrifair.report.frontier.words import interval_note
 from metrifair.report.numbers import figure_text
 from metrifair.table_model import TableModel
 from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold

@@ -19,7 +19,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import objective_for, trainable
 from metrifair.problem.cells import Comparison, sides_of
 from metrifair.problem.tables import Table
-from metrifair.training.evaluation import some_rows
+from metrifair.training.loop import some_rows
 
 _WORK = 200_000  # scores that the comparisons of one evaluation look at, about
 _STEPS = 30

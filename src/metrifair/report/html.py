@@ -7,7 +7,7 @@ import hashlib
 import html
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -15,7 +15,8 @@ from string import Template
 
 from metrifair.files import write_file
 from metrifair.provenance import Provenance
-from metrifair.report.charts import Json
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 # In JSON these are legal unescaped; in HTML < and & could end the element that holds it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}

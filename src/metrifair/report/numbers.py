@@ -1,4 +1,4 @@
-"""Numbers as people read them: figures, shares and strengths as text; and lists of which only the first are named."""
+"""Numbers as people read them: figures, shares and strengths as text; and words in the middle of a sentence."""
 
 from __future__ import annotations
 
@@ -130,3 +130,12 @@ def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> s
         f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
     )
     return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
+
+
+def noun(label: str) -> str:
+    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
+
+    >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
+    ('unfairness of decisions', 'AUC', '<b>')
+    """
+    return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label

@@ -21,7 +21,7 @@ from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import BINARY, MULTICLASS, scores
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.tables import codes
-from metrifair.report.frontier.words import small_groups_note
+from metrifair.report.frontier.notes import small_groups_note
 from metrifair.results import Curves, Interval, Point
 from metrifair.selection_rates import RatioRule, ratios_of
 from metrifair.tradeoff.split import HeldOut

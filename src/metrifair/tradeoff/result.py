@@ -10,7 +10,7 @@ from typing import Any, Literal
 from metrifair.checks import check_switches, require
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.tables import Backend, frame
-from metrifair.report.frontier.words import marked_sentence, same_decisions_warning
+from metrifair.report.frontier.notes import marked_sentence, same_decisions_warning
 from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.figures import FrontierFigures

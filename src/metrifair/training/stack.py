@@ -16,9 +16,12 @@ from torch import Tensor
 from metrifair.batches.stratified import Epoch, EpochSource
 from metrifair.problem.cells import Batch, Samples, Sides
 from metrifair.training.adam import Adam
-from metrifair.training.evaluation import Outputs
 from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
 from metrifair.training.objective import Objective
+
+Outputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
+"""What some models of a seed return for some rows: (strengths, n) or (strengths, n, outputs)."""
+
 
 _RECORDED = 32  # steps in one graph, at most: the host needs as long to start one as to start all
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metrifair.report.charts import Axis, axis
+from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.lines import Line, line_chart, line_key
 from metrifair.report.numbers import MISSING, number_text
 from metrifair.results import FEWEST, ByGroup, GroupFigures, Measure
 

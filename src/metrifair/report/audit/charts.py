@@ -12,7 +12,6 @@ from metrifair.report.audit.glossary import ratio_text, witness_text
 from metrifair.report.audit.words import points_text, selected_text
 from metrifair.report.charts import (
     Gap,
-    Json,
     axis,
     axis_json,
     check_curve,
@@ -24,6 +23,7 @@ from metrifair.report.charts import (
     thinned,
     widest_gap,
 )
+from metrifair.report.html import Json
 from metrifair.report.numbers import MISSING, percent_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
 from metrifair.standards import STANDARDS

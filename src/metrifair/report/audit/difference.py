@@ -8,9 +8,8 @@ from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
 from metrifair.report.audit.words import confidence_text, quoted
-from metrifair.report.charts import axis, score_axis, thinned
+from metrifair.report.charts import Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
-from metrifair.report.lines import Line, interval_bar, line_chart, line_key
 from metrifair.report.numbers import figure_text, number_text, p_text
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Distribution, Verdict
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import confidence_text, quoted
-from metrifair.report.charts import Axis, axis
+from metrifair.report.charts import Axis, Line, axis, line_chart
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
-from metrifair.report.lines import Line, line_chart
 from metrifair.report.numbers import MISSING, figure_text, number_text, p_text
 from metrifair.results import Look, SeriesRecord
 

@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, Any
 from metrifair.checks import require
 from metrifair.errors import DataError
 from metrifair.files import write_file
-from metrifair.report.charts import (
-    Json,
-    axis_json,
-    check_curve,
-    curves_json,
-    score_axis,
-    short,
-    thinned,
-)
-from metrifair.report.frontier.glossary import glossary
+from metrifair.report.charts import axis_json, check_curve, curves_json, score_axis, short, thinned
 from metrifair.report.frontier.view import (
     Figure,
     FrontierView,
@@ -39,12 +30,13 @@ from metrifair.report.frontier.words import (
     UNSCRIPTED,
     area_sentence,
     constant_sentence,
+    glossary,
     highlights,
     overfit_sentence,
     row_note,
     summary,
 )
-from metrifair.report.html import DRAWING, Markup, Section, document, element, joined, resource
+from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
 from metrifair.report.numbers import figure_text
 from metrifair.results import Point
 from metrifair.utility import UTILITIES

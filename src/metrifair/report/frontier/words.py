@@ -5,18 +5,16 @@ Pages, terminals and the record itself only place them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from metrifair.report.frontier.notes import WEIGHTED, helps, is_text, marked_sentence
 from metrifair.report.frontier.view import FrontierView, Row, figure_texts
-from metrifair.report.numbers import few_text, figure_text, percent_text
+from metrifair.report.numbers import figure_text, noun, percent_text
 from metrifair.results import Point
-from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
+from metrifair.utility import NO_BETTER
 
 UNSCRIPTED = "This report is drawn by its own script: allow JavaScript for this file to see it."
-WEIGHTED = (
-    "Rows count by their weights. There are no intervals: those that are proven do not hold for weighted samples."
-)
 _KOLMOGOROV = "the Kolmogorov distance, the largest difference between the groups' shares below any score"
 
 
@@ -54,7 +52,7 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
         more = f" {_models(lower)} with less unfairness {_are(lower)} {NO_BETTER}." if lower else ""
         found.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
     return _merged(
-        replace(one, sentence=f"{_capital(_is(mark))}. {one.sentence}") if (mark := view.mark(one.point)) else one
+        replace(one, sentence=f"{_capital(is_text(mark))}. {one.sentence}") if (mark := view.mark(one.point)) else one
         for one in found
     )
 
@@ -103,7 +101,7 @@ Against the most accurate: accuracy 10.0 points lower, unfairness 75% lower.
             f"Against {_best(view)}: {noun(_against(view, view.choice, top))}"
         )
     if view.choice is not None and view.mark(view.choice):
-        sentences.append(f"The chosen model {_is(view.mark(view.choice))}.")
+        sentences.append(f"The chosen model {is_text(view.mark(view.choice))}.")
     sentences += [asked] if (asked := limit_sentence(view)) else []
     failed = sum(row.failed for row in view.rows)
     if failed:
@@ -198,95 +196,13 @@ def area_sentence(view: FrontierView) -> str:
     return f"Area below the Pareto line: {figure_text(view.areas[0])}{with_it}."
 
 
-def marked_sentence(utility: Utility, mark: str, rows: str = "test rows") -> str:
-    """What to know of a chosen model that is no better than a constant, and what to do.
-
-    >>> marked_sentence(UTILITIES["accuracy"], "decides the same for everyone")
-    'The chosen model decides the same for everyone (on test rows): allow more unfairness, or train with other \
-strengths; a utility that looks at scores, such as AUC, may still tell models apart'
-    """
-    measured = f"on {rows}" if mark == ALIKE else f"by {noun(utility.label)} on {rows}, within its 95 % interval"
-    scores = "; a utility that looks at scores, such as AUC, may still tell models apart"
-    return (
-        f"The chosen model {_is(mark)} ({measured}): allow more unfairness, or train with other strengths"
-        f"{scores if utility.needs == 'decisions' else ''}"
-    )
-
-
-def same_decisions_note(points: Sequence[Point], utility: Utility) -> str:
-    """How many models a utility of scores tells apart that decide the same for everyone; or empty.
-
-    >>> alike = Point(1, 0, 0.9, 0.1, marks={"accuracy": "decides the same for everyone"})
-    >>> same_decisions_note([alike, Point(0, 0, 0.9, 0.1)], UTILITIES["auc"])
-    '1 of 2 models decides the same for everyone at its threshold, however well it ranks people: equal decision rates \
-and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold (metrifair train \
---choose-threshold).'
-    """
-    alike = sum(point.marks.get("accuracy") == ALIKE and not point.marks.get(utility.key) for point in points)
-    if not alike:
-        return ""
-    who, verb = ("its", "decides") if alike == 1 else ("their", "decide")
-    ranks = "it ranks" if alike == 1 else "they rank"
-    return (
-        f"{alike} of {len(points)} models {verb} {_SAME} at {who} threshold, however well {ranks} people: equal "
-        "decision rates and a four-fifths ratio of 1 are then no sign of fairness. Choose another threshold "
-        f"({_THRESHOLD})."
-    )
-
-
-def same_decisions_warning(point: Point, utility: Utility) -> str:
-    """The same of the model that was chosen; empty where its decisions differ, or its mark says so already."""
-    if point.marks.get("accuracy") != ALIKE or point.marks.get(utility.key):
-        return ""
-    return (
-        f"The chosen model ranks people, but decides {_SAME} at its threshold (on test rows): equal decision rates are "
-        f"then no sign of fairness; choose another threshold ({_THRESHOLD})"
-    )
-
-
-_SAME, _THRESHOLD = "the same for everyone", "metrifair train --choose-threshold"
-
-
-def overfit_note(parts: Iterable[tuple[Point | None, Point, Point]], knobs: Mapping[str, str]) -> str:
-    """At how many models (on training, validation and test rows) unfairness grows by more than chance; or empty.
-
-    ``knobs`` are the parameters that trade accuracy for fairness, by family.
-
-    >>> seen = (Point(1, 0, 0.9, 0.018), Point(1, 0, 0.8, 0.15), Point(1, 0, 0.8, 0.17, overfit=True))
-    >>> overfit_note([seen], {"": "strength"})
-    'Unfairness is smaller on training rows than on others, by more than chance, at 1 of 1 models (most at strength 1: \
-0.018, against 0.150 on the rows for choosing and 0.170 on test rows): they have learnt the fairness of single rows. \
-Fewer leaves, a smaller network, more rows or a larger strength help.'
-    """
-    known = [(trained, *others) for trained, *others in parts if trained is not None]
-    parted = [own for own in known if own[-1].overfit]
-    if not parted:
-        return ""
-    trained, seen, tested = max(parted, key=lambda own: own[1].unfairness + own[2].unfairness - 2 * own[0].unfairness)
-    knob = knobs.get(tested.family, "strength")
-    return (
-        "Unfairness is smaller on training rows than on others, by more than chance, at "
-        f"{len(parted)} of {len(known)} models (most at {f'{tested.family}, ' if tested.family else ''}"
-        f"{knob} {tested.strength:g}: "
-        f"{figure_text(trained.unfairness)}, against {figure_text(seen.unfairness)} on the rows for choosing and "
-        f"{figure_text(tested.unfairness)} on test rows): they have learnt the fairness of single rows. "
-        f"Fewer leaves, {_helps(knob)}"
-    )
-
-
-def _helps(knob: str) -> str:
-    """What helps against models whose fairness is that of single rows, after "fewer leaves"."""
-    turn = {"strength": "a larger strength", "tolerance": "a smaller tolerance"}.get(knob)
-    return "a smaller network or more rows help." if turn is None else f"a smaller network, more rows or {turn} help."
-
-
 def overfit_sentence(view: FrontierView, row: Row) -> str:
     """That unfairness at one strength is smaller on training rows by more than chance, and what to do; or empty."""
     if not row.overfit or "training" not in row.parts:
         return ""
     return (
         f"More than chance lies between the {noun(view.label(view.gap_key))} on training rows and on others: fewer "
-        f"leaves, {_helps(view.knobs.get(row.family, 'strength'))}"
+        f"leaves, {helps(view.knobs.get(row.family, 'strength'))}"
     )
 
 
@@ -341,37 +257,6 @@ def interval_note(view: FrontierView, point: Point) -> str:
     )
 
 
-def split_note(train: int, validation: int, test: int) -> str:
-    """How many rows serve what.
-
-    >>> split_note(1000, 500, 500)
-    '1,000 rows for training, 500 for choosing, 500 for these figures.'
-    """
-    counts = f"{train:,} rows for training, " if train else "Fitted models were given: "
-    return f"{counts}{validation:,} for choosing, {test:,} for these figures."
-
-
-def small_groups_note(groups: Iterable[tuple[str, str, str, int]]) -> str:
-    """Which of these (group, attribute, set, samples) are so small that a figure may be chance; empty if none."""
-    found = few_text(groups)
-    return f"{found} Merge small groups, mark them as missing, or hold more rows out." if found else ""
-
-
-def floor_note(floor: float, comparisons: int = 1, *, on: str = "scores") -> str:
-    """The unfairness that chance alone would show, as a sentence.
-
-    >>> floor_note(0.1993, 7)
-    'Between groups of equal distributions chance alone would show an unfairness of about 0.199 (the largest of 7 \
-comparisons): below it, differences between models are noise.'
-    """
-    about = "up to about" if on == "decisions" else "about"
-    largest = f" (the largest of {comparisons:,} comparisons)" if comparisons > 1 else ""
-    return (
-        f"Between groups of equal distributions chance alone would show an unfairness of {about} {figure_text(floor)}"
-        f"{largest}: below it, differences between models are noise."
-    )
-
-
 def _strength(view: FrontierView, point: Point) -> str:
     texts = {row.place: row.text for row in view.rows}
     return texts.get(point.place, f"{point.strength:g}")
@@ -379,10 +264,6 @@ def _strength(view: FrontierView, point: Point) -> str:
 
 def _best(view: FrontierView) -> str:
     return "the most accurate" if view.key == "accuracy" else f"the best in {noun(view.label(view.key))}"
-
-
-def _is(mark: str) -> str:
-    return mark if mark == ALIKE else f"is {mark}"
 
 
 def _are(count: int) -> str:
@@ -417,10 +298,50 @@ def _against(view: FrontierView, point: Point, top: Point) -> str:
     return f"{price}, {noun(view.label(view.gap_key))} {share} {'higher' if gain < 0 else 'lower'}."
 
 
-def noun(label: str) -> str:
-    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
+def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
+    """The words of the report and what they mean.
 
-    >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
-    ('unfairness of decisions', 'AUC', '<b>')
+    >>> [word for word, _ in glossary(FrontierView([Point(0, 0, 0.9, 0.4)]))]
+    ['Strength', 'Accuracy', 'Unfairness', 'Pareto line', 'Density', 'Share below']
     """
-    return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label
+    explained = [
+        (view.label("strength"), _FAMILIES if view.knobs else _STRENGTH),
+        (view.label("accuracy"), _ACCURACY[view.accuracy_name]),
+        *([(view.label(view.key), _UTILITY.get(view.key, "How good a model is."))] if view.key != "accuracy" else []),
+        (view.label("unfairness"), _UNFAIRNESS),
+        (view.label("decision_unfairness"), _DECISIONS),
+        *([("Constant model", _CONSTANT)] if view.baseline is not None else []),
+        ("Pareto line", "The best that is to be had at each unfairness. No model lies above it."),
+        ("Density", "Where the scores of a group lie: the higher the curve, the more of its members have that score."),
+        ("Share below", "The share of a group whose score is at most this one, the group's distribution function."),
+    ]
+    return tuple(pair for pair in explained if pair[1] is not _DECISIONS or "decision_unfairness" in view.keys)
+
+
+_STRENGTH = "How much training weighs fairness against accuracy. 0 means: not at all."
+_FAMILIES = (
+    "A family, and the value of the parameter by which it trades accuracy for fairness: of a strength 0 means none, of "
+    "a tolerance 0 means parity. Where the group is needed, nothing can be predicted for rows without it."
+)
+_ACCURACY = {
+    "accuracy": "The share of right decisions.",
+    "R2": "The share of the outcome's variance that the predictions explain: 1 is perfect, 0 no better than the mean.",
+}
+_UTILITY = {
+    "balanced_accuracy": "The share of right decisions of each class, averaged over the classes.",
+    "auc": "How often a member of the class has a higher score than another: 1 is perfect, 0.5 is chance.",
+    "log_loss": "Minus the logarithm of the probability of what happened, on average: less is better.",
+    "brier": "The squared distance of the probabilities from what happened, on average: less is better.",
+    "mean_absolute_error": "The distance of the predictions from what happened, on average: less is better.",
+    "mean_squared_error": "The squared distance of the predictions from what happened, on average: less is better.",
+    "expected_cost": "What the decisions cost, on average: less is better.",
+}
+_CONSTANT = (
+    "Decides the same for everyone, as the base rate or the mean asks. A model that is not better by more than chance "
+    "(the 95 % interval of the difference) is marked."
+)
+_UNFAIRNESS = (
+    "The Kolmogorov distance: the largest difference between the groups' shares below any score, over all pairs of "
+    "groups that are compared. 0 means equal distributions, 1 that the groups do not overlap at all."
+)
+_DECISIONS = "The largest difference between the groups' shares of positive decisions. 0 means equal shares."
