@@ -119,11 +119,13 @@ def streams() -> list[Claim]:
         for rows in np.array_split(np.arange(count), 10):
             model.partial_fit(x[rows], y[rows], sensitive_features=a[rows])
 
-    found = {
-        "nn.covering, batch 32": seconds(lambda: deque(covering(single, batch_size=32), maxlen=0), repeat=3),
-        "partial_fit, batch 32, 10 features, 16 units": seconds(learn, repeat=3),
+    work = {
+        "nn.covering, batch 32": lambda: deque(covering(single, batch_size=32), maxlen=0),
+        "partial_fit, batch 32, 10 features, 16 units": learn,
     }
-    speeds = {claim: count / took for claim, took in found.items()}
+    # The shortest of several: no ratio here that a busy moment would hit on both sides.
+    took = {claim: min(seconds(one, repeat=1, at_least=0) for _ in range(5)) for claim, one in work.items()}
+    speeds = {claim: count / time_taken for claim, time_taken in took.items()}
     return [
         Claim(f"{claim}: samples a second", f"{speed:,.0f}", ">= 50,000", speed >= 50_000)
         for claim, speed in speeds.items()

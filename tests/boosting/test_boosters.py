@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -28,6 +29,7 @@ from metrifair import (
     energy_distance,
     frontier,
     kolmogorov_distance,
+    load,
     unfairness,
 )
 from metrifair.boosting.booster import METRIC_NAME
@@ -175,7 +177,7 @@ def test_labels_that_xgboost_does_not_take_are_refused_in_our_words() -> None:
         made(FairXGBClassifier).fit(X, np.array(["no", "yes"])[y], sensitive_features=a)
     assert str(caught.value) == (
         "y must hold the labels 0 and 1, as XGBoost asks for, got 'no' and 'yes'; pass (y == 'yes').astype(int), or "
-        "use FairLGBMClassifier, which takes any two labels"
+        "use FairLGBMClassifier, which takes any labels"
     )
 
 
@@ -442,13 +444,80 @@ def test_what_cannot_be_used_is_refused_by_name(kind: type, case: str) -> None:
         made(kind, **{"strength": 1.0, **settings}).fit(X, target(kind), **{"sensitive_features": a, **arguments})
 
 
+@cache
+def three_classes() -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
+    """Some rows to learn from, and many fresh ones behind them."""
+    X, _, value, a = data(8_000)
+    return X, np.digitize(value, [38, 45]), a
+
+
+def of_three(kind: type, strength: float, **changes: Any) -> Any:
+    X, y, a = three_classes()
+    return made(kind, strength, n_estimators=40, **changes).fit(X[:1_000], y[:1_000], sensitive_features=a[:1_000])
+
+
 @every_classifier
-def test_more_than_two_classes_are_for_strength_0(kind: type) -> None:
-    X, _, value, a = data()
-    three = np.digitize(value, [38, 45])
-    with pytest.raises(DataError, match=r"two classes where strength > 0, got 3: \[0, 1, 2\]"):
-        made(kind).fit(X, three, sensitive_features=a)
-    assert made(kind, 0.0, n_estimators=3).fit(X, three).predict_proba(X).shape == (500, 3)
+def test_several_classes_become_fair_on_fresh_rows(kind: type) -> None:
+    """Of every class, at any strength without diverging: still better than the best constant."""
+    X, y, a = (part[1_000:] for part in three_classes())
+    gaps, right = [], []
+    for strength in (0.0, 1.0, 10.0, 1_000.0):
+        model = of_three(kind, strength)
+        found = model.predict_proba(X)
+        assert found.shape == (7_000, 3)
+        np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
+        gaps.append(max(unfairness(None, found[:, k], sensitive_features=a, metric="energy") for k in range(3)))
+        right.append(float((model.predict(X) == y).mean()))
+    assert gaps[0] > 1.5 * gaps[1] > 4.5 * gaps[2]
+    assert max(gaps[2:]) < 0.1 * gaps[0]
+    assert right[0] > right[3] > np.bincount(y).max() / len(y) + 0.05
+
+
+@every_classifier
+def test_several_classes_with_next_to_no_penalty_are_the_plain_booster(kind: type) -> None:
+    X, y, _ = three_classes()
+    plain, settings = KINDS[kind]
+    theirs = plain(**{**settings, "n_estimators": 40}).fit(X[:1_000], y[:1_000]).predict_proba(X)
+    apart = np.abs(of_three(kind, 1e-9).predict_proba(X) - theirs).max(1)
+    assert np.quantile(apart, 0.9) < 1e-4  # where two splits are as good, rounding decides for some rows
+
+
+@every_classifier
+def test_several_classes_are_saved_judged_and_refitted(kind: type, tmp_path: Path) -> None:
+    X, y, a = three_classes()
+    names = np.array(["low", "mid", "top"])[y] if kind is FairLGBMClassifier else y
+    late = slice(1_000, 2_000)
+    model = made(kind, 3.0, n_estimators=12)
+    for _ in range(2):
+        model.fit(
+            X[:1_000],
+            names[:1_000],
+            sensitive_features=a[:1_000],
+            eval_set=[(X[late], names[late])],
+            eval_sensitive_features=[a[late]],
+            **({} if kind is FairLGBMClassifier else {"verbose": False}),
+        )
+    assert model.classes_.tolist() == np.unique(names).tolist()
+    history = model.evals_result_ if kind is FairLGBMClassifier else model.evals_result()
+    (judged,) = (one[METRIC_NAME] for one in history.values())
+    assert judged[-1] < np.log(3)
+    model.save(tmp_path / "fair.model")
+    again = load(tmp_path / "fair.model")
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert np.array_equal(again.predict(X), model.predict(X))
+
+
+def test_classes_that_xgboost_does_not_take_and_metrics_that_lightgbm_cannot_say_are_named() -> None:
+    X, y, a = three_classes()
+    with pytest.raises(DataError, match=r"^y must hold the labels 0 to 2, .* got 1 and 2 and others; pass np.unique"):
+        made(FairXGBClassifier).fit(X, y + 1, sensitive_features=a)
+    evaluated = {"eval_set": [(X, y)], "eval_sensitive_features": [a], "eval_metric": "auc_mu"}
+    with pytest.raises(DataError, match="eval_metric must be left out for more than two classes"):
+        made(FairLGBMClassifier).fit(X, y, sensitive_features=a, **evaluated)
+    with pytest.raises(DataError, match="no sample with a sample_weight above 0 is of class 2"):
+        made(FairLGBMClassifier).fit(X, y, sensitive_features=a, sample_weight=(y < 2) * 1.0)
+    with pytest.raises(DataError, match=r"two classes or more where strength > 0, got one: \[1\]"):
+        made(FairLGBMClassifier).fit(X, np.ones(len(X), dtype=int), sensitive_features=a)
 
 
 @every_classifier

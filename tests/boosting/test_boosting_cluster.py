@@ -87,7 +87,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
         ):
             with pytest.raises(DataError, match=message):
                 FairXGBClassifier(5.0, **SETTINGS).fit(x, y, **wrong)
-        with pytest.raises(DataError, match="y must hold 0 and 1, as XGBoost asks for, got"):
+        with pytest.raises(DataError, match="y must hold 0 and 1 where X is a Dask collection, got"):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from metrifair import energy_distance
 from metrifair.boosting.objective import FIRST_STRENGTH, PLACES, WIDEST, Descent, PenalisedRisk, gridded_energy
 from metrifair.boosting.problem import boosting_problem, is_penalised
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics.quadratic import energy_coefficients
+from metrifair.metrics.quadratic import energy_coefficients, random_directions
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, criterion_named
 
@@ -110,6 +111,77 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
     assert found.risk_slope + strength * found.unfairness_slope == pytest.approx(differences, rel=1e-4, abs=1e-4)
     assert found.risk + strength * found.unfairness == pytest.approx(risk.value(output, strength))
     assert np.abs(found.unfairness_slope).max() > 0
+
+
+def of_classes(case: str) -> tuple[PenalisedRisk, np.ndarray, np.ndarray | None]:
+    """Rows of three classes, their objective and outputs (60, 3)."""
+    changes: dict[str, Any] = {
+        "rest": {"contrast": "rest"},
+        "output": {"compare": "output"},
+        "population": {"estimate": "population"},
+        "independence": {"contrast": "independence"},
+        "equalized_odds": {"criterion": "equalized_odds"},
+        "risk_parity": {"criterion": "risk_parity"},
+        "mmd": {"metric": "mmd"},
+        "wasserstein": {"metric": "wasserstein"},
+    }.get(case, {})
+    groups = 3 if case in ("three groups", "rest", "independence") else 2
+    rows = rows_given(4, regression=False, groups=groups, weights=case == "weights")
+    rows = replace(rows, y=(np.arange(60) // groups) % 3, control_features=None)
+    output = np.random.default_rng(5).normal(size=(60, 3))
+    if case == "ties":
+        output[20:30] = output[:10]
+    return penalised(rows, regression=False, **changes), output, rows.sample_weight  # type: ignore[return-value]
+
+
+OF_CLASSES = ["plain", "ties", "weights", "three groups", "rest", "output", "population", "independence"]
+OF_CLASSES += ["equalized_odds", "risk_parity", "mmd", "wasserstein"]
+
+
+@pytest.mark.parametrize("case", OF_CLASSES)
+def test_slopes_of_several_classes_are_those_of_the_objective(case: str) -> None:
+    """Twins of one row part at a kink: their slope is the mean of the two sides', and so is the difference."""
+    risk, output, _ = of_classes(case)
+    found, strength, step = risk.at(output), 2.0, 1e-6
+    slopes = found.risk_slope + strength * found.unfairness_slope
+    assert slopes.shape == found.risk_curvature.shape == (60, 3)
+    for place in range(0, 180, 7):
+        one = step * np.eye(180)[place].reshape(60, 3)
+        difference = (risk.value(output + one, strength) - risk.value(output - one, strength)) / (2 * step)
+        assert slopes.flat[place] == pytest.approx(risk.total_weight * difference, rel=1e-3, abs=2e-4)
+    assert np.abs(found.unfairness_slope).max() > 1e-3
+    assert found.unfairness_slope.sum(1) == pytest.approx(np.zeros(60), abs=1e-9) or case == "output"
+
+
+def test_the_unfairness_of_several_classes_is_that_of_projected_probabilities() -> None:
+    """Written down once more, direction by direction; in the mean over directions it is the distance of vectors."""
+    risk, output, _ = of_classes("plain")
+    prediction = np.exp(output) / np.exp(output).sum(1, keepdims=True)
+    (side,) = risk.batch.sides
+    left, right = np.split(prediction[side.rows], [side.counts[0]])
+    directions = random_directions(16, 3, torch.Generator().manual_seed(0)).numpy()
+    along = [energy_distance(left @ one, right @ one) for one in directions]
+    assert risk.at(output).unfairness == pytest.approx(2 * np.mean(along))  # a projection is half as long, in the mean
+    many = replace(risk, objective=replace(risk.objective, slices=4_000))
+    assert many.at(output).unfairness == pytest.approx(energy_distance(left, right, vector=True), rel=0.05)
+
+
+def test_without_a_penalty_slopes_of_several_classes_are_those_of_softmax() -> None:
+    risk, output, given = of_classes("weights")
+    found, weight = risk.at(output), np.asarray(given)[:, None]
+    prediction = np.exp(output) / np.exp(output).sum(1, keepdims=True)
+    assert found.risk_slope == pytest.approx(weight * (prediction - np.eye(3)[(np.arange(60) // 2) % 3]))
+    assert found.risk_curvature == pytest.approx(2 * weight * prediction * (1 - prediction))
+
+
+def test_several_classes_on_a_grid_have_almost_the_same_slopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    risk, output, _ = of_classes("three groups")
+    exact = risk.at(output)
+    monkeypatch.setattr("metrifair.boosting.objective.MANY", 10)
+    gridded = risk.at(output)
+    assert gridded.unfairness == pytest.approx(exact.unfairness, rel=1e-3)
+    assert np.abs(gridded.unfairness_slope - exact.unfairness_slope).max() < 0.05
+    assert (gridded.unfairness_slope != exact.unfairness_slope).any()
 
 
 @pytest.mark.parametrize("regression", [False, True])
@@ -301,6 +373,16 @@ def own_shares(risk: PenalisedRisk, weight: np.ndarray) -> tuple[tuple[np.ndarra
         both[0, rows[:left]], both[1, rows[left:]] = weight[rows[:left]], weight[rows[left:]]
         found.append((both[0], both[1]))
     return tuple(found)
+
+
+@pytest.mark.parametrize("case", ["plain", "weights", "three groups", "equalized_odds", "mmd"])
+def test_rows_of_several_classes_that_are_certain_have_the_slopes_of_their_own_groups(case: str) -> None:
+    known, output, weight = of_classes(case)
+    shares = own_shares(known, np.ones(60) if weight is None else np.asarray(weight))
+    exact, found = known.at(output), replace(known, shares=shares).at(output)
+    assert np.abs(exact.unfairness_slope).max() > 0.01
+    assert found.unfairness_slope == pytest.approx(exact.unfairness_slope, rel=5e-3, abs=5e-3)
+    assert found.unfairness == pytest.approx(exact.unfairness, abs=1e-3)
 
 
 CERTAIN = [(name, "plain", "energy") for name in CRITERIA]

@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -32,9 +33,12 @@ def steps(adam: Adam, first: int, last: int) -> None:
         adam.step()
 
 
+@pytest.mark.parametrize("step", [Adam.step, Adam.step_if_finite])
 @pytest.mark.parametrize("decay", [0.0, 0.3])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-3)])
-def test_it_is_the_adam_of_pytorch(decay: float, dtype: torch.dtype, tolerance: float) -> None:
+def test_it_is_the_adam_of_pytorch(
+    step: Callable[[Adam], object], decay: float, dtype: torch.dtype, tolerance: float
+) -> None:
     """To rounding, which 300 nonlinear steps amplify: a fault of the formula would show in the first digits."""
     adam = Adam(start(dtype), learning_rate=0.01, weight_decay=decay)
     theirs = {name: value.requires_grad_() for name, value in start(dtype).items()}
@@ -44,7 +48,7 @@ def test_it_is_the_adam_of_pytorch(decay: float, dtype: torch.dtype, tolerance: 
             adam.learning_rate.mul_(0.5)
             reference.param_groups[0]["lr"] *= 0.5
         loss(adam.parameters, k).backward()
-        adam.step()
+        step(adam)
         reference.zero_grad()
         loss(theirs, k).backward()
         reference.step()
@@ -107,6 +111,21 @@ def test_a_snapshot_undoes_everything_that_a_step_changes() -> None:
     steps(adam, 10, 20)
     steps(undisturbed, 10, 20)
     assert torch.equal(adam.vector, undisturbed.vector)
+
+
+@pytest.mark.parametrize("slope", [torch.nan, torch.inf, 1e200])
+def test_a_step_that_is_not_finite_is_not_taken(slope: float) -> None:
+    adam, undisturbed = (Adam(start(), learning_rate=0.01) for _ in range(2))
+    for one in (adam, undisturbed):
+        loss(one.parameters, 0).backward()
+        assert one.step_if_finite()
+    adam.gradient[3] = slope  # the square of the last one overflows
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert not adam.step_if_finite()
+    for one in (adam, undisturbed):
+        loss(one.parameters, 1).backward()
+        assert one.step_if_finite()
+    assert all(map(torch.equal, adam.snapshot(), undisturbed.snapshot()))
 
 
 def test_moments_that_overflowed_are_forgotten_and_the_others_kept() -> None:

@@ -353,6 +353,7 @@ def learnt_as_it_is(model: str, size: Any, way: str) -> list[Floats]:
     return learnt(model, size, way, X)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("size", ["auto", 40], ids=["full batch", "minibatch"])
@@ -361,7 +362,7 @@ def test_units_of_the_features_change_nothing(model: str, size: Any, units: str)
 
     Single precision alone, from other roundings, explains 1e-4 but not the 1e-2 of a cast.
     """
-    place = list(MODELS).index(model) + list(UNITS).index(units) + (size == "auto")
+    place = list(MODELS).index(model) // 2 + list(UNITS).index(units) // 2
     for name in list(WAYS)[place % 2 :: 2]:
         plain, other = learnt_as_it_is(model, size, name), learnt(model, size, name, moved(X, units))
         for one, again in zip(plain, other, strict=True):
@@ -395,8 +396,7 @@ def test_seeds_with_rows_of_their_own_do_not_see_the_units_either(size: int) -> 
 
 
 def of_a_stream(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    zero = torch.zeros(1, dtype=torch.float64)
-    scaling = Moments(zero[0], zero, zero).with_samples(x, weight).scaling
+    scaling = Moments.none(1).with_samples(x.numpy(), weight.numpy()).scaling
     return scaling.mean[0], scaling.scale[0]
 
 

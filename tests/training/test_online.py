@@ -46,7 +46,7 @@ def state(estimator: FairClassifier | FairRegressor) -> list[Tensor]:
     waiting = learner.waiting
     return [
         *learner.adam.snapshot(),
-        *(learner.moments or ()),
+        *map(torch.as_tensor, learner.moments or ()),
         *(getattr(waiting, name) for name in ("x", "y", "cell", "weight")),
         learner.objective.generator.get_state(),
     ]
@@ -136,11 +136,12 @@ def gradients(name: str, *, unbiased: bool, batches: int) -> tuple[Tensor, Tenso
     )
     found: list[Tensor] = []
 
-    def remember() -> None:
+    def remember() -> bool:
         found.append(learner.adam.gradient.clone())
         learner.adam.gradient.zero_()
+        return True
 
-    learner.adam.step = remember  # type: ignore[method-assign]
+    learner.adam.step_if_finite = remember  # type: ignore[method-assign]
     while len(found) < batches:
         learner.learn(everyone.take(torch.as_tensor(rng.integers(POPULATION, size=400))))
 
@@ -158,9 +159,20 @@ def largest_z(found: Tensor, truth: Tensor) -> float:
     return float(((found.mean(0) - truth) / (found.std(0) / math.sqrt(len(found)))).abs().max())
 
 
-@pytest.mark.parametrize("name", CRITERIA)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "equalized odds",
+        "each against the rest",
+        pytest.param("three groups", marks=pytest.mark.slow),
+        pytest.param("two attributes", marks=pytest.mark.slow),
+    ],
+)
 def test_gradients_of_a_stream_are_unbiased(name: str) -> None:
-    """1,000 batches; each of three coordinates exceeds 4.5 standard errors by chance once in 10^5."""
+    """1,000 batches; each of three coordinates exceeds 4.5 standard errors by chance once in 10^5.
+
+    The batches themselves have tests of their own, for all four.
+    """
     assert largest_z(*gradients(name, unbiased=True, batches=1000)) < 4.5
 
 
@@ -274,9 +286,9 @@ def test_moments_of_two_parts_are_moments_of_the_whole(cut: int, constant: bool)
     if constant:
         x[:, 1] = 0.1 + 0.2
     before = Samples(x[:cut], torch.zeros(cut), torch.zeros(cut, dtype=torch.long), w[:cut])
-    both = Moments.of_samples(before).with_samples(x[cut:], w[cut:])
+    both = Moments.of_samples(before).with_samples(x[cut:].numpy(), w[cut:].numpy())
     expected = weighted_moments(x, w)
-    torch.testing.assert_close(both.mean, expected[0], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(both.scaling.mean[0], expected[0], rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(both.scaling.scale[0], expected[1], rtol=1e-10, atol=1e-10)
 
 
@@ -292,14 +304,14 @@ def test_a_step_that_diverges_leaves_the_learner_as_it_was(standardize: bool) ->
     learner = learner_of_pairs(standardize=standardize)
     learner.objective = Objective(regression(), PAIR)
     learner.learn(samples_of(*stream(40)))
-    before = [*learner.adam.snapshot(), *(learner.moments or ())]
+    before = [*learner.adam.snapshot(), *map(torch.as_tensor, learner.moments or ())]
     X, y, a = stream(8, seed=1)
     with pytest.raises(DataError) as caught:
         learner.learn(samples_of(explosive(X)[4:], y[4:], a[4:]))
     assert str(caught.value) == (
         "learning diverged at strength 1.0; this batch was left out. Lower the learning rate, or check the scale of X"
     )
-    assert_same_bits([*learner.adam.snapshot(), *(learner.moments or ())], before)
+    assert_same_bits([*learner.adam.snapshot(), *map(torch.as_tensor, learner.moments or ())], before)
 
 
 def test_after_a_bad_batch_the_stream_goes_on_as_if_it_had_not_come() -> None:

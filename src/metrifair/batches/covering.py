@@ -70,6 +70,11 @@ class Coverage:
         """The fewest samples of either side, for each comparison."""
         return np.array([one.needs(self.least) for one in self.comparisons], dtype=np.int64)
 
+    @cached_property
+    def at_once(self) -> Integers:
+        """The length of each comparison's covered prefix, where the first ``size`` samples hold enough."""
+        return np.full(len(self.needs), self.size)
+
     def member(self, cell: Integers) -> Booleans:
         """Whether samples lie on the left (0) or right (1) of a comparison.
 
@@ -92,8 +97,8 @@ class Coverage:
         return PATIENCE * self.size
 
 
-def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
-    """The batch at the front of the waiting samples, and those that go on waiting; None where none is complete.
+def cut(waiting: Samples, rule: Coverage, start: int = 0) -> Batch | None:
+    """The batch at the front of the waiting samples; None where none is complete.
 
     What comes back depends on the samples alone, not on the pieces in which they arrived.
 
@@ -103,11 +108,13 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
         The samples of a stream that are in no batch yet, in their order.
     rule : Coverage
         When a batch is complete.
+    start : int, default=0
+        How many of them are in batches by now.
 
     Returns
     -------
-    tuple of Batch and Samples, or None
-        The batch, whose loss weights make up for its length, and the samples after it.
+    Batch or None
+        The batch, whose loss weights make up for its length.
 
     Raises
     ------
@@ -118,43 +125,49 @@ def cut(waiting: Samples, rule: Coverage) -> tuple[Batch, Samples] | None:
     --------
     >>> rule = Coverage((Comparison((0,), (1,)),), size=2, least=1)
     >>> waiting = Samples(torch.zeros(4, 1), torch.zeros(4), torch.tensor([0, 0, 1, 0]), torch.ones(4))
-    >>> batch, rest = cut(waiting, rule)                     # the third sample is the first of cell 1
-    >>> batch.samples.cell, len(rest)
-    (tensor([0, 0, 1]), 1)
+    >>> cut(waiting, rule).samples.cell                      # the third sample is the first of cell 1
+    tensor([0, 0, 1])
+    >>> cut(waiting, rule, start=3) is None
+    True
     """
-    window = 2 * rule.size  # the front first: most batches end soon, and a chunk may be long
-    while (batch := _covered(waiting, window, rule)) is None and window < len(waiting):
+    cell = waiting.cell.numpy()[start:]
+    if len(cell) < rule.size:
+        return None
+    window = rule.size  # the front first: most batches end there, and a chunk may be long
+    while (covered := _covered(member := rule.member(cell[:window]), rule)) is None:
+        if window >= len(cell):
+            return None
         window *= 4
-    return None if batch is None else (batch, waiting.take(slice(len(batch.samples), None)))
-
-
-def _covered(waiting: Samples, window: int, rule: Coverage) -> Batch | None:
-    """The batch that the first so many samples hold."""
-    if len(waiting) < rule.size:
-        return None
-    member = rule.member(waiting.cell.numpy()[:window])
-    enough = np.cumsum(member, 0) >= rule.needs  # (n, 2, comparisons), from some sample on
-    if not enough[-1].all():
-        check_patience(len(member), member, rule)
-        return None
-    covered = np.maximum(enough.argmax(0).max(0) + 1, rule.size)  # each comparison's own covered prefix
-    length = max(rule.size, int(covered.max(initial=0)))
-    check_patience(length, member[:length], rule)
-    batch = waiting.take(slice(0, length))
+    length = int(covered.max(initial=rule.size))
+    batch = waiting.take(slice(start, start + length))
     given = batch.weight.numpy()
     uneven = None if (given == given[0]).all() else batch.weight
     sides = []
     for j, (one, end) in enumerate(zip(rule.comparisons, covered.tolist(), strict=True)):
+        left, right = (member[:end, side, j].nonzero()[0] for side in (0, 1))
         if isinstance(one, Dependence):
-            sides.append(dependence_at(one, torch.from_numpy(np.flatnonzero(member[:end, 0, j])), uneven))
+            sides.append(dependence_at(one, torch.from_numpy(left), uneven))
             continue
-        left, right = (np.flatnonzero(member[:end, side, j]) for side in (0, 1))
         rows = torch.from_numpy(np.concatenate([left, right]))
         sides.append(Sides(rows, (len(left),), (len(right),), None if uneven is None else uneven[rows]))
     if length > rule.size:
         weight = torch.from_numpy(overshoot_weights(member[:length].reshape(length, -1), rule))
         batch = batch.with_weight(batch.weight * weight.to(batch.weight.dtype))
     return Batch(batch, tuple(sides))
+
+
+def _covered(member: Booleans, rule: Coverage) -> Integers | None:
+    """The length of each comparison's own covered prefix; None where these samples (n, 2, comparisons) are too few."""
+    if (member.sum(0) >= rule.needs).all() and len(member) == rule.size:
+        return rule.at_once
+    enough = np.cumsum(member, 0) >= rule.needs  # from some sample on
+    if not enough[-1].all():
+        check_patience(len(member), member, rule)
+        return None
+    covered: Integers = np.maximum(enough.argmax(0).max(0) + 1, rule.size)
+    length = int(covered.max(initial=rule.size))
+    check_patience(length, member[:length], rule)
+    return covered
 
 
 def check_patience(length: int, member: Booleans, rule: Coverage) -> None:
@@ -326,10 +339,11 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     """
     waiting: Samples | None = None
     for chunk in stream:
-        waiting = chunk if waiting is None else joined([waiting, chunk])
-        while (found := cut(waiting, rule)) is not None:
-            batch, waiting = found
+        waiting, start = chunk if waiting is None else joined([waiting, chunk]), 0
+        while (batch := cut(waiting, rule, start)) is not None:
+            start += len(batch.samples)
             yield batch
+        waiting = waiting.take(slice(start, None))
 
 
 def resampled(samples: Samples, generator: torch.Generator, *, chunk: int = 1024) -> Iterator[Samples]:

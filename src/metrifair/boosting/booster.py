@@ -124,7 +124,7 @@ class FairBooster(Saved):
         X : array-like or data frame of shape (n_samples, n_features)
             Features, as the booster takes them.
         y : array-like of shape (n_samples,)
-            Labels of two classes, or the target of a regression.
+            Labels, or the target of a regression.
         sensitive_features : array-like or table, default=None
             The group of each sample; a table holds several attributes. Missing values mean that the group is not
             known: such samples count for the risk only.

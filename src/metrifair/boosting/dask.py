@@ -126,7 +126,7 @@ def fit_on_cluster(
         warn_without_estimate(booster.metric, booster.estimate, default="rows")
         problem = boosting_problem(booster, _stand_in(booster, parts))
         if problem.scheme.classes not in ((), (0, 1)):
-            raise DataError(f"y must hold 0 and 1, as XGBoost asks for, got {list(problem.scheme.classes)}")
+            raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
         booster.left_out_ = problem.trainable.left_out
         plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)
         check_summable(plan.objective, weighted=parts.sample_weight is not None)

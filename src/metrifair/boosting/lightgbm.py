@@ -29,6 +29,7 @@ _UNUSABLE: dict[str, tuple[tuple[object, ...], str]] = {  # what it may be, and 
     "metric_types": ((), "use eval_metric in fit"),
 }
 _BY_RANKS = ("auc", "average_precision")
+_OF_CLASSES = (None, "multiclass", "softmax")
 
 
 class _FairLGBM(FairBooster):
@@ -39,6 +40,10 @@ class _FairLGBM(FairBooster):
     _objective: Any
     _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalised risk is the risk of
     _in_model_text: ClassVar[str]  # what LightGBM itself writes for the first of them
+
+    @staticmethod
+    def _class_curvature(classes: int) -> float:
+        return classes / (classes - 1)  # as LightGBM has it
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""
@@ -75,26 +80,29 @@ class _FairLGBM(FairBooster):
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
-        _check_usable(estimator.get_params(), self._objectives)
+        several = plan.problem.task.vector
+        _check_usable(estimator.get_params(), _OF_CLASSES if several else self._objectives)
         arguments = dict(plan.arguments)
         if arguments.get("eval_X") is not None:
             raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
-        start = 0.0
+        start: float | Floats = 0.0
         if arguments.get("init_score") is None and arguments.get("init_model") is None:
             start = plan.problem.start
-            arguments["init_score"] = np.full(len(plan.problem.training.weight), start)
+            arguments["init_score"] = _repeated(start, len(plan.problem.training.weight))
         if plan.evaluations:
-            arguments |= _evaluation(plan, arguments, start, ranks_only=hasattr(self, "predict_proba"))
+            names = None if not hasattr(self, "predict_proba") else () if several else _BY_RANKS
+            arguments |= _evaluation(plan, arguments, start, names)
         fit(**arguments)
-        _complete(estimator.booster_, start, self._in_model_text)
+        classes = f"multiclass num_class:{len(plan.problem.scheme.classes)}"
+        _complete(estimator.booster_, start, classes if several else self._in_model_text)
 
 
 class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
     """A LightGBM classifier whose scores are distributed alike in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes; docs/boosting.md
-    says how large strengths are kept stable.
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes;
+    docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------
@@ -222,17 +230,24 @@ def _check_usable(params: dict[str, Any], objectives: Sequence[str | None]) -> N
                 raise DataError(f"{alias}={params[alias]!r} cannot be used where strength > 0: {reason}")
 
 
-def _evaluation(plan: FitPlan, arguments: dict[str, Any], start: float, *, ranks_only: bool) -> dict[str, Any]:
-    """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk."""
+def _repeated(start: float | Floats, rows: int) -> Floats:
+    """The same output, or outputs, for so many rows."""
+    return np.full((rows, *np.shape(start)), start)
+
+
+def _evaluation(
+    plan: FitPlan, arguments: dict[str, Any], start: float | Floats, names: Sequence[str] | None
+) -> dict[str, Any]:
+    """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk, besides metrics of names."""
     given = arguments.get("eval_metric")
     metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
-    if ranks_only:
-        odd = [metric for metric in metrics if metric not in _BY_RANKS]
-        if odd:
-            raise DataError(
-                f"eval_metric must be among {', '.join(_BY_RANKS)} where strength > 0, since LightGBM sees log-odds "
-                f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
-            )
+    odd = [metric for metric in metrics if names is not None and metric not in names]
+    if odd:
+        allowed = f"be among {', '.join(names or ())}" if names else "be left out for more than two classes"
+        raise DataError(
+            f"eval_metric must {allowed} where strength > 0, since LightGBM sees log-odds "
+            f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
+        )
     penalised = plan.metric()
 
     def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
@@ -244,8 +259,8 @@ def _evaluation(plan: FitPlan, arguments: dict[str, Any], start: float, *, ranks
         "eval_metric": [evaluate, *metrics],
         "callbacks": [_penalised_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
     }
-    if start and arguments.get("eval_init_score") is None:
-        changed["eval_init_score"] = [np.full(len(one.batch.samples), start) for one in plan.evaluations]
+    if np.any(start) and arguments.get("eval_init_score") is None:
+        changed["eval_init_score"] = [_repeated(start, len(one.batch.samples)) for one in plan.evaluations]
     return changed
 
 
@@ -263,11 +278,12 @@ def _by_first_metric(callback: Any) -> Any:
     return callback
 
 
-def _complete(booster: Any, start: float, objective: str) -> None:
-    """Make the booster what LightGBM makes of its own objective: starting scores in the first tree, and the link."""
+def _complete(booster: Any, start: float | Floats, objective: str) -> None:
+    """Make the booster what LightGBM makes of its own objective: starting scores in the first trees, and the link."""
     first = booster.model_to_string(num_iteration=1)
-    leaves = re.search(r"^num_leaves=(\d+)$", first, re.MULTILINE)
-    for leaf in range(int(leaves[1]) if leaves else 0):
-        booster.set_leaf_output(0, leaf, booster.get_leaf_output(0, leaf) + start)
+    leaves = re.findall(r"^num_leaves=(\d+)$", first, re.MULTILINE)  # of one tree, or of one for each class
+    for tree, (count, own) in enumerate(zip(leaves, np.atleast_1d(start), strict=False)):
+        for leaf in range(int(count)):
+            booster.set_leaf_output(tree, leaf, booster.get_leaf_output(tree, leaf) + own)
     text = booster.model_to_string(num_iteration=-1)
     booster.model_from_string(text.replace("\nfeature_names=", f"\nobjective={objective}\nfeature_names=", 1))

@@ -15,9 +15,9 @@ from torch import Tensor
 from metrifair.boosting import levels
 from metrifair.errors import Diverged
 from metrifair.metrics.dependence import dependence_slopes
-from metrifair.metrics.quadratic import energy_coefficients, energy_slopes
+from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected, random_directions
 from metrifair.problem.cells import Batch, Sides, joined
-from metrifair.problem.criteria import BINARY, Task
+from metrifair.problem.criteria import BINARY, MULTICLASS, Task
 from metrifair.training.objective import Objective
 
 Floats = NDArray[np.float64]
@@ -38,14 +38,15 @@ _LIGHT = 1e-4  # what rows that are added to a distribution weigh there
 
 def on_grid(task: Task, rows: int) -> bool:
     """True where scores are counted on a grid: many, and probabilities; a heavy tail would leave few places to most."""
-    return task.name == BINARY.name and rows >= MANY
+    return task.name in (BINARY.name, MULTICLASS.name) and rows >= MANY
 
 
 class Expansion(NamedTuple):
     """The objective at the outputs of a round, and how it changes with them.
 
     ``risk`` and ``unfairness`` are means, on the scale of FairClassifier and FairRegressor. Slopes and curvature are
-    those of their sum over the rows, on the scale of the plain booster: its parameters keep their meaning.
+    those of their sum over the rows, on the scale of the plain booster: its parameters keep their meaning. They are
+    (n,), of several classes (n, classes), the curvature being that of each class alone.
     """
 
     risk: float
@@ -61,7 +62,8 @@ class PenalisedRisk:
 
     ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised. The unfairness is
     that of the rows in their own groups. So are its slopes, unless ``shares`` say how much of each row is to be
-    expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides.
+    expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides. Of
+    several classes the unfairness is that of projections of their probabilities, the same ones in every round.
 
     >>> from metrifair.problem.cells import Comparison, Samples, sides_of
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
@@ -78,12 +80,15 @@ class PenalisedRisk:
     centre: float = 0.0
     spread: float = 1.0
     shares: tuple[Shares, ...] | None = None
+    class_curvature: float = 2.0  # times p (1 - p), of each of several classes
 
     def at(self, output: ArrayLike) -> Expansion:
-        """Both terms for outputs (n,) of the booster."""
+        """Both terms for outputs (n,), or (n, classes), of the booster."""
         standard, samples = self._standard(output), self.batch.samples
         share = self.total_weight / len(samples)
         risk = float(samples.weight @ self.objective.task.loss(standard, samples.y)) / len(samples)
+        if self.objective.task.vector:
+            return self._of_classes(standard, risk)
         if self.objective.task.name == BINARY.name:
             prediction, unit = torch.sigmoid(standard), self.total_weight
             link_slope = prediction * (1 - prediction)
@@ -94,14 +99,8 @@ class PenalisedRisk:
         if self._by_counting:
             unfairness, slope = self._counted(prediction.numpy())
             slope = slope * link_slope
-        elif self.shares is None:
-            moving = standard.detach().requires_grad_()
-            found = self.objective.unfairness(moving, self.batch)
-            unfairness, slope = found.item(), torch.autograd.grad(found, moving)[0]
         else:
-            moving = standard.detach().double().requires_grad_()
-            found = self.objective.unfairness(torch.cat([standard.double(), moving]), self._with_added)
-            unfairness, slope = found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
+            unfairness, slope = self._by_autograd(standard)
         return Expansion(
             risk,
             unfairness,
@@ -110,8 +109,45 @@ class PenalisedRisk:
             (slope * unit).numpy(),
         )
 
+    def _of_classes(self, output: Tensor, risk: float) -> Expansion:
+        """The same for outputs (n, classes)."""
+        samples = self.batch.samples
+        weight = (samples.weight * (self.total_weight / len(samples))).unsqueeze(1)
+        prediction = torch.softmax(output, 1)
+        wrong = prediction - torch.nn.functional.one_hot(samples.y.long(), prediction.shape[1])
+        if self._by_counting:
+            unfairness, slope = self._sliced(prediction)
+            slope = prediction * (slope - (prediction * slope).sum(1, keepdim=True))  # from probabilities to outputs
+        else:
+            unfairness, slope = self._by_autograd(output)
+        curvature = self.class_curvature * prediction * (1 - prediction) * weight
+        return Expansion(
+            risk, unfairness, (wrong * weight).numpy(), curvature.numpy(), (slope * self.total_weight).numpy()
+        )
+
+    def _by_autograd(self, output: Tensor) -> tuple[float, Tensor]:
+        """The unfairness and its slopes by outputs, for every metric and criterion."""
+        self.objective.generator.manual_seed(0)  # one function: projections are not drawn anew
+        if self.shares is None:
+            moving = output.detach().requires_grad_()
+            found = self.objective.unfairness(moving, self.batch)
+            return found.item(), torch.autograd.grad(found, moving)[0]
+        moving = output.detach().double().requires_grad_()
+        found = self.objective.unfairness(torch.cat([output.double(), moving]), self._with_added)
+        return found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
+
+    def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:
+        """The unfairness of probabilities (n, classes), and its slopes by these, by counting along each direction."""
+        generator = torch.Generator().manual_seed(0)  # the same ones in every round
+        directions = random_directions(self.objective.slices, prediction.shape[1], generator).to(prediction.dtype)
+        along, shrinkage = projected(prediction, directions)
+        values, slopes = zip(*(self._counted(one) for one in along.numpy()), strict=True)
+        total = len(directions) * shrinkage
+        return sum(values) / total, torch.stack(slopes, 1) @ directions / total
+
     def _standard(self, output: ArrayLike) -> Tensor:
-        given = torch.as_tensor(np.asarray(output).reshape(-1))
+        shape = (len(self.batch.samples), -1) if self.objective.task.vector else (-1,)
+        given = torch.as_tensor(np.asarray(output).reshape(shape))
         if (self.centre, self.spread) != (0.0, 1.0):
             given = (given.double() - self.centre) / self.spread
         return given.to(self.batch.samples.y.dtype)
@@ -207,6 +243,9 @@ class PenalisedRisk:
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness."""
+        if self.objective.task.vector:
+            found = self.at(output)
+            return found.risk + strength * found.unfairness
         with torch.no_grad():
             risk, unfairness = self.objective(self._standard(output), self.batch)
         return float(risk + strength * unfairness)

@@ -26,7 +26,7 @@ from metrifair.checks import check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, sides_of
-from metrifair.problem.criteria import BINARY, Task, regression
+from metrifair.problem.criteria import BINARY, MULTICLASS, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
 from metrifair.training import weighted_moments
@@ -194,12 +194,14 @@ class BoostingProblem:
         return trainable(self.booster, self.training.problem)
 
     @property
-    def start(self) -> float:
-        """The best constant output: the log-odds of the mean label, or the mean of the target."""
+    def start(self) -> float | Floats:
+        """The best constant output: the log-odds of the mean label, of several classes the logarithm of the share of
+        each, or the mean of the target."""
         if not self.scheme.classes:
             return self.centre
-        share = float(np.average(self.training.targets, weights=self.training.weight))
-        return math.log(share / (1 - share))
+        labels, weight = self.training.targets.astype(np.int64), self.training.weight
+        share = np.bincount(labels, weight, minlength=len(self.scheme.classes)) / weight.sum()
+        return np.log(share) if self.task.vector else math.log(share[1] / share[0])
 
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
         """How much of each training row is to be expected on either side; None where its own groups have to serve.
@@ -257,11 +259,12 @@ class BoostingProblem:
             compare=booster.compare,
         )
         batch = Batch(samples, sides_of(comparisons, samples.cell, uneven, drawn_from=samples.cell))
-        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares)
+        curvature = getattr(booster, "_class_curvature", lambda _: 2.0)(len(self.scheme.classes))
+        return PenalisedRisk(objective, batch, total, self.centre, self.spread, shares, curvature)
 
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
-    """That of a classifier of two classes, or of a regressor, whose objective sees the target standardised."""
+    """That of a classifier, or of a regressor, whose objective sees the target standardised."""
     asked = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
@@ -272,15 +275,14 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
         return BoostingProblem(booster, rows, regression(), centre, spread)
     labelled = _with_outcome(given, labels=True)
     classes = np.unique(np.asarray(labelled.y))
-    if len(classes) != 2:
-        raise DataError(
-            f"y must hold two classes where strength > 0, got {len(classes)}: {classes.tolist()[:10]}; FairClassifier "
-            "takes more than two, and strength=0 leaves the plain booster"
-        )
+    if len(classes) < 2:
+        raise DataError(f"y must hold two classes or more where strength > 0, got one: {classes.tolist()}")
     problem = problem_of(labelled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **asked)
-    if len(np.unique(np.asarray(problem.labels))) < 2:
-        raise DataError("all samples with a sample_weight above 0 are of one class; boosting needs both")
-    return BoostingProblem(booster, BoostingRows.of(problem), BINARY)
+    counted = np.bincount(np.asarray(problem.labels), minlength=len(classes))
+    if not counted.all():
+        missing = classes[counted == 0].tolist()
+        raise DataError(f"no sample with a sample_weight above 0 is of class {missing[0]!r}; leave such rows out of y")
+    return BoostingProblem(booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS)
 
 
 def evaluation_rows(problem: BoostingProblem, given: Given) -> BoostingRows:

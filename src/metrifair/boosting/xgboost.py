@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from metrifair.problem.tables import Table
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
+_ONE_FOR_EACH = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)  # class a constant to start from
+_OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
 class _FairXGB(FairBooster):
@@ -54,10 +56,11 @@ class _FairXGB(FairBooster):
         self._check_objective()
         fit_on_cluster(estimator, X, y, **named)
 
-    def _check_objective(self) -> None:
+    def _check_objective(self, *, several: bool = False) -> None:
         estimator: Any = self
-        if estimator.objective != self._objective:
-            raise DataError(f"objective must be {self._objective!r} where strength > 0, got {estimator.objective!r}")
+        if estimator.objective != self._objective and not (several and estimator.objective == _OF_CLASSES):
+            wanted = repr(_OF_CLASSES if several else self._objective)
+            raise DataError(f"objective must be {wanted} where strength > 0, got {estimator.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
         names = (
@@ -88,17 +91,18 @@ class _FairXGB(FairBooster):
         return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
-        of_positives = getattr(self, "scale_pos_weight", None)
-        return None if of_positives is None else np.where(problem.training.targets == 1, float(of_positives), 1.0)
+        of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
+        return (
+            None
+            if of_positives is None or problem.task.vector
+            else np.where(problem.training.targets == 1, float(of_positives), 1.0)
+        )
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         estimator: Any = self
-        self._check_objective()
-        if (classes := plan.problem.scheme.classes) and list(classes) != [0, 1]:
-            raise DataError(
-                f"y must hold the labels 0 and 1, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}; pass "
-                f"(y == {classes[1]!r}).astype(int), or use FairLGBMClassifier, which takes any two labels"
-            )
+        several, classes = plan.problem.task.vector, plan.problem.scheme.classes
+        self._check_objective(several=several)
+        _check_labels(classes)
         kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
@@ -108,8 +112,11 @@ class _FairXGB(FairBooster):
         if plan.evaluations:
             estimator.eval_metric = _metrics(estimator.eval_metric, plan)
         if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
-            start = plan.problem.start  # XGBoost asks for the prediction that it stands for
-            estimator.base_score = 1 / (1 + np.exp(-start)) if hasattr(self, "predict_proba") else start
+            start = plan.problem.start
+            if several and _ONE_FOR_EACH:
+                estimator.base_score = (start - np.mean(start)).tolist()
+            elif not several:  # XGBoost asks for the prediction that it stands for
+                estimator.base_score = 1 / (1 + np.exp(-start)) if classes else start
         try:
             fit(**plan.arguments)
         finally:
@@ -121,8 +128,8 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier whose scores are distributed alike in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Two classes, labelled 0 and 1 as
-    XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labelled
+    from 0 on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
 
     Parameters
     ----------
@@ -244,6 +251,19 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """
 
     _objective = "reg:squarederror"
+
+
+def _check_labels(classes: Sequence[object]) -> None:
+    """Raise a DataError where labels are not numbered from 0 on."""
+    if list(classes) == list(range(len(classes))):
+        return
+    wanted, told, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
+    if len(classes) > 2:
+        wanted, told, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
+    raise DataError(
+        f"y must hold the labels {wanted}, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}{others}; pass "
+        f"{told}, or use FairLGBMClassifier, which takes any labels"
+    )
 
 
 def _metrics(given: Any, plan: FitPlan) -> Any:

@@ -73,8 +73,9 @@ class CellLookup:
                 if not (whole == values).all():
                     return None
                 values = whole
-            places.append(np.minimum(np.maximum(values + 2, 0), length - 1))  # both ends were not met before
-        found: Integers = table[tuple(places)]
+            places.append(values + 2 if table.ndim == 1 else np.minimum(np.maximum(values + 2, 0), length - 1))
+        # Both ends of the table were not met before.
+        found: Integers = table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
         return None if not len(found) or found.min() < 0 else found
 
 

@@ -40,7 +40,7 @@ class Samples:
     value: Tensor | None = None  # (n, attributes): numbers, or codes of names; None: only groups are compared
 
     def __len__(self) -> int:
-        return len(self.cell)
+        return self.cell.shape[0]  # torch's own len takes ten times as long
 
     def take(self, rows: Tensor | slice) -> Samples:
         """The samples in these rows, in this order."""

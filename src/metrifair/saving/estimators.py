@@ -24,7 +24,7 @@ from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
-from metrifair.saving.learner import Setting, learner_of, learner_parts, moments_of
+from metrifair.saving.learner import Setting, learner_of, learner_parts, moment_parts, moments_of
 from metrifair.saving.modelfile import Content, under
 from metrifair.saving.schema import (
     Arrays,
@@ -98,7 +98,7 @@ def _taken_apart(estimator: BaseEstimator) -> Content:
         raise DataError(f"a model of type {type(predictor.model).__name__} cannot be saved")
     moments = fitted.get("moments_")
     if moments is not None:
-        tensors |= {f"moments/{name}": part for name, part in moments._asdict().items()}
+        tensors |= moment_parts(moments)
     learner = None
     if "learner_" in fitted:
         learner, state = learner_parts(estimator.learner_)
@@ -193,8 +193,8 @@ def _moments(record: EstimatorRecord, arrays: Arrays, scaling: Scaling) -> Momen
         return moments_of(arrays, record.features.count)
     if record.weight_seen is None or record.parameters.get("standardize") is False:
         return None
-    weight = torch.tensor(record.weight_seen, dtype=torch.float64)
-    return Moments(weight, scaling.mean[0], scaling.scale[0].square() * weight)
+    squares = scaling.scale[0].square() * record.weight_seen
+    return Moments(record.weight_seen, scaling.mean[0].numpy(), squares.numpy())
 
 
 def _constructed(kind: type[BaseEstimator], given: Mapping[str, Any], module: torch.nn.Module | None) -> BaseEstimator:

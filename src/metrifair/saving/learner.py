@@ -61,7 +61,7 @@ def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
     tensors = {f"adam/{name}": part for name, part in zip(_ADAM, learner.adam.snapshot(), strict=True)}
     tensors["generator"] = objective.generator.get_state()
     if learner.moments is not None:
-        tensors |= {f"moments/{name}": part for name, part in learner.moments._asdict().items()}
+        tensors |= moment_parts(learner.moments)
     if learner.waiting is not None:
         tensors |= {f"waiting/{name}": getattr(learner.waiting, name) for name in _SAMPLES}
         if learner.waiting.value is not None:
@@ -119,13 +119,18 @@ def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learn
     return learner
 
 
+def moment_parts(moments: Moments) -> dict[str, Tensor]:
+    """The running moments of the features, as ``moments_of`` reads them."""
+    return {f"moments/{name}": torch.as_tensor(np.asarray(part)) for name, part in moments._asdict().items()}
+
+
 def moments_of(arrays: Arrays, features: int) -> Moments:
     """The running moments of the features."""
     shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
-    found = Moments(*(arrays.take(f"moments/{name}", shape) for name, shape in shapes.items()))
-    if bool(found.weight < 0) or bool((found.squares < 0).any()):
+    weight, mean, squares = (arrays.take(f"moments/{name}", shape).numpy() for name, shape in shapes.items())
+    if weight < 0 or (squares < 0).any():
         raise ModelFileError("the running moments of the features are negative")
-    return found
+    return Moments(float(weight), mean, squares)
 
 
 def _generator(state: Tensor) -> torch.Generator:

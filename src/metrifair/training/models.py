@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -104,42 +104,50 @@ def spread_or_one(mean: Tensor, deviation: Tensor) -> Tensor:
 class Moments(NamedTuple):
     """Weight, mean and sum of squared deviations of each feature of all samples so far."""
 
-    weight: Tensor
-    mean: Tensor  # (features,)
-    squares: Tensor  # (features,)
+    weight: float
+    mean: Floats  # (features,)
+    squares: Floats  # (features,)
 
     @classmethod
     def of_samples(cls, samples: Samples) -> Moments:
         """Those of samples that were trained on; a constant feature has no spread, whatever it is scaled by."""
-        total = samples.weight.double().sum()
+        total = float(samples.weight.double().sum())
         mean, deviation = mean_and_deviation(samples.x, samples.weight)
-        return cls(total, mean, deviation.square() * total)
+        return cls(total, mean.numpy(), deviation.square().numpy() * total)
 
-    def with_samples(self, x: Tensor, weight: Tensor) -> Moments:
+    @classmethod
+    def none(cls, features: int) -> Moments:
+        """Those of no samples."""
+        return cls(0.0, np.zeros(features), np.zeros(features))
+
+    def with_samples(self, x: Floats, weight: Floats) -> Moments:
         """After more samples; the order of the additions is that of the batches."""
-        rows, counted, before = x.numpy(), weight.numpy(), float(self.weight)
-        more = counted.sum()
-        mean = counted @ rows / more
-        squares = counted @ np.square(rows - mean)
-        shift, part = mean - self.mean.numpy(), more / (before + more)
-        return Moments(
-            self.weight + more,
-            torch.from_numpy(self.mean.numpy() + shift * part),
-            torch.from_numpy(self.squares.numpy() + squares + np.square(shift) * before * part),
-        )
+        more = float(weight.sum())
+        mean = weight @ x / more
+        apart = x - mean
+        apart *= apart
+        shift, part = mean - self.mean, more / (self.weight + more)
+        squares = self.squares + weight @ apart + shift * shift * (self.weight * part)
+        return Moments(self.weight + more, self.mean + shift * part, squares)
+
+    @property
+    def are_finite(self) -> bool:
+        """Whether no feature went beyond all bounds; the squares show that of the means and of the weight too."""
+        return isfinite(self.squares.sum())
 
     def standardized(self, x: Floats) -> Floats:
         """Features (n, features) in units of these samples, as ``scaling`` has them."""
-        mean, spread = self.mean.numpy(), np.sqrt(self.squares.numpy() / max(float(self.weight), 1e-300))
-        spread[spread <= _ROUNDING * np.abs(mean)] = 1.0
-        found: Floats = (x - mean) / spread
+        spread = np.sqrt(self.squares / max(self.weight, 1e-300))
+        spread[spread <= _ROUNDING * np.abs(self.mean)] = 1.0
+        found: Floats = x - self.mean
+        found /= spread
         return found
 
     @property
     def scaling(self) -> Scaling:
         """Centre and spread for a stack of one."""
-        spread = (self.squares / self.weight.clamp_min(1e-300)).sqrt()
-        return Scaling(self.mean.unsqueeze(0), spread_or_one(self.mean, spread).unsqueeze(0))
+        mean, spread = torch.from_numpy(self.mean), torch.from_numpy(np.sqrt(self.squares / max(self.weight, 1e-300)))
+        return Scaling(mean.unsqueeze(0), spread_or_one(mean, spread).unsqueeze(0))
 
 
 class Model(Protocol):
@@ -193,9 +201,10 @@ class Network:
         layers = range(len(self.widths) - 1)
         inputs, found = [x], x
         for layer in layers:
-            weight, bias = (arrays[f"{name}{layer}"][0][0, 0] for name in ("weight", "bias"))
-            found = inputs[-1] @ weight.T + bias[:, 0]
-            inputs.append(np.maximum(found, 0.0))
+            if layer:
+                inputs.append(np.maximum(found, 0.0))
+            found = inputs[-1] @ arrays[f"weight{layer}"][0][0, 0].T
+            found += arrays[f"bias{layer}"][0][0, 0, :, 0]
 
         def back(slope: Floats) -> None:
             for layer in reversed(layers):

@@ -103,7 +103,7 @@ class Objective:
         """What each comparison counts."""
         return penalty_weights(self.comparisons, self.combine)
 
-    @property
+    @cached_property
     def least(self) -> int:
         """Samples of each kind that a batch needs."""
         return least_samples(self.metric, self.estimate)
@@ -188,7 +188,7 @@ class Objective:
             score, link, found = output, np.ones(1), 2 * weight * (output - y)
         if self.compare == "output":
             score, link = output, np.ones(1)
-        slope = np.zeros_like(output)
+        slope = np.zeros(len(output))
         for one, counts in zip(batch.sides, self.weights, strict=True):
             rows = one.rows if isinstance(one.rows, slice) else one.rows.numpy()
             if one.dependence is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,6 +17,12 @@ from metrifair.problem.criteria import constant_output
 from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
+
+_LEFT_OUT = (
+    "These samples were left out, and learning can go on with the next ones. Batch size and groups are fixed once a "
+    "model has begun; begin a new one to change them (a group is left out where sensitive_features marks it as missing "
+    "and groups does not name it)"
+)
 
 
 class Learner:
@@ -65,50 +70,43 @@ class Learner:
 
         After an error learning can go on: the samples that led to it are left out, those behind them wait.
         """
-        self.waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
-        steps = 0
+        waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
+        start = steps = 0
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what diverges is told below
-                while (batch := self._next_batch(self.waiting)) is not None:
+                while True:
+                    try:
+                        batch = cut(waiting, self.rule, start)
+                    except TooFewSamples as error:
+                        start += self.rule.patience
+                        raise TooFewSamples(f"{error}. {_LEFT_OUT}") from error
+                    if batch is None:
+                        break
+                    start += len(batch.samples)
                     self._step(batch)
                     steps += 1
         finally:
-            self.waiting = self.waiting.take(torch.arange(len(self.waiting)))  # a view would keep the whole chunk
+            self.waiting = waiting.take(torch.arange(start, len(waiting)))  # a view would keep the whole chunk
         return steps
-
-    def _next_batch(self, waiting: Samples) -> Batch | None:
-        try:
-            found = cut(waiting, self.rule)
-        except TooFewSamples as error:
-            self.waiting = waiting.take(slice(self.rule.patience, None))
-            raise TooFewSamples(
-                f"{error}. These samples were left out, and learning can go on with the next ones. Batch size and "
-                "groups are fixed once a model has begun; begin a new one to change them (a group is left out where "
-                "sensitive_features marks it as missing and groups does not name it)"
-            ) from error
-        if found is None:
-            return None
-        batch, self.waiting = found
-        return batch
 
     def _step(self, batch: Batch) -> None:
         samples = batch.samples
         if samples.value is not None:
             batch = replace(batch, sides=with_scales(batch.sides, samples.value, self.scales))
-        moments, before = self.moments, self.adam.snapshot()
+        moments, before = self.moments, self.adam.snapshot() if self.fresh else None
         if self.fresh:
             for name, value in self._start(samples).items():
                 self.adam.parameters[name].detach().copy_(value)
         if self.standardize:
-            self.moments = self._moments(samples.x.shape[1]).with_samples(samples.x, samples.weight)
-        if not self._descended(batch):
-            features = self._scaling(samples.x.shape[1]).apply(samples.x.unsqueeze(0))
-            terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
-            (terms.risk + self.strength * terms.unfairness).sum().backward()
-        self.adam.step()
-        state = [self.adam.vector, self.adam.moments, *(self.moments or ())]
-        if not math.isfinite(sum(float(part.numpy().sum()) for part in state)):  # one number that is not shows in it
-            self.adam.restore(before)
+            self.moments = (moments or Moments.none(samples.x.shape[1])).with_samples(
+                samples.x.numpy(), samples.weight.numpy()
+            )
+        self._find_gradient(batch)
+        finite = self.moments is None or self.moments.are_finite  # or all features seem to be constants
+        if not (finite and self.adam.step_if_finite()):
+            self.adam.gradient.zero_()
+            if before is not None:
+                self.adam.restore(before)
             self.moments = moments
             raise Diverged(
                 f"learning diverged at strength {self.strength}; this batch was left out. Lower the learning rate, "
@@ -116,6 +114,13 @@ class Learner:
             )
         self.updates += 1
         self.fresh = False
+
+    def _find_gradient(self, batch: Batch) -> None:
+        if self._descended(batch):
+            return
+        features = self._scaling(batch.samples.x.shape[1]).apply(batch.samples.x.unsqueeze(0))
+        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
+        (terms.risk + self.strength * terms.unfairness).sum().backward()
 
     def _descended(self, batch: Batch) -> bool:
         """Whether the gradient of the batch was found by hand, which is faster and takes a network of ours."""
@@ -139,10 +144,6 @@ class Learner:
         counts = self.objective.loss_weight(samples)
         constant = constant_output(self.objective.task, samples.y, counts, self.model.outputs)
         return self.model.near(parameters, constant)
-
-    def _moments(self, features: int) -> Moments:
-        zero = torch.zeros(features, dtype=torch.float64)
-        return self.moments or Moments(torch.zeros((), dtype=torch.float64), zero, zero)
 
     def _scaling(self, features: int) -> Scaling:
         if self.standardize and self.moments is not None:
