@@ -11,7 +11,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Neighbours stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test test-slow test-install test-lowest docs lint format bench reproduce clean
+.PHONY: help demo test tested test-slow test-install test-lowest docs lint format bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -46,7 +46,11 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: lint
+# Types take one core for longer than a minute: beside the tests, not before them.
+test: .venv/installed
+	$(MAKE) --no-print-directory -j 2 lint tested
+
+tested: .venv/installed
 	$(BIN)/python $(PYTEST) -m "not slow"
 
 test-slow: .venv/installed

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 
 from metrifair import (
     Audit,
@@ -179,12 +180,13 @@ def kinds() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         line = FairRegressor(1.0, model="linear").fit(X, X[:, 0], sensitive_features=SEX)
-        trees = FairLGBMClassifier(1.0, n_estimators=3, verbose=-1).fit(X, HIRED, sensitive_features=SEX)
         moved = BarycentrePostprocessor(LogisticRegression()).fit(X, SEX, sensitive_features=SEX)
         encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
+        steps = [("encode", TableEncoder()), ("model", FairLGBMClassifier(1.0, n_estimators=3, verbose=-1))]
+        joined = Pipeline(steps).fit({"a": X[:, 0], "b": X[:, 1]}, HIRED, model__sensitive_features=SEX)
         raw = FairClassifier(0.0, model="linear").fit(encoder.transform({"a": X[:, 0], "b": X[:, 1]}), HIRED)
     return {
-        "FairRegressor": line, "FairLGBMClassifier": trees, "BarycentrePostprocessor": moved,
+        "FairRegressor": line, "FairLGBMClassifier": joined, "BarycentrePostprocessor": moved,
         "FairClassifier": TableModel(encoder, raw, "hired"),
     }  # fmt: skip
 
@@ -207,6 +209,7 @@ def test_every_kind_of_model_has_one() -> None:
             assert len([one for one in facts if one.startswith("Sensitive attribute")]) == 1
         else:
             assert facts["Strength of the penalty"] == "1.0"
+            assert facts["Features"] == "2: a, b"  # of the pipeline, not of its last step
 
 
 def test_it_is_written_to_a_path_as_it_is_returned(model: FairClassifier, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from metrifair import __version__
 from metrifair.auditing.result import Audit
 from metrifair.checks import check_known, require
 from metrifair.errors import DataError, ModelFileError
-from metrifair.loading import load
+from metrifair.loading import load, save
 from metrifair.report.audit.words import most_certain_first
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.result import Frontier
@@ -191,7 +191,7 @@ def save_model(
     Parameters
     ----------
     model : estimator
-        A model with ``.save``: a fair estimator or booster, a post-processor or a ``TableModel``.
+        What :func:`metrifair.save` takes: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline.
     path : str or os.PathLike
         The folder, which must not exist yet.
     mlflow_model : mlflow.models.Model, default=None
@@ -225,17 +225,20 @@ def save_model(
     models: Any = require("mlflow.models", extra="mlflow", purpose="a model for MLflow")
     pyfunc: Any = require("mlflow.pyfunc", extra="mlflow", purpose="a model for MLflow")
     check_known("pyfunc_predict_fn", pyfunc_predict_fn, _METHODS)
-    if not hasattr(model, "save"):
-        raise DataError(f"model must be one with .save, as metrifair's are, got {type(model).__name__}")
     if not hasattr(model, pyfunc_predict_fn):
         raise DataError(f"pyfunc_predict_fn={pyfunc_predict_fn!r} is no method of this {type(model).__name__}")
     folder = Path(path)
     if folder.exists():
         raise DataError(f"path {str(folder)!r} exists already; name a new folder")
     folder.mkdir(parents=True)
-    model.save(folder / _FILE)
-    inner = type(getattr(model, "estimator", model)).__module__
-    extra = "[boosting]" if ".boosting." in inner or ".boosting." in type(model).__module__ else ""
+    try:
+        save(model, folder / _FILE)
+    except DataError:
+        folder.rmdir()
+        raise
+    last = getattr(model, "steps", [("", model)])[-1][1]  # of a pipeline
+    boosted = any(".boosting." in type(one).__module__ for one in (last, getattr(last, "estimator", None)))
+    extra = "[boosting]" if boosted else ""
     (folder / _REQUIREMENTS).write_text(f"metrifair{extra}=={__version__}\n")
     (folder / _PYTHON).write_text(f"python: {platform.python_version()}\ndependencies:\n- -r {_REQUIREMENTS}\n")
     described = models.Model() if mlflow_model is None else mlflow_model

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from sklearn.pipeline import Pipeline
+
 from metrifair import __version__
 from metrifair.auditing.result import Audit
 from metrifair.errors import DataError
@@ -70,8 +72,8 @@ def to_card(
     Parameters
     ----------
     model : estimator
-        A fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, or another fitted estimator of
-        scikit-learn's kind.
+        A fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
+        estimator of scikit-learn's kind.
     audit : Audit, default=None
         Of its scores, on rows that it was not trained on.
     frontier : Frontier, default=None
@@ -125,6 +127,7 @@ def to_card(
     if not hasattr(model, "predict") or not (hasattr(model, "n_features_in_") or isinstance(model, TableModel)):
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
     inner = model.estimator if isinstance(model, TableModel) else model
+    inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
@@ -170,7 +173,7 @@ def to_card(
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     """What a model says of itself, name by name."""
     base, scheme = getattr(inner, "base_", None), _scheme(inner)  # base: what a post-processor changes the scores of
-    source = model.encoder if isinstance(model, TableModel) else inner
+    source = model.encoder if isinstance(model, TableModel) else model
     names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
     known: dict[str, object] = {
         "Model": type(inner).__name__,
