@@ -14,8 +14,21 @@ from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape, StateParts, Threshold, Value, content_of, parts_of
-from metrifair.auditing.state_rows import StateRows, check_few, check_last, check_within, ends_of, plain, rank_of
+from metrifair.auditing.state_file import (
+    Shape,
+    StateParts,
+    StateRows,
+    Threshold,
+    Value,
+    check_few,
+    check_last,
+    check_within,
+    content_of,
+    ends_of,
+    parts_of,
+    plain,
+    rank_of,
+)
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.attributes import Continuous
