@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,13 +20,14 @@ from metrifair.training.models import Network
 
 _OPERATORS, _FORMAT = 17, 8  # versions: of 2022, so that older runtimes read the file
 _TREE_OPERATORS, _TREE_FORMAT = 5, 10  # the first with trees in double precision
-_TYPES = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL", "U": "STRING"}
+_TYPES = {"f": "DOUBLE", "i": "INT64", "b": "BOOL", "U": "STRING"}  # of labels, by the kind of their array
 
 
 class Graph:
     """A graph as it grows: every step is a node whose output has a name, numbers among its inputs are constants."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Collection[str]) -> None:
+        self._taken = columns  # names that no step may have
         self.onnx: Any = require("onnx", extra="onnx", purpose="to_onnx")
         self.inputs: dict[str, Any] = {}
         self.outputs: dict[str, Any] = {}
@@ -91,7 +92,7 @@ class Graph:
         return data
 
     def _fresh(self, name: str) -> str:
-        while name in self.inputs:
+        while name in self._taken:
             name += "'"
         return name
 
@@ -123,13 +124,13 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
             f"a {type(estimator).__name__} cannot be written as ONNX; export the model that it wraps, base_, and "
             "apply its rule to the scores where you use them"
         )
-    graph = Graph()
+    graph = Graph(() if encoder is None else encoder.coders_)
     if encoder is None:
         x = graph.input("X", "DOUBLE", int(estimator.n_features_in_))
     else:
         coded = [part for name, coder in encoder.coders_.items() for part in _encoded(graph, name, coder)]
         x = graph.add("Concat", *coded, axis=1)
-    classes = getattr(estimator, "classes_", None)
+    classes: Any = getattr(estimator, "classes_", None)
     scored = _network if hasattr(estimator, "predictor_") else _boosted
     found = scored(graph, x, estimator, 0 if classes is None else len(classes))
     if isinstance(found, str):
@@ -141,10 +142,10 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
             score = graph.add("Gather", found.probabilities, np.array(yes), axis=1)
             accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold))
             chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
-        labels = np.asarray(classes.tolist())  # type: ignore[union-attr]
-        kind = _TYPES[labels.dtype.kind]
-        labels = labels.astype(np.int64) if kind == "INT64" else labels
-        graph.output("label", "Gather", labels, chosen, kind=kind)
+        labels = np.asarray(classes.tolist())
+        if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
+            raise DataError(f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or strings")
+        graph.output("label", "Gather", labels, chosen, kind=_TYPES[labels.dtype.kind])
         graph.output("probabilities", "Identity", found.probabilities, kind="DOUBLE", width=len(labels))
     names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
     if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
@@ -225,7 +226,8 @@ def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided
     """The trees of a booster and what it makes of their sum, as its ``predict`` and ``predict_proba`` say."""
     forest = forest_of(booster, classes if classes > 2 else 1)
     x = _with_missing(graph, x, forest, int(booster.n_features_in_))
-    output = graph.add("Add", graph.add("TreeEnsemble", x, **forest.attributes()), forest.start)
+    output = graph.add("TreeEnsemble", x, **forest.attributes())
+    output = graph.add("Add", output, forest.start) if forest.start.any() else output
     if forest.link == "Sigmoid":
         output = graph.add("Sigmoid", graph.add("Mul", output, forest.slope))
     elif forest.link == "Softmax":
