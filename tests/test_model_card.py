@@ -139,6 +139,8 @@ def test_a_frontier_gives_the_models_own_figures(front: Frontier) -> None:
         assert figures["accuracy"] == pytest.approx(outcome.test.accuracy, abs=5e-4)
         assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
         assert f"with strength {outcome.job.value:g} and seed 0" in card
+        (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
+        assert origin == dict([("", ""), *front.provenance.lines()])
         again = FairClassifier(outcome.job.value, model="linear", random_state=0).fit(X, HIRED, sensitive_features=SEX)
         assert head_of(to_card(again, frontier=front))["model-index"][0]["results"] == [
             {**head_of(card)["model-index"][0]["results"][0]}

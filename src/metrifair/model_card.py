@@ -13,6 +13,7 @@ from metrifair.auditing.result import Audit
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.problem import Scheme
+from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES, measure_text
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
@@ -230,6 +231,7 @@ def _choice(view: FrontierView, point: Point | None) -> Iterable[str]:
     chosen = limit_sentence(view) if point == view.choice else ""
     marked = f"Mark of this model: {view.mark(point)}." if view.mark(point) else ""
     yield _text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
+    yield from _origin(view.provenance)
 
 
 def _figures(record: AuditRecord) -> Iterable[str]:
@@ -262,9 +264,12 @@ def _figures(record: AuditRecord) -> Iterable[str]:
             place = f"{one.attribute}: {who}", one.within, criterion_name(one.criterion)
             distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
         yield _table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
-    if record.provenance.lines():
-        yield "**Where this comes from**"
-        yield _table(("", ""), record.provenance.lines())
+    yield from _origin(record.provenance)
+
+
+def _origin(provenance: Provenance) -> Iterable[str]:
+    if lines := provenance.lines():
+        yield from ("**Where this comes from**", _table(("", ""), lines))
 
 
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
