@@ -233,6 +233,28 @@ def test_a_table_model_takes_the_columns_as_they_are(kind: type, parameters: dic
         check_alike(model.estimator, model.encoder.transform(TABLE), found, close=close)
 
 
+@pytest.mark.parametrize("kind", [FairLGBMClassifier, FairXGBClassifier, FairClassifier])
+def test_rows_whose_score_is_the_threshold_are_accepted(kind: type) -> None:
+    """As many metrics choose one: a score that some row has."""
+    encoder = TableEncoder().fit({"x": X[:, 2]})
+    parameters = {FairLGBMClassifier: LGBM, FairXGBClassifier: XGB, FairClassifier: {"model": "linear"}}[kind]
+    estimator = kind(0.0, **parameters).fit(encoder.transform({"x": X[:, 2]}), (VALUE > 1) * 1)
+    plain = TableModel(encoder, estimator, "y")
+    for score in np.unique(plain.predict_proba({"x": X[:, 2]})[:, 1]):
+        model = TableModel(encoder, estimator, "y", threshold=float(score))
+        run = onnxruntime.InferenceSession(onnx_model(model, {}))
+        assert (run.run(["label"], {"x": X[:, [2]]})[0] == model.predict({"x": X[:, 2]})).all()
+
+
+def test_no_step_takes_the_name_of_a_column() -> None:
+    columns = {"a": X[:, 0], "constant 0": X[:, 1], "step 3": X[:, 2], "constant 1": A}
+    encoder = TableEncoder().fit(columns)
+    estimator = FairClassifier(0.0, model="linear").fit(encoder.transform(columns), YES)
+    model = TableModel(encoder, estimator, "y")
+    found = onnxruntime.InferenceSession(onnx_model(model, {})).run(None, as_inputs(model, columns))
+    assert (found[0] == model.predict(columns)).all()
+
+
 WORDS = st.one_of(st.none(), st.sampled_from(["ü b", "c", "it's", "clerk", "rare 0"]), st.text("abc' é\n0", min_size=1))
 NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from([0.0, -0.0, 1e100, -1e-300, 7.0]))
 ROWS = st.lists(
@@ -305,7 +327,13 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
     refuses(with_table({"since": dates}), "column 'since' holds dates, which ONNX does not know; make a number of it")
     refuses(with_table({"town": np.array(["", "b"])[A]}), "column 'town' has the empty text among its levels")
     refuses(with_table({"": X[:, 0]}), "a column of the table has no name")
+    refuses(
+        with_table({"town\ud800": np.array(["a", "b"])[A]}), "cannot hold the text .*surrogates not allowed; rename"
+    )
     base = FairClassifier(0.0, model="linear")
+    for labels in (np.array([2**63, 2**63 + 5], dtype=np.uint64), np.array(["a", "a\0"], dtype=object)):
+        named = FairClassifier(0.0, model="linear").fit(X, labels[(VALUE > 1) * 1])
+        refuses(named, "ONNX has no type for the classes")
     moved = BarycentrePostprocessor(base, folds=1).fit(X, YES, sensitive_features=A)
     refuses(moved, "a BarycentrePostprocessor cannot be written as ONNX; export the model that it wraps, base_")
     moved.base_.to_onnx(tmp_path / "base.onnx")
@@ -325,6 +353,13 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
         FairClassifier().to_onnx(tmp_path / "model.onnx")
     with pytest.raises(DataError, match="does not exist"):
         fitted("linear").to_onnx(tmp_path / "no" / "model.onnx")
+    with pytest.raises(DataError, match="embedded null"):
+        fitted("linear").to_onnx("a\0b")
+    (tmp_path / "real.onnx").touch()
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "real.onnx")
+    fitted("linear").to_onnx(tmp_path / "link.onnx")
+    assert (tmp_path / "link.onnx").is_symlink()
+    assert (tmp_path / "real.onnx").stat().st_size > 0
 
 
 def test_the_package_is_asked_for_when_it_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

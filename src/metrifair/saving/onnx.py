@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +20,15 @@ from metrifair.training.models import Network
 
 _OPERATORS, _FORMAT = 17, 8  # versions: of 2022, so that older runtimes read the file
 _TREE_OPERATORS, _TREE_FORMAT = 5, 10  # the first with trees in double precision
-_TYPES = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL", "U": "STRING"}
+_TYPES = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL"}
 
 
 class Graph:
     """A graph as it grows: every step is a node whose output has a name, numbers among its inputs are constants."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: Collection[str] = ()) -> None:
         self.onnx: Any = require("onnx", extra="onnx", purpose="to_onnx")
+        self._columns = columns  # no step takes the name of one
         self.inputs: dict[str, Any] = {}
         self.outputs: dict[str, Any] = {}
         self._nodes: list[Any] = []
@@ -61,7 +62,7 @@ class Graph:
 
     def output(self, name: str, operator: str, *inputs: Any, kind: str, width: int | None = None) -> None:
         """An output, named so, with a line below where a column has that name."""
-        while name in self.inputs:
+        while name in self._columns or name in self.inputs:
             name += "_"
         self.add(operator, *inputs, made=name)
         shape = ["rows"] if width is None else ["rows", width]
@@ -91,7 +92,7 @@ class Graph:
         return data
 
     def _fresh(self, name: str) -> str:
-        while name in self.inputs:
+        while name in self._columns or name in self.inputs:
             name += "'"
         return name
 
@@ -101,7 +102,7 @@ class Graph:
         return name
 
     def _tensor(self, value: NDArray[Any], name: str) -> Any:
-        if value.dtype.kind == "U":
+        if value.dtype.kind == "O":
             return self.onnx.helper.make_tensor(name, self.number("STRING"), value.shape, value.ravel().tolist())
         return self.onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
 
@@ -111,6 +112,7 @@ class _Decided(NamedTuple):
 
     probabilities: str
     chosen: str
+    rounding: float = 1e-12  # by which probabilities here may differ from those in Python, and more
 
 
 def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
@@ -123,7 +125,8 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
             f"a {type(estimator).__name__} cannot be written as ONNX; export the model that it wraps, base_, and "
             "apply its rule to the scores where you use them"
         )
-    graph = Graph()
+    _check_texts(estimator, encoder)
+    graph = Graph(() if encoder is None else encoder.coders_)
     if encoder is None:
         x = graph.input("X", "DOUBLE", int(estimator.n_features_in_))
     else:
@@ -139,11 +142,10 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
         if getattr(model, "threshold", None) is not None:
             yes = model.positive
             score = graph.add("Gather", found.probabilities, np.array(yes), axis=1)
-            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold))
+            # A threshold is often a score itself, and who has that score is accepted.
+            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold) - found.rounding)
             chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
-        labels = np.asarray(classes.tolist())  # type: ignore[union-attr]
-        kind = _TYPES[labels.dtype.kind]
-        labels = labels.astype(np.int64) if kind == "INT64" else labels
+        labels, kind = _labels(classes.tolist())  # type: ignore[union-attr]
         graph.output("label", "Gather", labels, chosen, kind=kind)
         graph.output("probabilities", "Identity", found.probabilities, kind="DOUBLE", width=len(labels))
     names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
@@ -153,6 +155,31 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
     said |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
     said |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
     return graph.serialized(said | dict(about))
+
+
+def _labels(classes: list[Any]) -> tuple[NDArray[Any], str]:
+    """The classes as ONNX holds them, and their type there."""
+    if all(isinstance(label, str) and "\0" not in label for label in classes):  # a NUL ends a text in onnxruntime
+        return np.array(classes, dtype=object), "STRING"
+    labels = np.asarray(classes)
+    kind = _TYPES.get(labels.dtype.kind)
+    labels = labels.astype(np.int64) if kind == "INT64" else labels
+    if kind is None or labels.tolist() != classes:
+        raise DataError(f"ONNX has no type for the classes {classes}; fit with words or small integers instead")
+    return labels, kind
+
+
+def _check_texts(estimator: Any, encoder: Any) -> None:
+    """All names, levels and classes must be characters: half of a surrogate pair is none."""
+    coders = {} if encoder is None else encoder.coders_
+    levels = [level for coder in coders.values() if isinstance(coder, Levels) for level in coder.levels]
+    named = getattr(estimator if encoder is None else encoder, "feature_names_in_", ())
+    classes = getattr(estimator, "classes_", np.array([])).tolist()
+    for text in (*coders, *levels, *named, *classes):
+        try:
+            str(text).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"ONNX cannot hold the text {text!r}: {error.reason}; rename it, and fit again") from error
 
 
 def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
@@ -238,7 +265,8 @@ def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided
         return output
     probabilities = _of_two(graph, output) if classes == 2 else output
     compared = graph.cast(probabilities, "FLOAT") if forest.single else probabilities
-    return _Decided(probabilities, graph.add("ArgMax", compared, axis=1, keepdims=0))
+    chosen = graph.add("ArgMax", compared, axis=1, keepdims=0)
+    return _Decided(probabilities, chosen, rounding=5e-7) if forest.single else _Decided(probabilities, chosen)
 
 
 def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:
