@@ -11,7 +11,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # Neighbours stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: help demo test test-slow test-install test-lowest docs lint format bench reproduce clean
+.PHONY: help demo test tested test-slow test-install test-lowest docs lint format bench reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -46,7 +46,11 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: lint
+# Types take one core for longer than a minute: beside the tests, not before them.
+test: .venv/installed
+	$(MAKE) --no-print-directory -j 2 lint tested
+
+tested: .venv/installed
 	$(BIN)/python $(PYTEST) -m "not slow"
 
 test-slow: .venv/installed
@@ -62,8 +66,8 @@ test-install: .venv/installed
 
 # Tests that need nothing but the core, with the lowest versions of what it needs.
 CORE_TESTS := $(addprefix tests/,metrics/test_closed_forms.py metrics/test_line.py metrics/test_energy.py \
-	metrics/test_unbiased.py metrics/test_registry.py problem/test_cells.py training/test_adam.py training/test_models.py \
-	training/test_objective.py test_certificates.py test_utility.py)
+	metrics/test_unbiased.py metrics/test_registry.py methods/test_xian.py problem/test_cells.py \
+	training/test_adam.py training/test_models.py training/test_objective.py test_certificates.py test_utility.py)
 test-lowest: .venv/installed
 	rm -rf build/wheel build/lowest
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null

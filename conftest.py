@@ -33,8 +33,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if only_cuda and others and "cuda" not in collection_path.parts[-2:] else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a device where there is none."""
+    """Skip what needs a device where there is none; of tests marked `pairwise`, every second combination is slow.
+
+    Places in the lists of values that add up to an odd number: whichever two values one looks at, where a third list
+    has two, the tests that are left hold them together.
+    """
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("pairwise"):
+            lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
+            first = [names.split(",")[0].strip() if isinstance(names, str) else names[0] for names in lists]
+            if sum(item.callspec.indices[name] for name in first) % 2:
+                item.add_marker("slow")
     if not torch.cuda.is_available():
         for item in items:
             if item.get_closest_marker("cuda"):

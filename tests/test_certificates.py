@@ -38,11 +38,12 @@ def test_the_radius_grows_with_functions_and_confidence_and_shrinks_with_samples
 @pytest.mark.parametrize("cdfs", [1, 4])
 def test_all_functions_lie_within_their_radius_as_often_as_said_and_not_much_more(cdfs: int) -> None:
     """DKW is nearly tight for one function; several are independent here, so the union bound is nearly tight too."""
-    n, repeats = 200, 2000
+    n, repeats = 200, 5000
     uniform = np.sort(np.random.default_rng(0).random((repeats, cdfs, n)))
     steps = np.arange(1, n + 1) / n
     distance = np.maximum(steps - uniform, uniform - steps + 1 / n).max(axis=(1, 2))
-    assert 0.13 < np.mean(distance > dkw_radius(n, confidence=0.8, cdfs=cdfs)) < 0.2 + 2 * math.sqrt(0.16 / repeats)
+    # 0.19 and 0.17; with radii of 0.75 they would be 0.24 and 0.22, of 0.85, 0.14 and 0.13
+    assert 0.15 < np.mean(distance > dkw_radius(n, confidence=0.8, cdfs=cdfs)) < 0.2 + 4 * math.sqrt(0.16 / repeats)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from sklearn.dummy import DummyClassifier
+from sklearn.pipeline import Pipeline
 
 import metrifair.mlflow
 from metrifair import (
@@ -125,6 +127,7 @@ class Test:
             assert [one.value for one in history] == [getattr(point, name) for point in front.points]
         data = store.get_run(run_id).data
         assert data.metrics["frontier/area"] == front.area
+        assert data.tags["frontier/Versions"].startswith("metrifair ")
         assert front.chosen is not None
         assert float(data.params["frontier/chosen_strength"]) == front.chosen.strength
         kept = Path(mlflow.artifacts.download_artifacts(run_id=run_id, dst_path=str(tmp_path / "kept")))
@@ -161,6 +164,9 @@ class Test:
         whole = TableModel(encoder, fair.fit(encoder.transform(table), Y, sensitive_features=SEX), "hired")
         metrifair.mlflow.save_model(whole, tmp_path / "table")
         assert (mlflow.pyfunc.load_model(str(tmp_path / "table")).predict(table) == whole.predict(table)).all()
+        joined = Pipeline([("encode", encoder), ("model", fair)]).fit(table, Y, model__sensitive_features=SEX)
+        metrifair.mlflow.save_model(joined, tmp_path / "pipeline")
+        assert (mlflow.pyfunc.load_model(str(tmp_path / "pipeline")).predict(table) == joined.predict(table)).all()
         trees = FairLGBMClassifier(1.0, n_estimators=3, verbose=-1).fit(X, Y, sensitive_features=SEX)
         metrifair.mlflow.save_model(trees, tmp_path / "trees")
         assert (mlflow.pyfunc.load_model(str(tmp_path / "trees")).predict(X) == trees.predict(X)).all()
@@ -170,8 +176,9 @@ class Test:
         (tmp_path / "there").mkdir()
         with pytest.raises(DataError, match="exists already; name a new folder"):
             metrifair.mlflow.save_model(model, tmp_path / "there")
-        with pytest.raises(DataError, match=r"model must be one with \.save"):
-            metrifair.mlflow.save_model(object(), tmp_path / "new")
+        with pytest.raises(DataError, match="a DummyClassifier cannot be saved"):
+            metrifair.mlflow.save_model(DummyClassifier().fit(X, Y), tmp_path / "new")
+        assert not (tmp_path / "new").exists()
         with pytest.raises(DataError, match="pyfunc_predict_fn must be one of"):
             metrifair.mlflow.save_model(model, tmp_path / "new", pyfunc_predict_fn="transform")  # type: ignore[arg-type]
         metrifair.mlflow.save_model(model, tmp_path / "model")

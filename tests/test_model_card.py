@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 
 from metrifair import (
     Audit,
@@ -138,6 +139,8 @@ def test_a_frontier_gives_the_models_own_figures(front: Frontier) -> None:
         assert figures["accuracy"] == pytest.approx(outcome.test.accuracy, abs=5e-4)
         assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
         assert f"with strength {outcome.job.value:g} and seed 0" in card
+        (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
+        assert origin == dict([("", ""), *front.provenance.lines()])
         again = FairClassifier(outcome.job.value, model="linear", random_state=0).fit(X, HIRED, sensitive_features=SEX)
         assert head_of(to_card(again, frontier=front))["model-index"][0]["results"] == [
             {**head_of(card)["model-index"][0]["results"][0]}
@@ -179,12 +182,13 @@ def kinds() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         line = FairRegressor(1.0, model="linear").fit(X, X[:, 0], sensitive_features=SEX)
-        trees = FairLGBMClassifier(1.0, n_estimators=3, verbose=-1).fit(X, HIRED, sensitive_features=SEX)
         moved = BarycentrePostprocessor(LogisticRegression()).fit(X, SEX, sensitive_features=SEX)
         encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
+        steps = [("encode", TableEncoder()), ("model", FairLGBMClassifier(1.0, n_estimators=3, verbose=-1))]
+        joined = Pipeline(steps).fit({"a": X[:, 0], "b": X[:, 1]}, HIRED, model__sensitive_features=SEX)
         raw = FairClassifier(0.0, model="linear").fit(encoder.transform({"a": X[:, 0], "b": X[:, 1]}), HIRED)
     return {
-        "FairRegressor": line, "FairLGBMClassifier": trees, "BarycentrePostprocessor": moved,
+        "FairRegressor": line, "FairLGBMClassifier": joined, "BarycentrePostprocessor": moved,
         "FairClassifier": TableModel(encoder, raw, "hired"),
     }  # fmt: skip
 
@@ -207,6 +211,7 @@ def test_every_kind_of_model_has_one() -> None:
             assert len([one for one in facts if one.startswith("Sensitive attribute")]) == 1
         else:
             assert facts["Strength of the penalty"] == "1.0"
+            assert facts["Features"] == "2: a, b"  # of the pipeline, not of its last step
 
 
 def test_it_is_written_to_a_path_as_it_is_returned(model: FairClassifier, tmp_path: Path) -> None:

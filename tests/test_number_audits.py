@@ -63,10 +63,16 @@ def test_work_that_is_finished_is_counted_once(tmp_path: Path, monkeypatch: pyte
     assert second == "| normal, correlation 0 | 100 | 100 | no interval | 4.0 % | 6.0 % |"
 
 
-def test_the_committed_table_keeps_the_promise() -> None:
-    """P-values of nothing are at most 0.05 in 5 %, but for what chance does."""
+def test_the_committed_tables_keep_the_promise() -> None:
+    """Intervals hold in 95 % and p-values of nothing are at most 0.05 in 5 %, but for what chance does."""
+    page = PAGE.read_text()
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r".* \| [\d.]+ % of \d+ \|", line)]
+    assert [line[0] for line in lines] == [*POPULATIONS, "all of them"]
+    for share, sets in (one.split(" % of ") for line in lines for one in line[1:]):
+        assert float(share) >= 95 - 400 * (0.05 * 0.95 / int(sets)) ** 0.5
+    assert all(float(one.split()[0]) >= 93 for one in lines[-1][1:])
     pattern = r"^\| ([^|]+) \| [\d,]+ \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|$"
-    rows = re.findall(pattern, PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(pattern, page, re.MULTILINE)
     assert len(rows) == len(POPULATIONS) * 4
     of_nothing = [name for name in POPULATIONS if not next(iter(POPULATIONS[name].keywords.values()))]
     assert len(of_nothing) == 3

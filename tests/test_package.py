@@ -54,7 +54,13 @@ def wheel(tmp_path_factory):
     return built
 
 
+def test_importing_the_package_alone_is_light():
+    run(sys.executable, "-c", "import sys, metrifair; sys.exit(bool({'torch', 'numpy', 'sklearn'} & set(sys.modules)))")
+
+
+@pytest.mark.slow
 def test_the_wheel_works_where_no_extra_is_installed(wheel, tmp_path):
+    """Without leaving this environment; `make test-install` does the same in an empty one."""
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path, wheel)
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})" + USE.format(
         blocked=OPTIONAL, boosters=BOOSTERS, folder=str(tmp_path)

@@ -11,6 +11,7 @@ import metrifair
 from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
+BOOSTERS = {"FairLGBMClassifier", "FairLGBMRegressor", "FairXGBClassifier", "FairXGBRegressor"}
 EXTRAS = ("pandas", "polars", "click", "lightgbm", "xgboost", "altair", "cvxpy", "pooch")
 
 
@@ -41,12 +42,15 @@ def main() -> None:
         assert (load(path).predict(X) == line.predict(X)).all()
         found.to_html(Path(folder, "audit.html"))
         assert Path(folder, "audit.html").stat().st_size > 10_000
-    try:
-        metrifair.FairLGBMClassifier  # noqa: B018
-        told = "nothing"
-    except metrifair.MissingExtra as error:
-        told = str(error)
-    assert "metrifair[boosting]" in told, told
+    missing = {}
+    for name in (*metrifair.__all__, "datasets.load"):
+        try:
+            metrifair.datasets.load("mortgage") if name == "datasets.load" else getattr(metrifair, name)
+        except metrifair.MissingExtra as error:
+            missing[name] = str(error)
+    assert "metrifair[" in missing.pop("datasets.load")
+    assert set(missing) == BOOSTERS, missing
+    assert all('pip install "metrifair[boosting]"' in told for told in missing.values()), missing
     print(f"metrifair {metrifair.__version__} works without extras")
 
 

@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from sklearn.pipeline import Pipeline
+
 from metrifair import __version__
 from metrifair.auditing.result import Audit
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.problem import Scheme
+from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES, measure_text
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
@@ -70,8 +73,8 @@ def to_card(
     Parameters
     ----------
     model : estimator
-        A fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, or another fitted estimator of
-        scikit-learn's kind.
+        A fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
+        estimator of scikit-learn's kind.
     audit : Audit, default=None
         Of its scores, on rows that it was not trained on.
     frontier : Frontier, default=None
@@ -125,6 +128,7 @@ def to_card(
     if not hasattr(model, "predict") or not (hasattr(model, "n_features_in_") or isinstance(model, TableModel)):
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
     inner = model.estimator if isinstance(model, TableModel) else model
+    inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
@@ -170,7 +174,7 @@ def to_card(
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     """What a model says of itself, name by name."""
     base, scheme = getattr(inner, "base_", None), _scheme(inner)  # base: what a post-processor changes the scores of
-    source = model.encoder if isinstance(model, TableModel) else inner
+    source = model.encoder if isinstance(model, TableModel) else model
     names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
     known: dict[str, object] = {
         "Model": type(inner).__name__,
@@ -227,6 +231,7 @@ def _choice(view: FrontierView, point: Point | None) -> Iterable[str]:
     chosen = limit_sentence(view) if point == view.choice else ""
     marked = f"Mark of this model: {view.mark(point)}." if view.mark(point) else ""
     yield _text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
+    yield from _origin(view.provenance)
 
 
 def _figures(record: AuditRecord) -> Iterable[str]:
@@ -259,9 +264,12 @@ def _figures(record: AuditRecord) -> Iterable[str]:
             place = f"{one.attribute}: {who}", one.within, criterion_name(one.criterion)
             distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
         yield _table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
-    if record.provenance.lines():
-        yield "**Where this comes from**"
-        yield _table(("", ""), record.provenance.lines())
+    yield from _origin(record.provenance)
+
+
+def _origin(provenance: Provenance) -> Iterable[str]:
+    if lines := provenance.lines():
+        yield from ("**Where this comes from**", _table(("", ""), lines))
 
 
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:

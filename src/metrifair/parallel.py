@@ -49,7 +49,10 @@ def spread(
         with joblib.parallel_config("loky", inner_max_num_threads=threads):
             backend, _ = get_active_backend()
     jobs = configured if n_jobs is None else n_jobs
-    pool = partial(joblib.Parallel, jobs, backend, return_as=_returned(backend, in_order=in_order), **options)
+    returned = "generator" if in_order else "generator_unordered"
+    if not backend.supports_return_generator:  # Ray's; its results then come in portions
+        returned = "list"
+    pool = partial(joblib.Parallel, jobs, backend, return_as=returned, **options)
     with joblib.parallel_config(backend):
         workers = joblib.effective_n_jobs(jobs)
     alone = workers == 1 or getattr(backend, "uses_threads", False)
@@ -60,12 +63,6 @@ def is_elsewhere() -> bool:
     """Whether the active backend works in other processes than those that joblib would start by itself."""
     backend, _ = get_active_backend()
     return not (getattr(backend, "uses_threads", False) or isinstance(backend, joblib.parallel.BACKENDS["loky"]))
-
-
-def _returned(backend: Any, *, in_order: bool) -> str:
-    if not backend.supports_return_generator:  # Ray's; its results then come in portions
-        return "list"
-    return "generator" if in_order else "generator_unordered"
 
 
 def _results(

@@ -73,7 +73,7 @@ class Provenance:
         told = [
             *self.about.items(),
             ("Files" if len(files) > 1 else "File", "; ".join([*files[:_LISTED], *more])),
-            ("Source", "" if files else self.source),
+            ("Read from", "" if files else self.source),
             ("Rows", "; ".join([*read, *left_out])),
             ("Columns", "; ".join(f"{role}: {_listed(names)}" for role, names in self.columns.items() if names)),
             ("Call", self.call),

@@ -162,7 +162,8 @@ def ratio_intervals(
 
     def bounds(at: int, pairs: float) -> Interval:
         against = [other for other in others if other != at]
-        wider = _widening(confidence, pairs)
+        one, all_at_once = (NormalDist().inv_cdf(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+        wider = all_at_once / one
         least = float(np.exp((apart[at] - wider * down[at])[against].min()))
         most = float(np.exp((apart[at] + wider * up[at])[against].min()))
         most = most if reference is not None else min(1.0, most)
@@ -175,12 +176,6 @@ def ratio_intervals(
     smallest = min(ratios)
     low, high = min(one.low for one in jointly), min(one.high for one in jointly)
     return alone, Interval(min(low, smallest), max(high if reference is None else min(high, 1.0), smallest))
-
-
-def _widening(confidence: float, pairs: float) -> float:
-    """How much wider bounds are that hold for so many pairs at once, than for one."""
-    one, all_pairs = (NormalDist().inv_cdf(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
-    return all_pairs / one
 
 
 class Rated(NamedTuple):

@@ -24,11 +24,12 @@ def test_quantiles_and_selection_rates_are_those_of_each_band() -> None:
     score, age, _ = people()
     found = audit(score, sensitive_features={"age": age}, continuous=True, **FAST)
     (along,) = found.record.along
-    assert (along.attribute, along.within, len(along.bands)) == ("age", "everyone", 20)
+    assert (along.attribute, along.within, len(along.bands)) == ("age", "everyone", 19)  # of 20, the last had 28 rows
     assert sum(along.sizes) == 900
+    assert min(along.sizes) >= 30
     edges = [float(name.split()[-1]) for name in along.bands[:-1]]
     band = np.searchsorted(edges, age)
-    for place in range(20):
+    for place in range(19):
         own = score[band == place]
         assert along.sizes[place] == len(own)
         assert along.at[place] == pytest.approx(age[band == place].mean())
@@ -43,8 +44,8 @@ def test_quantiles_and_selection_rates_are_those_of_each_band() -> None:
 
 
 def test_rows_that_are_counted_show_the_same_and_weights_count(tmp_path) -> None:
-    score, age, _ = people()
-    weight = np.random.default_rng(2).integers(1, 4, 900)
+    score, age, _ = people(3000)  # so many that bands have rows enough, weighted or repeated
+    weight = np.random.default_rng(2).integers(1, 4, 3000)
     table = pl.DataFrame({"p": score, "age": age, "w": weight})
     table.write_parquet(tmp_path / "s.parquet")
     options = {"score": "p", "group": "age", "continuous": True, "weight": "w", **FAST}
@@ -54,7 +55,7 @@ def test_rows_that_are_counted_show_the_same_and_weights_count(tmp_path) -> None
     assert ours.selection_rates == pytest.approx(theirs.selection_rates)
     for share, values in ours.quantiles.items():
         assert theirs.quantiles[share] == pytest.approx(values, abs=0.01)
-    repeated = np.repeat(np.arange(900), weight)
+    repeated = np.repeat(np.arange(3000), weight)
     (plain,) = audit(score[repeated], sensitive_features={"age": age[repeated]}, continuous=True, **FAST).record.along
     assert plain.quantiles == ours.quantiles
 

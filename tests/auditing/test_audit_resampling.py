@@ -92,7 +92,7 @@ def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution()
     """As a test by permutation says. Where they do have one, 0 is the truth to be covered."""
     generator = np.random.default_rng(0)
     unsure = 0
-    for _ in range(150):
+    for _ in range(60):
         found = two_samples(generator.random(120), np.arange(120) < 60)
         intervals = bootstrap(found, LINE, confidence=0.95, resamples=200, generator=generator).alone
         chances = permutation_p_values(found, LINE, permutations=199, generator=generator)
@@ -100,7 +100,7 @@ def test_an_interval_begins_at_zero_where_the_groups_may_have_one_distribution()
             if (chances[metric] or 0.0) > 0.1:
                 assert intervals[metric].low == 0, metric
                 unsure += 1
-    assert unsure > 0.8 * 150 * len(LINE)
+    assert unsure > 0.75 * 60 * len(LINE)  # 0.9 expected
 
 
 def test_intervals_are_centred_below_the_value_which_is_too_large() -> None:
@@ -186,11 +186,11 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("name", HARD)
-def test_intervals_cover_with_a_group_of_ten_with_skew_and_with_heavy_weights(name: str) -> None:
+@pytest.mark.parametrize("name", ["skew", "heavy weights"])
+def test_intervals_cover_with_skew_and_with_heavy_weights(name: str) -> None:
     """Resampling rows with normal quantiles covered 86 % with skew and 83 % (Kolmogorov) with heavy weights: both fail.
 
-    It covered 94 % or more with ten of one group, which this many data sets cannot tell from enough.
+    It covered 94 % or more with ten of one group, which 200 data sets cannot tell from enough.
     """
     population, sizes, spread = HARD[name]
     for metric, share in coverage(population, sizes, 200, spread=spread).items():

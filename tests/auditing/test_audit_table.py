@@ -38,29 +38,30 @@ def incomplete(n=1500):
     )
 
 
+ENGINES = {
+    "polars": lambda frame, connection: frame,
+    "polars, lazy": lambda frame, connection: frame.lazy(),
+    "pandas": lambda frame, connection: frame.to_pandas(),
+    "pyarrow": lambda frame, connection: frame.to_arrow(),
+    "DuckDB": lambda frame, connection: connection.register("scores", frame.to_arrow()).table("scores"),
+    "Ibis": lambda frame, connection: ibis.memtable(frame),
+    "Dask": lambda frame, connection: dd.from_pandas(frame.to_pandas(), npartitions=2),
+}
+
+
 @contextlib.contextmanager
-def engines(frame):
+def held_by(engine, frame):
     with warnings.catch_warnings(), duckdb.connect() as connection:
         warnings.simplefilter("ignore")
-        connection.register("scores", frame.to_arrow())
-        yield {
-            "polars": frame,
-            "polars, lazy": frame.lazy(),
-            "pandas": frame.to_pandas(),
-            "pyarrow": frame.to_arrow(),
-            "DuckDB": connection.table("scores"),
-            "Ibis": ibis.memtable(frame),
-            "Dask": dd.from_pandas(frame.to_pandas(), npartitions=2),
-        }
+        yield ENGINES[engine](frame, connection)
 
 
-ENGINES = ("polars", "polars, lazy", "pandas", "pyarrow", "DuckDB", "Ibis", "Dask")
 EVERYTHING = {"score": "p", "group": ["sex", "old"], "label": "y", "control": "old", "criteria": "equal_opportunity"}
 QUICKER = {"random_state": 0, "resamples": 0, "permutations": 0}
 
 
 SIMPLER = {"group": "sex", "control": None, "metrics": "kolmogorov"}  # Dask is slow to start
-CHANGES = [*((engine, {}) for engine in ENGINES[:-1]), ("DuckDB", {"weight": None}), ("Dask", SIMPLER)]
+CHANGES = [*((engine, {}) for engine in ENGINES if engine != "Dask"), ("DuckDB", {"weight": None}), ("Dask", SIMPLER)]
 
 
 @pytest.mark.parametrize(("engine", "changes"), CHANGES)
@@ -70,9 +71,9 @@ def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, mon
     frame.write_parquet(tmp_path / "scores.parquet")
     options = EVERYTHING | QUICKER | {"weight": "w"} | changes
     held = audit_file(tmp_path / "scores.parquet", **options)
-    with engines(frame) as found:
-        assert audit_table(found[engine], **options).record == held.record
-        check_equal(audit_table(found[engine], **options, **COUNTED), held, located=False)
+    with held_by(engine, frame) as found:
+        assert audit_table(found, **options).record == held.record
+        check_equal(audit_table(found, **options, **COUNTED), held, located=False)
 
 
 @pytest.mark.parametrize("atoms", [2**12, 50])
@@ -86,8 +87,8 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
     roles = Roles.named(score="p", group=["sex", "region"], label="y", weight=weight)
     by_file, by_engine = AuditState(range=(-1, 2)), AuditState(range=(-1, 2))
     count_file.count_file(by_file, tmp_path / "scores.parquet", roles)
-    with engines(frame) as found:
-        count_file.count_table(by_engine, Connected("the table", found[engine]), roles)
+    with held_by(engine, frame) as found:
+        count_file.count_table(by_engine, Connected("the table", found), roles)
     assert by_file.exact == (atoms == 2**12)
     assert (by_engine.shape, by_engine.cells, by_engine.left_out) == (by_file.shape, by_file.cells, by_file.left_out)
     np.testing.assert_allclose(by_engine.selected, by_file.selected, rtol=1e-12)

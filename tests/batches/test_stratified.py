@@ -225,11 +225,10 @@ def test_batches_of_a_pass_have_the_same_means(replacement: bool) -> None:
     samples = data(cells)
     objective = Objective(regression(), comparisons, estimate="population", combine="sum")
     generator = torch.Generator().manual_seed(4)
-    found = []
-    for _ in range(1500):
-        passed = stratified(samples, comparisons, size=size, generator=generator, replacement=replacement)
-        found += [torch.stack(objective(batch.samples.x[:, 0], batch)) for batch in passed]
-    values = torch.stack(found)
+    asked = {"size": size, "generator": generator, "replacement": replacement}
+    passed = [batch for _ in range(1500) for batch in stratified(samples, comparisons, **asked)]
+    assert all(torch.equal(batch.samples.weight, passed[0].samples.weight) for batch in passed)
+    values = torch.stack(objective(torch.stack([batch.samples.x[:, 0] for batch in passed]), passed[0]), 1)
     truth = [samples.x.square().mean(), sum(energy(samples, one, plug_in=replacement) for one in comparisons)]
     z = (values.mean(0) - torch.tensor(truth)) / (values.std(0) / len(values) ** 0.5)
     assert z.abs().max() < 4
@@ -293,12 +292,12 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
     samples = data([0, 0, 0, 1, 1, 1, 2, 2, 2], weight)
     generator = torch.Generator().manual_seed(6)
     objective = Objective(regression(), REST, combine="sum")
-    found, seen = [], []
-    for _ in range(1200):
-        (batch,) = stratified(samples, REST, size=7, generator=generator, replacement=True)
-        found.append(torch.stack(objective(batch.samples.x[:, 0], batch)))
-        seen.append(batch.samples.x[:, 0])
-    values, x = torch.stack(found), samples.x[:, 0]
+    passed = [
+        batch for _ in range(1200) for batch in stratified(samples, REST, size=7, generator=generator, replacement=True)
+    ]
+    assert all(torch.equal(batch.samples.weight, passed[0].samples.weight) for batch in passed)
+    drawn = torch.stack([batch.samples.x[:, 0] for batch in passed])
+    values, x = torch.stack(objective(drawn, passed[0]), 1), samples.x[:, 0]
     apart, target = (x[:, None] - x).abs(), 0.0
     for one in REST:  # of the weighted data set, pairs of a row with itself included
         sides = [torch.isin(samples.cell, torch.tensor(side)) * samples.weight for side in (one.left, one.right)]
@@ -306,7 +305,7 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
         target -= float(gap @ apart @ gap)
     truth = torch.tensor([(samples.weight * x.square()).mean(), target])
     assert ((values.mean(0) - truth).abs() < 4 * values.std(0) / len(values) ** 0.5).all()
-    assert x[2] not in torch.cat(seen)  # its weight is 0
+    assert x[2] not in drawn  # its weight is 0
 
 
 def test_unequal_weights_without_replacement_are_refused() -> None:

@@ -74,6 +74,7 @@ def figures(title: str, booster: str, strength: float, *, most: int | None = Non
     return Figures(gap(train, "energy"), model.score(X[test], y[test]), gap(test, "kolmogorov"))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("booster", ["lgbm", "xgb"])
 @pytest.mark.parametrize("title", ["compas", "communities regression"])
 def test_more_strength_means_less_unfairness(title: str, booster: str) -> None:
@@ -137,14 +138,6 @@ SKETCH = Effort.of(2, quick=True)
 SWEEPS = 2 * 2 * 4  # data sets, seeds, methods
 
 
-@pytest.fixture
-def raw_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The experiment finds the files."""
-    data_of("compas")
-    pytest.importorskip("vl_convert", reason="figures need the extra report")
-    monkeypatch.setenv("METRIFAIR_DATA", str(_FOLDER))
-
-
 def points_of(folder: Path) -> list[Any]:
     """The points without their times, and without what is not measured here."""
     none = dict.fromkeys(("seconds", "parity_gap", "label_gap", "unconverged", "dependence", "worst_cut"), 0.0)
@@ -152,10 +145,20 @@ def points_of(folder: Path) -> list[Any]:
     return [replace(row, training=np.nan_to_num(row.training), **none) for row in rows]
 
 
-@pytest.mark.usefixtures("raw_data")
-def test_the_experiment_writes_points_tables_and_figure(tmp_path: Path) -> None:
-    boosting.run(CORRECTED, SKETCH, tmp_path)
-    rows = read_csv([tmp_path / "boosting.csv"])
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the experiment, run without interruption."""
+    data_of("compas")
+    pytest.importorskip("vl_convert", reason="figures need the extra report")
+    folder = tmp_path_factory.mktemp("boosting")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("METRIFAIR_DATA", str(_FOLDER))
+        boosting.run(CORRECTED, SKETCH, folder)
+    return folder
+
+
+def test_the_experiment_writes_points_tables_and_figure(whole: Path) -> None:
+    rows = read_csv([whole / "boosting.csv"])
     assert Counter((row.data, row.method, row.seed) for row in rows) == {
         (data, method, seed): 3  # strengths
         for data, own in (("compas", "LightGBM, blind, own groups"), ("student-math", "LightGBM, own groups"))
@@ -163,17 +166,16 @@ def test_the_experiment_writes_points_tables_and_figure(tmp_path: Path) -> None:
         for seed in (0, 1)
     }
     assert all(row.seconds > 0 for row in rows)
-    text = (tmp_path / "boosting.md").read_text()
+    text = (whole / "boosting.md").read_text()
     for line in ("both protocols mean the same", "Seeds: 2.", "A sketch", "| compas | LightGBM |", "(boosting-1.svg)"):
         assert line in text
-    assert "<svg" in (tmp_path / "boosting-1.svg").read_text()
+    assert "<svg" in (whole / "boosting-1.svg").read_text()
     assert len(boosting.means_table(rows)) == 1 + 2 * 4
     assert len(tradeoff_chart(rows, on="scores").concat) == 2
 
 
-@pytest.mark.usefixtures("raw_data")
 def test_interrupted_work_is_done_once_and_serves_both_protocols(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
     timed, most = runs._timed, 5
@@ -184,15 +186,12 @@ def test_interrupted_work_is_done_once_and_serves_both_protocols(
         done.append(name)
         return timed(name, work)
 
-    for name in ("resumed", "whole"):
-        (tmp_path / name).mkdir()
+    monkeypatch.setenv("METRIFAIR_DATA", str(_FOLDER))
     monkeypatch.setattr(runs, "_timed", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        boosting.run(CORRECTED, SKETCH, tmp_path / "resumed")
-    assert not (tmp_path / "resumed" / "boosting.csv").exists()
+        boosting.run(CORRECTED, SKETCH, tmp_path)
+    assert not (tmp_path / "boosting.csv").exists()
     most = SWEEPS
-    boosting.run(PUBLISHED, SKETCH, tmp_path / "resumed")
+    boosting.run(PUBLISHED, SKETCH, tmp_path)
     assert len(done) == len(set(done)) == SWEEPS
-    most = 2 * SWEEPS
-    boosting.run(CORRECTED, SKETCH, tmp_path / "whole")
-    assert points_of(tmp_path / "resumed") == points_of(tmp_path / "whole")
+    assert points_of(tmp_path) == points_of(whole)

@@ -39,9 +39,8 @@ def no_wider_than_the_window(page: Any) -> bool:
 
 def shown(opened: Any, text: str, name: str) -> Any:
     """The page, wide; looked at in all its forms on the way."""
-    page = opened(text)
-    for form, options in {"dark": {"color_scheme": "dark"}, "phone": {"viewport": PHONE}, "print": {}}.items():
-        other = opened(text, **options)
+    page, dark = opened(text), opened(text, color_scheme="dark")
+    for form, other in {"dark": dark, "print": dark, "phone": opened(text, viewport=PHONE)}.items():
         if form == "print":
             other.emulate_media(media="print")
         assert no_wider_than_the_window(other), form

@@ -236,7 +236,7 @@ def test_text_stands_out_from_its_background(opened, contrast, scheme):
     shoot(page, f"wide-{scheme}-top")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_a_phone_needs_no_sideways_scrolling(opened, scheme):
     page = opened(demo_view(), viewport=PHONE, color_scheme=scheme, has_touch=True, is_mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
@@ -385,7 +385,7 @@ def test_unfairness_stands_side_by_side_for_training_choosing_and_test_rows(open
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"viewport": PHONE}, {"color_scheme": "dark"}], ids=["wide", "phone", "dark"])
+@pytest.mark.parametrize("options", [{}, {"viewport": PHONE}], ids=["wide", "phone"])
 def test_the_label_of_the_chosen_model_is_never_covered(opened, options):
     """The slider goes round the chosen model, in steps of a few pixels."""
     chosen = Point(0.0, 0, 0.8, 0.1)

@@ -221,3 +221,16 @@ def test_a_strength_that_was_not_trained_is_refused():
     with pytest.raises(DataError, match="row must be from 0 to 11, got 12"):
         slider.row = 12
     assert (slider.row, slider.strength) == (0, 0.0)
+
+
+def test_a_limit_that_the_frontier_has_by_now_is_a_selection_too():
+    front = front_of()
+    slider = front.widget()
+    front.select(max_unfairness=0.1)
+    slider.max_unfairness = 0.1
+    assert slider.row == slider.content["start"] > 0
+    assert slider.chosen is front.chosen
+    front.select(max_unfairness=0.3)
+    kept = front.chosen
+    assert front.widget().max_unfairness == 0.3
+    assert front.chosen is kept  # to look at a choice is not to choose

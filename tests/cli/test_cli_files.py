@@ -220,9 +220,9 @@ def test_the_paper_s_experiments_are_a_command_of_their_own(call: Any) -> None:
     assert "the paper's experiments moved: python -m experiments NAME" in refusal(call("reproduce", "theory"))
 
 
-def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, shell: Any) -> None:
+def test_csv_on_standard_output_is_nothing_but_the_table(csv: Path, tmp_path: Path, call: Any, shell: Any) -> None:
     arguments = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")
-    assert shell("train", csv, *arguments, "--output", "m").returncode == 0
+    assert call("train", csv, *arguments, "--output", tmp_path / "m").exit_code == 0
     done = shell("predict", "m", "-", "--output", "-", "--id", "town", input=csv.read_text())
     assert done.returncode == 0, done.stderr
     found = pl.read_csv(io.StringIO(done.stdout))

@@ -143,7 +143,7 @@ def test_held_out_numbers_and_several_classes(people: pl.DataFrame, tmp_path: Pa
         assert "Audit them" not in done.stderr
 
 
-def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: Path, shell: Any, call: Any) -> None:
+def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: Path, call: Any) -> None:
     """Trees know their own rows by heart: the old recipe (train, predict, audit) audits mostly those."""
     pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)
@@ -152,11 +152,12 @@ def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: P
     columns = {f"x{k}": noise[:, k] for k in range(6)} | {"near": group + rng.normal(0, 0.6, 600)}
     pl.DataFrame(columns | {"sex": np.array(["f", "m"])[group], "label": label}).write_csv(tmp_path / "people.csv")
     asked = ("--label", "label", "--group", "sex", "--model", "lightgbm", "--strength", "5")
-    trained = shell("train", "people.csv", *asked, "--output", "m", "--held-out", "held.csv")
-    assert trained.returncode == 0, trained.stderr
+    kept = ("--output", tmp_path / "m", "--held-out", tmp_path / "held.csv")
+    trained = call("train", tmp_path / "people.csv", *asked, *kept)
+    assert trained.exit_code == 0, trained.output
     audit = ("--score", "probability", "--group", "sex", "--label", "label", "--json", "-")
-    held = shell("audit", "held.csv", *audit)
-    assert held.returncode == 0, held.stderr
+    held = call("audit", tmp_path / "held.csv", *audit)
+    assert held.exit_code == 0, held.output
     old = ("predict", tmp_path / "m", tmp_path / "people.csv", "--id", "sex", "--id", "label", "--output")
     assert call(*old, tmp_path / "all.csv").exit_code == 0
     values = []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
@@ -161,23 +163,36 @@ def check_streams(name: str, records: list[dict[str, str]]) -> None:
         assert fmean(float(one["kolmogorov"]) for one in own) == pytest.approx(kolmogorov, abs=0.03)
 
 
+@pytest.fixture(scope="module")
+def sketch(raw_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]:
+    """The folder of an experiment in its quick form, which is run when it is first asked for."""
+
+    @cache
+    def folder(name: str, protocol: str) -> Path:
+        out = tmp_path_factory.mktemp(f"{name}-{protocol}")
+        reproduce(name, protocol=protocol, seeds=2, quick=True, out=out)
+        return out
+
+    return folder
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_experiment_from_data_to_page(name: str, tmp_path: Path, raw_data: Path) -> None:
+def test_every_experiment_from_data_to_page(name: str, sketch: Callable[[str, str], Path]) -> None:
     protocol = "published" if name in ("classification", "equal-opportunity", "preprocessing") else "corrected"
-    reproduce(name, protocol=protocol, seeds=2, quick=True, out=tmp_path)
+    out = sketch(name, protocol)
     title = name if name in ("boosting", "continuous") else f"{name}-{protocol}"  # which no protocol changes
-    with (tmp_path / f"{title}.csv").open() as file:
+    with (out / f"{title}.csv").open() as file:
         records = list(csv.DictReader(file))
     assert records
     assert not any("nan" in (record.get("accuracy", ""), record.get("objective", "")) for record in records)
-    page = (tmp_path / f"{title}.html").read_text()
+    page = (out / f"{title}.html").read_text()
     assert "default-src 'none'; script-src 'sha256-" in page
     assert 'src="http' not in page
-    assert (tmp_path / f"{title}-1.svg").read_text().startswith("<svg")
-    text = (tmp_path / f"{title}.md").read_text()
+    assert (out / f"{title}-1.svg").read_text().startswith("<svg")
+    text = (out / f"{title}.md").read_text()
     assert f"({title}-1.svg)" in text
     if name in MEANS:
-        results = read_csv([tmp_path / f"{title}.csv"])
+        results = read_csv([out / f"{title}.csv"])
         check_means(name, results)
     if name.startswith("online"):
         check_streams(name, records)
@@ -208,8 +223,10 @@ def test_every_experiment_from_data_to_page(name: str, tmp_path: Path, raw_data:
         assert not any("**" in line for line in text.splitlines() if line.startswith("|"))
 
 
-def test_finished_work_is_not_done_again(tmp_path: Path, raw_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reproduce("regression", protocol="published", seeds=2, quick=True, out=tmp_path)
+def test_finished_work_is_not_done_again(
+    sketch: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(sketch("regression", "published"), tmp_path, dirs_exist_ok=True)
     first = (tmp_path / "regression-published.csv").read_bytes()
 
     def refuse(*_: object) -> Any:
@@ -263,14 +280,16 @@ def works(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, raw_data: Path) -> None:
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_killed_and_resumed_gives_the_same_table(
+    n_jobs: int, tmp_path: Path, raw_data: Path, sketch: Callable[[str, str], Path]
+) -> None:
     code = (
         "from pathlib import Path; import sys; from experiments import reproduce; "
         "reproduce('regression', protocol='published', seeds=2, quick=True, out=Path(sys.argv[1]), "
         f"n_jobs={n_jobs})"
     )
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    killed, whole = tmp_path / "killed", sketch("regression", "published")
     environment = os.environ | {"METRIFAIR_DATA": str(raw_data)}
     process = subprocess.Popen([sys.executable, "-c", code, str(killed)], env=environment)
     while finished_jobs(killed / "ledger.db") < 3 and process.poll() is None:
@@ -284,8 +303,7 @@ def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, ra
     before = finished_jobs(killed / "ledger.db")
     assert 3 <= before < 12
     assert not (killed / "regression-published.csv").exists()
-    for folder in (killed, whole):
-        reproduce("regression", protocol="published", seeds=2, quick=True, out=folder)
+    reproduce("regression", protocol="published", seeds=2, quick=True, out=killed)
     tables = [
         [
             {key: value for key, value in record.items() if key != "seconds"}
@@ -296,18 +314,18 @@ def test_killed_and_resumed_gives_the_same_table(n_jobs: int, tmp_path: Path, ra
     assert tables[0] == tables[1]
 
 
-def test_another_machine_needs_only_the_arrays(tmp_path: Path, raw_data: Path) -> None:
+def test_another_machine_needs_only_the_arrays(tmp_path: Path, sketch: Callable[[str, str], Path]) -> None:
     """The same points as here, and the tables can be made from them alone."""
     remote.main(["prepare", "--seeds", "2", str(tmp_path / "arrays.npz")])
     there = tmp_path / "there"
     remote.main(["run", "--quick", "--methods", "mfl,berk", str(tmp_path / "arrays.npz"), str(there), "regression"])
-    reproduce("regression", protocol="corrected", seeds=2, quick=True, out=tmp_path / "here")
+    here = sketch("regression", "corrected")
 
     def figures(path: Path) -> dict[tuple[object, ...], float]:
         results = [one for one in read_csv([path]) if one.protocol == "corrected"]
         return {(one.input, one.data, one.method, one.strength, one.seed): one.kolmogorov for one in results}
 
-    assert figures(there / "points.csv") == figures(tmp_path / "here" / "regression-corrected.csv")
+    assert figures(there / "points.csv") == figures(here / "regression-corrected.csv")
     packed = tmp_path / "packed.csv.gz"
     remote.main(["report", "--pack", str(packed), str(tmp_path / "docs"), str(there / "points.csv")])
     assert figures(packed) == pytest.approx(figures(there / "points.csv"), abs=1e-5)

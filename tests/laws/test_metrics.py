@@ -224,6 +224,7 @@ LEADS = [
 ]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("left", "right"), LEADS)
 @pytest.mark.parametrize("weighted", ["neither", "shared", "own"])
 @each(EVERY)

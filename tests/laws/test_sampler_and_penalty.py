@@ -165,6 +165,7 @@ def test_planted_fault_a_penalty_that_does_not_know_the_strata_is_biased(
     assert abs(float(torch.stack(found).sum() - expected)) > 1e-3
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "predictive_equality"])
 @pytest.mark.parametrize(("groups", "contrast"), [(ONE, "pairs"), (THREE, "rest"), (TWO, "pairs")])
 def test_batches_drawn_for_a_finer_criterion_serve_any_other(criterion: str, groups: Tensor, contrast: str) -> None:
@@ -181,6 +182,7 @@ def test_batches_drawn_for_a_finer_criterion_serve_any_other(criterion: str, gro
     assert abs(z) < 4
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("estimate", ["rows", "population"])
 @pytest.mark.parametrize(("groups", "contrast"), [(ONE, "pairs"), (THREE, "rest"), (TWO, "pairs")])
 def test_rows_drawn_by_weight_estimate_the_distance_of_the_weighted_rows(

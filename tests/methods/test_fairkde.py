@@ -112,6 +112,7 @@ def by_hand(score: Any, a: Any, y: Any, criterion: str, delta: float, *, first: 
     return total
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("groups", [2, 3])
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity", "equalized_odds"])
 @pytest.mark.parametrize("delta", [1.0, 0.05])

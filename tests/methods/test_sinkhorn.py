@@ -88,6 +88,7 @@ def alone(criterion: str, strength: float, seed: int, member: int) -> SinkhornCl
     return model.fit(x[own], y[own], sensitive_features=a[own])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("criterion", ["statistical_parity", "equal_opportunity"])
 @pytest.mark.parametrize(("models", "stacks"), [(1, 9), (2, 6), (3, 3), (7, 2), (1000, 1)])
 def test_a_stack_equals_its_members(models: int, stacks: int, criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:

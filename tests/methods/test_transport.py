@@ -81,6 +81,7 @@ def by_pot(x: Any, y: Any, a: Any, b: Any, epsilon: float) -> tuple[float, float
     return float((plan * cost).sum() + epsilon * relative), float((plan * cost).sum())
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("n", "m", "d", "epsilon"), [(5, 8, 1, 0.2), (12, 30, 4, 0.4), (25, 10, 16, 1.0)])
 def test_agrees_with_pot(n: int, m: int, d: int, epsilon: float, weighted: bool) -> None:

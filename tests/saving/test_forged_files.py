@@ -255,7 +255,7 @@ def assert_survived(done: subprocess.CompletedProcess[str], count: int) -> None:
     assert done.returncode == 0, (done.returncode, last, done.stderr[-2000:])
     found = json.loads(last[0])
     assert found["forged"] == count
-    assert count // 20 < count - found["refused"] < count // 2  # some forgeries are harmless, and are used
+    assert count // 10 < count - found["refused"] < count // 2  # a quarter is another model's, and is used
 
 
 def test_a_thousand_forged_files_are_refused_or_predict() -> None:

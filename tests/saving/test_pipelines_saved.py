@@ -44,7 +44,7 @@ TABLE = pd.DataFrame(
 )
 VALUE = TABLE["income"].fillna(0) + RNG.normal(size=N)
 YES = np.where(VALUE > 0.5, "yes", "no")
-LINE = FairClassifier(1.0, model="linear")
+LINE = FairClassifier(1.0, epochs=1, hidden=(), solver="sgd", random_state=0)
 STEPS: dict[str, tuple[list[tuple[str, Any]], Any]] = {
     "a classifier": ([("encode", TableEncoder()), ("model", LINE)], YES),
     "a regressor": ([("encode", TableEncoder()), ("model", FairRegressor(1.0, epochs=2, random_state=0))], VALUE),
@@ -128,6 +128,11 @@ def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
     mine = Pipeline([("mine", own), ("model", LINE)]).fit(TABLE, YES, model__sensitive_features=SEX)
     with pytest.raises(DataError, match="step 'mine' of the pipeline is a Encoder"):
         save(mine, path)
+    other_kind = type("Sampling", (Pipeline,), {})(
+        fitted("a classifier").steps
+    )  # may do something else than a plain one
+    with pytest.raises(DataError, match="a Sampling is a pipeline of another class than scikit-learn's own"):
+        save(other_kind, path)
     with pytest.raises(DataError, match="a LogisticRegression cannot be saved; pass a fitted model of ours"):
         save(LogisticRegression(), path)  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
@@ -141,6 +146,7 @@ def test_a_file_that_lies_is_refused(tmp_path: Path) -> None:
     post = tmp_path / "post"
     save(fitted("a post-processor"), post)
     nested = from_bytes(post.read_bytes())
+    alone = copy.deepcopy(content.meta) | {"encoders": [None]}  # it does not tell how many columns it takes
     lies: list[tuple[tuple[Any, ...], Any, str]] = [
         (("steps",), ["model"], "its steps are not those that it names"),
         (("steps",), ["a", "a"], "Names provided are not unique"),
@@ -157,6 +163,7 @@ def test_a_file_that_lies_is_refused(tmp_path: Path) -> None:
         (("model", "kind"), "table model", "Invalid enum value 'table model'"),
         (("model", "meta", "kind"), "Oracle", "a model of the kind 'Oracle'"),
         (("memory",), "/tmp", "unknown field `memory`"),
+        (("model",), {"kind": "pipeline", "meta": alone}, "it ends with another, not with a model"),
     ]
     for place, value, message in lies:
         meta = copy.deepcopy(content.meta)

@@ -172,6 +172,7 @@ def test_a_frontier_on_ray_is_the_one_from_here(tmp_path: Path, monkeypatch: pyt
 # --- devices ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("devices", [["cpu"], ["cpu", "cpu"], ["cpu"] * 7], ids=len)
 @pytest.mark.parametrize("batch_size", [200, 20])
 def test_devices_share_the_strengths_and_the_models_are_the_same(devices: list[str], batch_size: int) -> None:

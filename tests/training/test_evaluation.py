@@ -108,7 +108,7 @@ EARLY: dict[str, Any] = {"early_stopping": 0.3, "epochs": 120, "learning_rate": 
 @pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
 def test_each_model_of_a_stack_keeps_its_own_best_weights(kind: Any) -> None:
     y = Y if kind is FairClassifier else X.sum(1)
-    strengths, seeds = [0.0, 0.5, 20.0], [3, 4]
+    strengths, seeds = [0.5, 20.0], [3, 4]
     stack = fit_stack(kind(**EARLY), X, y, strengths=strengths, seeds=seeds, sensitive_features=GROUP)
     places = [(strength, seed) for seed in seeds for strength in strengths]
     for model, (strength, seed) in zip(stack, places, strict=True):

@@ -373,6 +373,7 @@ def test_statistical_parity_and_energy_are_the_defaults() -> None:
 COUNTED = {"binary": BINARY, "regression": regression()}
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("estimate", ["rows", "population", "batch"])
 @pytest.mark.parametrize("compare", ["prediction", "output"])
 @pytest.mark.parametrize("name", COUNTED)

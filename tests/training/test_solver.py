@@ -90,6 +90,7 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["even", "weighted"])
 @pytest.mark.parametrize(
     ("kind", "asked"),
@@ -193,9 +194,9 @@ def test_many_features_are_scaled_one_by_one() -> None:
         pytest.param("binary", "parity", 10.0, marks=pytest.mark.slow),
         ("binary", "odds", 3.0),
         pytest.param("binary", "risk", 3.0, marks=pytest.mark.slow),
-        ("binary", "wasserstein", 0.3),
+        pytest.param("binary", "wasserstein", 0.3, marks=pytest.mark.slow),
         pytest.param("squared_error", "parity", 1.0, marks=pytest.mark.slow),
-        ("squared_error", "rest", 1.0),
+        pytest.param("squared_error", "rest", 1.0, marks=pytest.mark.slow),
         ("huber", "risk", 0.3),
         pytest.param("three classes", "parity", 0.3, marks=pytest.mark.slow),
     ],
@@ -273,6 +274,7 @@ def test_the_curvature_of_the_penalty_is_that_of_its_values_where_groups_are_ali
 # --- nothing but the rows counts ------------------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("strength", [0.0, 3.0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_weights_are_repetitions_in_any_order(kind: str, strength: float) -> None:

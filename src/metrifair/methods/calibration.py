@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from metrifair.checks import check_integer, check_number, check_switches, seed_of
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
-from metrifair.methods.group_model import Correction, GroupModel, default_group_model, fitted_group_model
+from metrifair.methods.group_model import Correction, GroupModel, fitted_group_model
 from metrifair.methods.meta_estimator import check_learner, groups_if_asked
 from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
 from metrifair.methods.training_data import CrossedGroups, Floats, Integers, learned_by_heart, out_of_fold, with_ties
@@ -218,7 +218,10 @@ class ScorePostprocessor(Saved, Postprocessor):
                 "folds; pass folds=1, or needs_group=True"
             )
         own = replace(given, X=rows_of(given.X, known), y=cell, groups=None, weight=found.weight)
-        template = default_group_model(seed_of(self.random_state)) if self.group_model is None else self.group_model
+        template = self.group_model
+        if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
+            seed = seed_of(self.random_state)
+            template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
         self.group_model_, cells = fitted_group_model(
             lambda rows: own.fitted(template, rows),
             lambda model, rows: np.asarray(model.predict_proba(rows_of(own.X, rows))),

@@ -13,7 +13,6 @@ from scipy.optimize import linprog, minimize
 from scipy.sparse import csr_array, hstack, vstack
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.estimators import FairClassifier
 from metrifair.methods.training_data import Fitted, Floats, Integers, Told, learned_by_heart, out_of_fold
 from metrifair.problem.tables import Table
 
@@ -65,11 +64,6 @@ class GroupModel(NamedTuple):
         """The probability of each cell given the features, (n, cells)."""
         said = np.asarray(self.model.predict_proba(X))
         return self.correction(_of_all_cells(self.model, said, len(self.correction.bias)))
-
-
-def default_group_model(seed: int) -> FairClassifier:
-    """A logistic regression of ours, so that it can be saved."""
-    return FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)  # some columns give groups away
 
 
 def fitted_group_model(

@@ -164,7 +164,7 @@ function markFinding() {
 // Paper has no pager: all findings are printed.
 window.addEventListener("beforeprint", () => {
   byId("findings").tBodies[0].replaceChildren(...linesOf(table.found));
-  byId("findings-hint").textContent = countLine(table.found.length, 0, table.found.length);
+  byId("findings-hint").textContent = countLine(table.found.length, 0, table.found.length).replace("Open a row for what it means.", "");
 });
 window.addEventListener("afterprint", showPage);
 

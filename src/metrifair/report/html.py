@@ -117,13 +117,13 @@ def document(
     )
 
 
-def origin_list(provenance: Provenance) -> Markup:
+def origin_list(provenance: Provenance, heading: str = "Where this comes from") -> Markup:
     """Where an audit comes from, to unfold; printed in full."""
     lines = provenance.lines()
     if not lines:
         return Markup("")
     listed = element("dl", *(joined(element("dt", name), element("dd", text)) for name, text in lines), class_="words")
-    return element("details", element("summary", "Where this comes from"), listed, class_="origin")
+    return element("details", element("summary", heading), listed, class_="origin")
 
 
 def embedded_json(content: Json) -> str:

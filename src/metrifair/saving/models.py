@@ -93,7 +93,13 @@ class Saved:
         about = {}
         with contextlib.suppress(DataError):  # a model that no file can hold has no hash
             about["sha256"] = sha256(to_bytes(self._content())).hexdigest()
-        write_file(path, onnx_model(self, about))
+        try:
+            graph = onnx_model(self, about)
+        except UnicodeEncodeError as error:  # half of a character, as some files hold
+            raise DataError(
+                f"the text {error.object!r} cannot be written as ONNX; correct it, and fit again"
+            ) from error
+        write_file(path, graph)
 
     def _content(self) -> Content:
         return content_of(self)

@@ -20,15 +20,15 @@ from metrifair.training.models import Network
 
 _OPERATORS, _FORMAT = 17, 8  # versions: of 2022, so that older runtimes read the file
 _TREE_OPERATORS, _TREE_FORMAT = 5, 10  # the first with trees in double precision
-_TYPES = {"f": "DOUBLE", "i": "INT64", "u": "INT64", "b": "BOOL"}
+_TYPES = {"f": "DOUBLE", "i": "INT64", "b": "BOOL", "U": "STRING"}  # of labels, by the kind of their array
 
 
 class Graph:
     """A graph as it grows: every step is a node whose output has a name, numbers among its inputs are constants."""
 
-    def __init__(self, columns: Collection[str] = ()) -> None:
+    def __init__(self, columns: Collection[str]) -> None:
+        self._taken = columns  # names that no step may have
         self.onnx: Any = require("onnx", extra="onnx", purpose="to_onnx")
-        self._columns = columns  # no step takes the name of one
         self.inputs: dict[str, Any] = {}
         self.outputs: dict[str, Any] = {}
         self._nodes: list[Any] = []
@@ -62,7 +62,7 @@ class Graph:
 
     def output(self, name: str, operator: str, *inputs: Any, kind: str, width: int | None = None) -> None:
         """An output, named so, with a line below where a column has that name."""
-        while name in self._columns or name in self.inputs:
+        while name in self.inputs:
             name += "_"
         self.add(operator, *inputs, made=name)
         shape = ["rows"] if width is None else ["rows", width]
@@ -92,7 +92,7 @@ class Graph:
         return data
 
     def _fresh(self, name: str) -> str:
-        while name in self._columns or name in self.inputs:
+        while name in self._taken:
             name += "'"
         return name
 
@@ -102,7 +102,7 @@ class Graph:
         return name
 
     def _tensor(self, value: NDArray[Any], name: str) -> Any:
-        if value.dtype.kind == "O":
+        if value.dtype.kind == "U":
             return self.onnx.helper.make_tensor(name, self.number("STRING"), value.shape, value.ravel().tolist())
         return self.onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
 
@@ -125,14 +125,13 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
             f"a {type(estimator).__name__} cannot be written as ONNX; export the model that it wraps, base_, and "
             "apply its rule to the scores where you use them"
         )
-    _check_texts(estimator, encoder)
     graph = Graph(() if encoder is None else encoder.coders_)
     if encoder is None:
         x = graph.input("X", "DOUBLE", int(estimator.n_features_in_))
     else:
         coded = [part for name, coder in encoder.coders_.items() for part in _encoded(graph, name, coder)]
         x = graph.add("Concat", *coded, axis=1)
-    classes = getattr(estimator, "classes_", None)
+    classes: Any = getattr(estimator, "classes_", None)
     scored = _network if hasattr(estimator, "predictor_") else _boosted
     found = scored(graph, x, estimator, 0 if classes is None else len(classes))
     if isinstance(found, str):
@@ -145,8 +144,10 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
             # A threshold is often a score itself, and who has that score is accepted.
             accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold) - found.rounding)
             chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
-        labels, kind = _labels(classes.tolist())  # type: ignore[union-attr]
-        graph.output("label", "Gather", labels, chosen, kind=kind)
+        labels = np.asarray(classes.tolist())
+        if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
+            raise DataError(f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or strings")
+        graph.output("label", "Gather", labels, chosen, kind=_TYPES[labels.dtype.kind])
         graph.output("probabilities", "Identity", found.probabilities, kind="DOUBLE", width=len(labels))
     names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
     if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
@@ -155,31 +156,6 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
     said |= {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
     said |= {} if names is None else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
     return graph.serialized(said | dict(about))
-
-
-def _labels(classes: list[Any]) -> tuple[NDArray[Any], str]:
-    """The classes as ONNX holds them, and their type there."""
-    if all(isinstance(label, str) and "\0" not in label for label in classes):  # a NUL ends a text in onnxruntime
-        return np.array(classes, dtype=object), "STRING"
-    labels = np.asarray(classes)
-    kind = _TYPES.get(labels.dtype.kind)
-    labels = labels.astype(np.int64) if kind == "INT64" else labels
-    if kind is None or labels.tolist() != classes:
-        raise DataError(f"ONNX has no type for the classes {classes}; fit with words or small integers instead")
-    return labels, kind
-
-
-def _check_texts(estimator: Any, encoder: Any) -> None:
-    """All names, levels and classes must be characters: half of a surrogate pair is none."""
-    coders = {} if encoder is None else encoder.coders_
-    levels = [level for coder in coders.values() if isinstance(coder, Levels) for level in coder.levels]
-    named = getattr(estimator if encoder is None else encoder, "feature_names_in_", ())
-    classes = getattr(estimator, "classes_", np.array([])).tolist()
-    for text in (*coders, *levels, *named, *classes):
-        try:
-            str(text).encode()
-        except UnicodeEncodeError as error:
-            raise DataError(f"ONNX cannot hold the text {text!r}: {error.reason}; rename it, and fit again") from error
 
 
 def _encoded(graph: Graph, name: str, coder: Coder) -> list[str]:
@@ -252,7 +228,8 @@ def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided
     """The trees of a booster and what it makes of their sum, as its ``predict`` and ``predict_proba`` say."""
     forest = forest_of(booster, classes if classes > 2 else 1)
     x = _with_missing(graph, x, forest, int(booster.n_features_in_))
-    output = graph.add("Add", graph.add("TreeEnsemble", x, **forest.attributes()), forest.start)
+    output = graph.add("TreeEnsemble", x, **forest.attributes())
+    output = graph.add("Add", output, forest.start) if forest.start.any() else output
     if forest.link == "Sigmoid":
         output = graph.add("Sigmoid", graph.add("Mul", output, forest.slope))
     elif forest.link == "Softmax":
@@ -266,7 +243,7 @@ def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided
     probabilities = _of_two(graph, output) if classes == 2 else output
     compared = graph.cast(probabilities, "FLOAT") if forest.single else probabilities
     chosen = graph.add("ArgMax", compared, axis=1, keepdims=0)
-    return _Decided(probabilities, chosen, rounding=5e-7) if forest.single else _Decided(probabilities, chosen)
+    return _Decided(probabilities, chosen, rounding=1e-6) if forest.single else _Decided(probabilities, chosen)
 
 
 def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:

@@ -29,6 +29,11 @@ KIND = "pipeline"  # of the file
 
 def content_of(pipeline: Pipeline, inner_of: Callable[[Any], Content], is_ours: Callable[[Any], bool]) -> Content:
     """What the file of a fitted pipeline holds; ``inner_of`` takes its last step apart, which ``is_ours`` must know."""
+    if type(pipeline) is not Pipeline:  # a plain one would be read again, which may do something else
+        raise DataError(
+            f"a {type(pipeline).__name__} is a pipeline of another class than scikit-learn's own, which a model file "
+            "cannot hold; put its steps into a sklearn.pipeline.Pipeline, or save its parts yourself"
+        )
     *before, (last, model) = pipeline.steps
     for name, step in before:
         if step not in (None, "passthrough") and type(step) is not TableEncoder:
@@ -57,6 +62,8 @@ def pipeline_of(content: Content, model_of: Callable[[Content], Any]) -> Pipelin
     record = record_of(PipelineRecord, content.meta, "a pipeline")
     if len(record.steps) != len(record.encoders) + 1:
         raise ModelFileError("the file does not describe a pipeline: its steps are not those that it names")
+    if record.model.kind == KIND:
+        raise ModelFileError("the file does not describe a pipeline: it ends with another, not with a model")
     encoders = ["passthrough" if one is None else encoder_of(one) for one in record.encoders]
     model = model_of(Content(record.model.kind, record.model.meta, content.arrays))
     fitted = [step for step in (*encoders, model) if not isinstance(step, str)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import reprlib
-from collections.abc import Iterator
 from itertools import accumulate
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -26,7 +25,6 @@ _MOST_CLASSES = 10_000
 _DEEPEST = 2_000
 _MOST_BITS = 2**29
 _NONE = 2**31 - 1  # the parent of the root, and the feature of a node that was pruned away
-_LIST = re.compile(r"\[?(?P<numbers>[^\[\]]+)\]?")
 
 Whole: TypeAlias = Annotated[int, Meta(ge=0, le=_NONE)]
 Child: TypeAlias = Annotated[int, Meta(ge=-1, lt=_NONE)]
@@ -221,7 +219,11 @@ def _check_forest(forest: _Forest, features: int, classes: int) -> None:
         _check(tree.id == place, "the numbers of the trees")
         _check_tree(tree, features)
     # XGBoost makes a bit of every number up to a split's largest category: a small file could ask for much memory.
-    bits = sum(max(words, default=0) for tree in forest.trees for words in _words(tree))
+    bits = sum(
+        max(tree.categories[start : start + size], default=0)
+        for tree in forest.trees
+        for start, size in zip(tree.categories_segments, tree.categories_sizes, strict=True)
+    )
     _check(bits <= _MOST_BITS, "the categories of the trees")
     if forest.cats is not None and forest.cats.enc:
         _check_categories(forest.cats, features)
@@ -268,12 +270,6 @@ def _check_tree(tree: _Tree, features: int) -> None:
     _check(tree.categories_nodes == chosen and len(starts) == len(sizes) == len(chosen), "the categories of a tree")
     ends = list(accumulate(sizes, initial=0))  # written one after the other
     _check(starts == ends[:-1] and ends[-1] == words and 0 not in sizes, "the categories of a tree")
-
-
-def _words(tree: _Tree) -> Iterator[list[int]]:
-    """The categories of each split by categories."""
-    for start, size in zip(tree.categories_segments, tree.categories_sizes, strict=True):
-        yield tree.categories[start : start + size]
 
 
 def _parents(tree: _Tree, nodes: int) -> list[int]:

@@ -28,10 +28,11 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
     strength = traitlets.Float()
 
     def __init__(self, frontier: Frontier) -> None:
-        self.frontier, view = frontier, frontier.view()
+        self.frontier, self._ready, view = frontier, False, frontier.view()
         self._rows, content = view.rows, page_content(view)
         row: Any = content["start"]
         super().__init__(content=content, row=row, strength=self._rows[row].strength, max_unfairness=frontier.limit)
+        self._ready = True  # from here on a limit is a selection, also one that the frontier knows by now
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -78,7 +79,7 @@ class FrontierWidget(anywidget.AnyWidget):  # type: ignore[misc]  # its base car
     @traitlets.observe("max_unfairness")  # type: ignore[untyped-decorator]
     def _choose(self, change: Any) -> None:
         """Select, as one would by hand; the slider goes to what was chosen."""
-        if change["new"] is None or change["new"] == self.frontier.limit:
+        if change["new"] is None or not self._ready:
             return
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

@@ -112,7 +112,9 @@ class TableBins:
         """The rows of a frame by number; with parents, those of each of them apart."""
         scaled = (nw.col("score") - base) * float(np.ldexp(1.0, power))
         # Cut off before it is cast: casting rounds in some engines.
-        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=self._position())
+        position = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
+        position = position * nw.col("weight") if self.weighted else position
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), position=position)
         by = ["number"]
         if parents is not None:
             frame = frame.with_columns(parent=_looked_up(parents.high, [nw.lit(own) for own in range(len(parents))]))
@@ -132,10 +134,6 @@ class TableBins:
         if not np.array_equal(np.bincount(parent[number], rows, len(parents)), parents.rows):
             raise self.asked.changed()
         return counter.bins(self.scale, parents, parent)
-
-    def _position(self) -> nw.Expr:
-        found = nw.col("score") * self.scale.inverse - self.scale.low * self.scale.inverse
-        return found * nw.col("weight") if self.weighted else found
 
     def _sums(self, *, moments: bool) -> dict[str, nw.Expr]:
         found = {"rows": nw.len()}

@@ -51,7 +51,8 @@ COLUMNS = {
 
 _JUDGES: tuple[JudgedBy, ...] = ("", "Bonferroni", "joint bounds")
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
-_STATIC = 0.28  # most of the room that the table takes which stands without the script: of all but its own rows
+_STATIC = 0.22  # most of the room that the table takes which stands without the script: of all but its own rows
+_FEW_ROWS = 25  # the length of a page of the table, once the script runs
 _OPEN_NOTES = 3
 _MOST_NOTES = 60
 
@@ -155,22 +156,29 @@ def _remark(kind: str, heading: str, texts: Sequence[str]) -> Markup:
 
 
 def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple[Markup, int]:
-    """The findings as a table that stands without the script, which takes it over; and how many fit the room."""
+    """Findings as a table that the script takes over, and how many fit the room.
+
+    Many of them stand where only a browser without the script looks: others would lay all rows out in vain.
+    """
     shown = columns(findings)
     head = element("thead", element("tr", *(element("th", name, scope="col") for _, name in shown)))
+    words = f"Too few rows to tell: fewer than {least_count:,} in a group"
+    apart = element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart")
     rows: list[Markup] = []
-    listed = 0
     for at, finding in enumerate(findings):
-        if not finding.enough and (at == 0 or findings[at - 1].enough):
-            words = f"Too few rows to tell: fewer than {least_count:,} in a group"
-            rows.append(element("tr", element("th", words, colspan=str(len(shown)), scope="colgroup"), class_="apart"))
-        row = _row(finding, [key for key, _ in shown])
+        first = not finding.enough and (at == 0 or findings[at - 1].enough)
+        row = joined(*([apart] if first else []), _row(finding, [key for key, _ in shown]))
         room -= len(row.encode(errors="replace"))
         if room < 0:
             break
         rows.append(row)
-        listed += 1
-    return element("table", head, element("tbody", *rows), id="findings"), listed
+    kind = "one-attribute" if len({finding.attribute for finding in findings}) == 1 else ""
+    many = len(rows) > _FEW_ROWS
+    own, other = (
+        element("table", head, element("tbody", *listed), id=name, class_=kind)
+        for name, listed in (("findings", [] if many else rows), ("listed", rows))
+    )
+    return joined(own, element("noscript", other) if many else ""), len(rows)
 
 
 def _row(finding: Finding, keys: Sequence[str]) -> Markup:

@@ -194,7 +194,10 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
         return Markup("")
     standard, room, parts = STANDARDS[asked[0].standard], _MOST_ROWS, []
     sure = any(rate.interval for table in asked for rate in table.rates)
-    small = f" Small figures are {confidence_text(record.confidence)} intervals." if sure else ""
+    small = (
+        f" Small figures are {confidence_text(record.confidence)} intervals, each of one figure by itself; that of the "
+        "smallest ratio, below a table, allows for its having been picked."
+    )
     for number, table in enumerate(asked):
         if room > 0:
             parts.append(rates_table(table, table.rates[:room], number))
@@ -211,7 +214,7 @@ def rates_section(record: AuditRecord, *, frontier: FrontierView | None = None) 
     return element(
         "section",
         element("h2", standard.title, id="ratios-title"),
-        element("p", f"{standard.about}{small}", class_="hint"),
+        element("p", f"{standard.about}{small if sure else ''}", class_="hint"),
         *parts,
         element("p", NO_VERDICT, class_="said verdict"),
         id="ratios",

@@ -81,18 +81,14 @@ def series_html(record: SeriesRecord, *, title: str) -> str:
         element("div", *(_chart(own, record.looks) for own in ordered[:_MOST_CHARTS]), class_="charts"),
         class_="card",
     )
-    origins = [
-        joined(element("h3", name), origin_list(one))
-        for name, one in zip(record.looks, record.provenance, strict=False)
-    ]
-    if origins:
-        charts = joined(charts, element("section", element("h2", "Where the looks come from"), *origins, class_="card"))
+    origins = [origin_list(one, name) for name, one in zip(record.looks, record.provenance, strict=False)]
+    looks = element("section", element("h2", "Where the looks come from"), *origins, class_="card") if origins else ""
     return document(
         title=title,
         about="audits over time",
         head=head,
         unscripted="This page needs no script.",
-        sections=[Section(joined(charts, _table(ordered)), "series-data", None, ())],
+        sections=[Section(joined(charts, _table(ordered), looks), "series-data", None, ())],
         words=[("Alarm", _ALARM)],
         provenance=record.origin,
     )
