@@ -45,7 +45,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"criteria": "risk_parity", "y_true": [0, 1, 0, 1]}, "risk_parity compares losses; say which"),
     ({"metrics": "kolmogorow"}, "did you mean 'kolmogorov'?"),
     ({"metrics": []}, "metrics must name at least one metric, got none"),
-    ({"metrics": [abs]}, "metrics must be one of 'energy'"),
+    ({"metrics": [abs]}, "metrics must be a name, or a sequence of names"),
     ({"threshold": np.nan}, "threshold must be a finite number, 'auto', 'median' or None, got nan"),
     ({"threshold": 10**400}, "threshold must be a finite number, 'auto', 'median' or None, got 1000"),
     ({"threshold": 1j}, "threshold must be a finite number, 'auto', 'median' or None, got 1j"),

@@ -28,7 +28,7 @@ class Flat(nn.Module):
         self.register_buffer("shift", torch.tensor(0.25))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x).squeeze(-1) + self.shift.to(x)
+        return self.layer(x).squeeze() + self.shift.to(x)  # of one row, no axis is left
 
 
 MODELS: dict[str, tuple[type, dict[str, Any], Any]] = {

@@ -347,7 +347,7 @@ class Predictor:
             if bool((mean != 0).any() or (scale != 1).any()):
                 layers.append(_linear(torch.diag(1 / scale[0]), -(mean / scale)[0]))
             layers.append(own.train(False))
-            if own(torch.zeros(1, mean.shape[1], dtype=torch.float64)).ndim == 1:
+            if own(torch.zeros(2, mean.shape[1], dtype=torch.float64)).ndim == 1:  # of one row, squeeze() leaves none
                 layers.append(torch.nn.Unflatten(0, (-1, 1)))
         else:
             raise DataError(f"a model of type {type(self.model).__name__} has no layers of torch")
