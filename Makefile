@@ -66,8 +66,8 @@ test-install: .venv/installed
 
 # Tests that need nothing but the core, with the lowest versions of what it needs.
 CORE_TESTS := $(addprefix tests/,metrics/test_closed_forms.py metrics/test_line.py metrics/test_energy.py \
-	metrics/test_unbiased.py metrics/test_registry.py problem/test_cells.py training/test_adam.py training/test_models.py \
-	training/test_objective.py test_certificates.py test_utility.py)
+	metrics/test_unbiased.py metrics/test_registry.py methods/test_xian.py problem/test_cells.py \
+	training/test_adam.py training/test_models.py training/test_objective.py test_certificates.py test_utility.py)
 test-lowest: .venv/installed
 	rm -rf build/wheel build/lowest
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null

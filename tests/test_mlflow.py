@@ -127,6 +127,7 @@ class Test:
             assert [one.value for one in history] == [getattr(point, name) for point in front.points]
         data = store.get_run(run_id).data
         assert data.metrics["frontier/area"] == front.area
+        assert data.tags["frontier/Versions"].startswith("metrifair ")
         assert front.chosen is not None
         assert float(data.params["frontier/chosen_strength"]) == front.chosen.strength
         kept = Path(mlflow.artifacts.download_artifacts(run_id=run_id, dst_path=str(tmp_path / "kept")))

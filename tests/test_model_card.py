@@ -141,6 +141,8 @@ def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path
         assert figures["accuracy"] == pytest.approx(outcome.test.accuracy, abs=5e-4)
         assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
         assert f"with strength {outcome.job.value:g} and seed 0. On rows that were used neither" in card
+        (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
+        assert origin == dict([("", ""), *front.provenance.lines()])
         save(outcome.model, tmp_path / "model")
         assert to_card(load(tmp_path / "model"), frontier=front) == card
     front.save(tmp_path / "front")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 
@@ -22,6 +22,7 @@ from metrifair.auditing.result import Audit
 from metrifair.checks import check_known, require
 from metrifair.errors import DataError, ModelFileError
 from metrifair.loading import load, save
+from metrifair.provenance import Provenance
 from metrifair.report.audit.words import most_certain_first
 from metrifair.saving.modelfile import PathLike
 from metrifair.tradeoff.result import Frontier
@@ -30,6 +31,7 @@ __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
 
 FLAVOUR, _FILE, _REQUIREMENTS, _PYTHON = "metrifair", "model.metrifair", "requirements.txt", "python_env.yaml"
 _LONGEST, _BATCH = 200, 1_000  # characters of a name, metrics at once: what MLflow takes
+_Steps: TypeAlias = Mapping[int, Mapping[str, float]]  # metrics by step
 _METHODS = ("predict", "predict_proba", "decision_function")
 
 
@@ -99,11 +101,10 @@ def log_audit(audit: Audit, *, name: str = "audit", step: int = 0) -> str:
         "favourable": record.favourable,
         "seed": origin.seed,
     }
-    tags = {"title": origin.title, **{_key(what): said for what, said in origin.lines()}}
     with tempfile.TemporaryDirectory() as folder:
         audit.to_html(Path(folder, f"{_key(name)}.html"))
         audit.to_json(Path(folder, f"{_key(name)}.json"))
-        return _log(name, {step: metrics}, params, tags, folder)
+        return _log(name, {step: metrics}, params, _origin(origin), folder)
 
 
 def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
@@ -173,7 +174,7 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
             frontier.save(Path(folder, f"{_key(name)}.metrifair"))
         except DataError:  # a model that no file of ours keeps; the figures are logged all the same
             Path(folder, f"{_key(name)}.metrifair").unlink(missing_ok=True)
-        return _log(name, steps, params, {"versions": f"metrifair {__version__}"}, folder)
+        return _log(name, steps, params, _origin(frontier.provenance), folder)
 
 
 def save_model(
@@ -367,19 +368,17 @@ def _key(*parts: str) -> str:
     return ".".join(re.sub(r"[^\w.-]+", "_", part).strip("_.")[:_LONGEST] or "_" for part in parts)
 
 
+def _origin(provenance: Provenance) -> dict[str, str]:
+    return {"title": provenance.title, **{_key(what): said for what, said in provenance.lines()}}
+
+
 def _keep(metrics: dict[str, float], key: str, value: float | None, worse: Any) -> None:
     """Of several strata the worst figure is told."""
     if value is not None:
         metrics[key] = worse(metrics[key], value) if key in metrics else value
 
 
-def _log(
-    name: str,
-    steps: Mapping[int, Mapping[str, float]],
-    params: Mapping[str, object],
-    tags: Mapping[str, str],
-    folder: str,
-) -> str:
+def _log(name: str, steps: _Steps, params: Mapping[str, object], tags: Mapping[str, str], folder: str) -> str:
     """Everything at once, under one name, in the active run or a new one; gives its id."""
     mlflow: Any = require("mlflow", extra="mlflow", purpose="logging to MLflow")
     entities: Any = require("mlflow.entities", extra="mlflow", purpose="logging to MLflow")

@@ -18,7 +18,7 @@ from metrifair.files import write_file
 from metrifair.problem.problem import Scheme
 from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import criterion_name, metric_words
-from metrifair.report.audit.markdown import MOST_TABLES, audit_markdown, markdown_table, markdown_text
+from metrifair.report.audit.markdown import MOST_TABLES, audit_markdown, markdown_table, markdown_text, origin_markdown
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.frontier.words import constant_sentence, limit_sentence
@@ -291,6 +291,7 @@ def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
     chosen = limit_sentence(view) if point == view.choice and not apart else ""
     marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
     yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
+    yield from origin_markdown(view.provenance)
 
 
 def _use(model: Any, inner: Any) -> str:

@@ -86,6 +86,8 @@ def test_a_module_is_a_copy_and_can_be_trained_on() -> None:
     for name in ("network", "module that is flat"):
         model = fitted(name)
         before, module = said(model), model.module()
+        own = getattr(model.predictor_.model, "module", nn.ReLU())
+        assert not set(map(id, module.modules())) & set(map(id, own.modules()))
         loss = module(torch.tensor(X)).square().mean()
         loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():

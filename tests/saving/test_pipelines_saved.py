@@ -44,7 +44,7 @@ TABLE = pd.DataFrame(
 )
 VALUE = TABLE["income"].fillna(0) + RNG.normal(size=N)
 YES = np.where(VALUE > 0.5, "yes", "no")
-LINE = FairClassifier(1.0, model="linear")
+LINE = FairClassifier(1.0, epochs=1, hidden=(), solver="sgd", random_state=0)
 STEPS: dict[str, tuple[list[tuple[str, Any]], Any]] = {
     "a classifier": ([("encode", TableEncoder()), ("model", LINE)], YES),
     "a regressor": ([("encode", TableEncoder()), ("model", FairRegressor(1.0, epochs=2, random_state=0))], VALUE),

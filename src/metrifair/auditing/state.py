@@ -13,13 +13,14 @@ from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit, traced
-from metrifair.auditing.state_counts import MOST_ROWS, StateCounts, StateGrid
+from metrifair.auditing.state_counts import StateCounts, StateGrid
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
     StateRows,
     Threshold,
     Value,
+    added,
     check_few,
     check_last,
     check_within,
@@ -27,7 +28,6 @@ from metrifair.auditing.state_file import (
     ends_of,
     parts_of,
     plain,
-    rank_of,
 )
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
@@ -251,20 +251,9 @@ class AuditState:
                 f"counts of different columns do not add up: {self.shape}; and {shape}; count the same ones in both"
             )
         shape = shape if self.shape is None else shape.together(self.shape)
-        every = sorted({*self.cells, *cells}, key=lambda cell: [rank_of(value) for value in cell])
-        check_few(len(every))
-        place = {cell: number for number, cell in enumerate(every)}
-        total = np.zeros(len(every))
-        parts = []
-        for own, theirs, of in ((self.cells, self.selected, self.counts), (cells, selected, counts)):
-            number = np.array([place[cell] for cell in own], np.int64)
-            np.add.at(total, number, theirs)
-            if of is not None:
-                parts.append(of.renumbered(number))
-        found = parts[0] if len(parts) == 1 else parts[0].joined(parts[1])
-        if int(found.rows.max(initial=0)) > MOST_ROWS:
-            raise DataError(f"a bin would hold more than {MOST_ROWS:,} rows; audit the states by parts")
-        self.shape, self.cells, self.selected, self.counts = shape, every, total, found
+        ours = [] if self.counts is None else [(self.cells, self.selected, self.counts)]
+        self.cells, self.selected, self.counts = added([*ours, (cells, selected, counts)])
+        self.shape = shape
 
     def without(self, least_count: int) -> AuditState:
         """The same without small cells.
@@ -381,18 +370,9 @@ class AuditState:
             Of intervals and certified bounds.
         random_state : int, Generator, RandomState or None, default=None
             What resampling draws from.
-        contrast : {"pairs", "rest", "independence"}, default="pairs"
-            Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
-            finding of all groups together, whose energy is ``energy_dependence``.
-        intersectional : bool, default=False
-            Cross several attributes into one.
-        continuous : "auto", bool or list of str, default="auto"
-            Which of the attributes are numbers, such as ages, as in ``audit``.
-        pos_label : object, default=None
-            The positive label; by default the last one in ascending order.
-        resamples, permutations : int, default=500, 999
-            How many, for intervals and p-values; 0: none.
-        most_groups, least_count, vc_dimension : int, default=None, 30, None
+        contrast, intersectional, continuous, pos_label : str, bool, "auto" or list of str, object
+            Who is compared with whom, as in ``audit``.
+        resamples, permutations, most_groups, least_count, vc_dimension : int
             As in ``audit``.
         standard, reference, favourable, least_share : str, str or dict, str, float
             As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.

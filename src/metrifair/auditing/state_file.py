@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -283,6 +284,24 @@ def check_few(cells: int) -> None:
             f"there are {cells:,} combinations of groups, controls and labels, and a state holds {MOST_CELLS:,}: name "
             "fewer columns, or make their values coarser"
         )
+
+
+def added(
+    parts: Sequence[tuple[Sequence[tuple[Value, ...]], Floats, StateCounts]],
+) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
+    """The cells of one or two counts in ascending order, how much of each is selected, and all counts together."""
+    every = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: [rank_of(value) for value in cell])
+    check_few(len(every))
+    place = {cell: number for number, cell in enumerate(every)}
+    total, renumbered = np.zeros(len(every)), []
+    for cells, selected, counts in parts:
+        number = np.array([place[cell] for cell in cells], np.int64)
+        np.add.at(total, number, selected)
+        renumbered.append(counts.renumbered(number))
+    found = renumbered[0] if len(renumbered) == 1 else renumbered[0].joined(renumbered[1])
+    if int(found.rows.max(initial=0)) > MOST_ROWS:
+        raise DataError(f"a bin would hold more than {MOST_ROWS:,} rows; audit the states by parts")
+    return every, total, found
 
 
 def check_last(parts: StateParts, request: Request) -> None:

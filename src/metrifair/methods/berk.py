@@ -165,7 +165,9 @@ def solutions(
     zeros = np.zeros(len(penalised) + len(shrinking))
     return [
         basis
-        @ np.linalg.lstsq(np.vstack([roots, np.sqrt(strength) * penalised, shrinking]), np.append(target, zeros))[0]
+        @ np.linalg.lstsq(
+            np.vstack([roots, np.sqrt(strength) * penalised, shrinking]), np.append(target, zeros), rcond=None
+        )[0]
         for strength in strengths
     ]
 

@@ -90,7 +90,7 @@ class Logistic:
             gradient, hessian = self.derivatives(w)
             # Least-norm solutions, for columns may depend on each other.
             along = np.eye(len(w)) if directions is None else directions
-            step = along @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient)[0]
+            step = along @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient, rcond=None)[0]
             decrease = -float(gradient @ step)
             w, value = self._searched(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):

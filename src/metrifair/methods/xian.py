@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog, nnls
 from scipy.sparse import coo_array, hstack, kron, vstack
-from scipy.sparse import eye_array as identity
 from sklearn.base import ClassifierMixin
 
 from metrifair.checks import check_number, check_switches, seed_of
@@ -230,12 +229,13 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     place, own, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)
     mass = counts / np.bincount(group)[own]
     mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
-    rates = kron(mean_by_group, identity(classes))
-    centre = kron(np.ones((groups, 1)), identity(classes))
+    rates = kron(mean_by_group, np.eye(classes))
+    centre = kron(np.ones((groups, 1)), np.eye(classes))
+    decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
     free = coo_array((m, classes))
     found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
         np.append((counts[:, None] * (1 - atoms[:, 1:])).ravel() / n, np.zeros(classes)),
-        A_eq=hstack([kron(identity(m), np.ones((1, classes))), free]),
+        A_eq=hstack([decided, free]),
         b_eq=np.ones(m),
         A_ub=vstack([hstack([rates, -centre]), hstack([-rates, centre])]),
         b_ub=np.full(2 * groups * classes, alpha / 2),
@@ -266,7 +266,7 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     beyond = np.eye(len(pairs)) - differences @ np.linalg.pinv(differences)
     # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of them.
     slack, _ = nnls(np.vstack([beyond, 1e-6 * np.eye(len(pairs))]), np.append(-beyond @ bounds, np.zeros(len(pairs))))
-    levels = np.linalg.lstsq(differences, bounds + slack)[0]
+    levels = np.linalg.lstsq(differences, bounds + slack, rcond=None)[0]
     found[used] = 2 * (levels[0] - levels)
     return found
 

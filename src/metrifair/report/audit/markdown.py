@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES, measure_text
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
@@ -46,9 +47,13 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
             place = f"{one.attribute}: {who}", one.within, criterion_name(one.criterion)
             distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
         yield markdown_table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
-    if record.provenance.lines():
-        yield "**Where this comes from**"
-        yield markdown_table(("", ""), record.provenance.lines())
+    yield from origin_markdown(record.provenance)
+
+
+def origin_markdown(provenance: Provenance) -> Iterable[str]:
+    """Where figures come from, as far as it is known."""
+    if lines := provenance.lines():
+        yield from ("**Where this comes from**", markdown_table(("", ""), lines))
 
 
 def _measure(found: Measure | None) -> str:
