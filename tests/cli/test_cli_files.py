@@ -100,7 +100,7 @@ def test_no_command_writes_over_what_it_reads_or_one_file_twice(
     said = refusal(call(*arguments))
     assert said == f"'{lost}' cannot be written, as it is {use} too; name another file"
     assert csv.read_bytes() == before
-    assert left_behind(tmp_path) == ["link.csv", "model.csv", "people.csv"]
+    assert left_behind(tmp_path) == ["link.csv", "model.csv", "model.onnx", "people.csv"]
 
 
 # --- places that cannot be written ------------------------------------------------------------------------------
