@@ -114,20 +114,26 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
     """
     if not isinstance(path, str | os.PathLike):
         raise DataError(f"path must be the path of a file, got {path!r}")
-    target = Path(path).expanduser()
+    target = Path(path)
     if not target.name:
         raise DataError(f"path must be the path of a file, got {os.fspath(path)!r}; add a name such as report.html")
     try:
-        replace_file(target, content)
-    except OSError as error:
+        target = target.expanduser()
+        replace_file(target.resolve(), content)  # what a link names, not the link
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, no such user
         if isinstance(error, FileNotFoundError) and not target.parent.is_dir():
             raise DataError(
                 f"cannot write {target}: the folder {target.parent} does not exist; create it, or name another path"
             ) from error
         # Some folders are there and take no file, such as /proc; the system then says "no such file".
-        why = "this folder takes no files" if isinstance(error, FileNotFoundError) else error.strerror or str(error)
+        why = "this folder takes no files" if isinstance(error, FileNotFoundError) else reason_of(error)
         raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
     return target
+
+
+def reason_of(error: Exception) -> str:
+    """What the system says, without the path."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def write_json(content: Mapping[str, object], path: str | os.PathLike[str] | None = None) -> str:

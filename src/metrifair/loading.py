@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def save(model: Loaded, path: PathLike) -> None:
-    """Write a fitted model to one file, which ``load`` reads without running any code: no pickle.
+    """Write a fitted model to one file, which ``load`` reads without running any code.
 
     What has a method ``save`` is saved by it. Of a scikit-learn pipeline the file holds the names of its steps, the
     encoder and the model at the end, of which all is kept that their own files keep; a ``memory`` is not.

@@ -94,12 +94,13 @@ def test_no_command_writes_over_what_it_reads_or_one_file_twice(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.csv").symlink_to(csv)
-    (tmp_path / "model.csv").write_text("a model")
+    for name in ("model.csv", "model.onnx"):
+        (tmp_path / name).write_text("a model")
     before = csv.read_bytes()
     said = refusal(call(*arguments))
     assert said == f"'{lost}' cannot be written, as it is {use} too; name another file"
     assert csv.read_bytes() == before
-    assert left_behind(tmp_path) == ["link.csv", "model.csv", "people.csv"]
+    assert left_behind(tmp_path) == ["link.csv", "model.csv", "model.onnx", "people.csv"]
 
 
 # --- places that cannot be written ------------------------------------------------------------------------------

@@ -384,3 +384,12 @@ def test_requests_that_cannot_be_made_are_refused(asked: Any) -> None:
     meta, arrays = to_parts(fitted("lgbm"))
     with pytest.raises(ModelFileError, match="requests"):
         rebuilt({**meta, "requests": asked}, arrays)
+
+
+def test_a_column_with_an_equals_sign_in_its_name_can_be_saved(tmp_path):
+    """As encoders name the columns of levels."""
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    frame = pd.DataFrame(rows, columns=["town = a", "x"])
+    model = FairLGBMClassifier(0.0, n_estimators=2, n_jobs=1, verbose=-1).fit(frame, rows[:, 0] > 0)
+    model.save(tmp_path / "model.metrifair")
+    assert (load(tmp_path / "model.metrifair").predict_proba(frame) == model.predict_proba(frame)).all()

@@ -233,6 +233,19 @@ def test_a_table_model_takes_the_columns_as_they_are(kind: type, parameters: dic
         check_alike(model.estimator, model.encoder.transform(TABLE), found, close=close)
 
 
+@pytest.mark.parametrize("kind", [FairLGBMClassifier, FairXGBClassifier, FairClassifier])
+def test_rows_whose_score_is_the_threshold_are_accepted(kind: type) -> None:
+    """As many metrics choose one: a score that some row has."""
+    encoder = TableEncoder().fit({"x": X[:, 2]})
+    parameters = {FairLGBMClassifier: LGBM, FairXGBClassifier: XGB, FairClassifier: {"model": "linear"}}[kind]
+    estimator = kind(0.0, **parameters).fit(encoder.transform({"x": X[:, 2]}), (VALUE > 1) * 1)
+    plain = TableModel(encoder, estimator, "y")
+    for score in np.unique(plain.predict_proba({"x": X[:, 2]})[:, 1]):
+        model = TableModel(encoder, estimator, "y", threshold=float(score))
+        run = onnxruntime.InferenceSession(onnx_model(model, {}))
+        assert (run.run(["label"], {"x": X[:, [2]]})[0] == model.predict({"x": X[:, 2]})).all()
+
+
 WORDS = st.one_of(st.none(), st.sampled_from(["ü b", "c", "it's", "clerk", "rare 0"]), st.text("abc' é\n0", min_size=1))
 NUMBERS = st.one_of(st.none(), st.floats(-1e6, 1e6), st.sampled_from([0.0, -0.0, 1e100, -1e-300, 7.0]))
 ROWS = st.lists(
@@ -318,6 +331,8 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
     refuses(with_table({"town": np.array(["a", "\ud800"])[A]}), "the text '.ud800' cannot be written as ONNX")
     large = FairClassifier(0.0, model="linear").fit(X, np.array([1, 2**63 + 1], dtype=np.uint64)[A])
     refuses(large, "classes such as .*9223372036854775809.* cannot be written as ONNX; fit with integers or strings")
+    ended = FairClassifier(0.0, model="linear").fit(X, np.array(["a", "a\0"], dtype=object)[(VALUE > 1) * 1])
+    refuses(ended, "classes such as .* cannot be written as ONNX")
     base = FairClassifier(0.0, model="linear")
     moved = BarycentrePostprocessor(base, folds=1).fit(X, YES, sensitive_features=A)
     refuses(moved, "a BarycentrePostprocessor cannot be written as ONNX; export the model that it wraps, base_")
@@ -338,6 +353,13 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
         FairClassifier().to_onnx(tmp_path / "model.onnx")
     with pytest.raises(DataError, match="does not exist"):
         fitted("linear").to_onnx(tmp_path / "no" / "model.onnx")
+    with pytest.raises(DataError, match="embedded null"):
+        fitted("linear").to_onnx("a\0b")
+    (tmp_path / "real.onnx").touch()
+    (tmp_path / "link.onnx").symlink_to(tmp_path / "real.onnx")
+    fitted("linear").to_onnx(tmp_path / "link.onnx")
+    assert (tmp_path / "link.onnx").is_symlink()
+    assert (tmp_path / "real.onnx").stat().st_size > 0
 
 
 def test_the_package_is_asked_for_when_it_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -31,6 +31,10 @@ from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
 
 PAIR = (Comparison((0,), (1,)),)
+DECLARE = (
+    ", the groups that the first rows had or that were declared; declare all of them (groups=), or say from the first "
+    "rows on that it is a number (continuous)"
+)
 
 
 def stream(n: int, *, groups: int = 2, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -352,8 +356,8 @@ def test_several_attributes_are_declared_by_name() -> None:
 WRONG_FIRST = {
     "a class": ({"classes": [1, 2]}, "y holds 0, which is none of [1, 2]"),
     "one class": ({"classes": [0]}, "y holds 1, which is none of [0]"),
-    "a group": ({"groups": [0, 2]}, "sensitive_features holds 1, which is none of [0, 2]"),
-    "one group": ({"groups": [0]}, "sensitive_features holds 1, which is none of [0]"),
+    "a group": ({"groups": [0, 2]}, f"sensitive_features holds 1, which is none of [0, 2]{DECLARE}"),
+    "one group": ({"groups": [0]}, f"sensitive_features holds 1, which is none of [0]{DECLARE}"),
     "a name": ({"groups": {"sex": [0, 1]}}, "groups must name the attributes ['sensitive_features'], got ['sex']"),
 }
 
@@ -380,7 +384,7 @@ def test_one_list_of_groups_does_for_one_attribute_only() -> None:
 
 
 LATER = {
-    "a new group": ({"sensitive_features": [7] * 4}, "sensitive_features holds 7, which is none of [0, 1]"),
+    "a new group": ({"sensitive_features": [7] * 4}, f"sensitive_features holds 7, which is none of [0, 1]{DECLARE}"),
     "no groups": (
         {"sensitive_features": None},
         "sensitive_features is missing, although the first rows had it; pass one value per row",

@@ -93,8 +93,9 @@ def in_bands(
         known = groups[:, place] >= 0
         values = problem.numbers[known, place]
         weights, held = (None if one is None else one[known] for one in (weight, rows))
-        cuts = cuts_of(values, weights)
-        if bands is not None:
+        if bands is None:
+            cuts = cuts_of(values, weights)
+        else:
             cuts = quantile_cuts(values, weights, bands, rows=held, least=least)
         if not len(cuts):
             raise DataError(f"all values of {attribute.name} are equal; leave it out")

@@ -32,7 +32,7 @@ _RANGE = re.compile(r"none|\[(?P<low>[^:\[\]]+):(?P<high>[^:\[\]]+)\]|-?\d{1,10}
 _UNPRINTED = re.compile(r"[^\S\n ]|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 # What may follow the trees. Only the categories of pandas are kept of it.
 _TAIL = re.compile(
-    r"\n*(feature_importances:\n([^\n=]+=[\d.e+-]+\n)*)?"
+    r"\n*(feature_importances:\n([^\n]+=[\d.e+-]+\n)*)?"
     r"\n*(parameters:\n(\[\w+: [^\n]*\]\n)*\n?end of parameters\n)?"
     r"\n*(pandas_categorical:(?P<categories>[^\n]*)\n*)?"
 )

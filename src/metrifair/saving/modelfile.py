@@ -25,7 +25,7 @@ from safetensors.numpy import load as arrays_of
 from safetensors.numpy import save as safetensors_of
 
 from metrifair.errors import DataError, MissingModelFile, ModelFileError
-from metrifair.files import replace_file
+from metrifair.files import reason_of, write_file
 
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -98,12 +98,7 @@ def write(path: PathLike, content: Content) -> None:
         from_bytes(data)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this model cannot be saved: {error}") from error
-    try:
-        replace_file(Path(path).resolve(), data)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise DataError(
-            f"cannot write {os.fspath(path)!r}: {_reason(error)}; choose a path in a folder you may write to"
-        ) from error
+    write_file(path, data)
 
 
 def read(path: PathLike) -> Content:
@@ -117,7 +112,7 @@ def read(path: PathLike) -> Content:
         return from_bytes(_bytes_of(Path(path)))
     except (OSError, ValueError) as error:
         kind = MissingModelFile if isinstance(error, FileNotFoundError) else ModelFileError
-        raise kind(f"cannot read {os.fspath(path)!r}: {_reason(error)}") from error
+        raise kind(f"cannot read {os.fspath(path)!r}: {reason_of(error)}") from error
 
 
 def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -153,10 +148,6 @@ def version_of(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
-
-
-def _reason(error: Exception) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _header(data: bytes) -> bytes:

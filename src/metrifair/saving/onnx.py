@@ -112,6 +112,7 @@ class _Decided(NamedTuple):
 
     probabilities: str
     chosen: str
+    rounding: float = 1e-12  # by which probabilities here may differ from those in Python, and more
 
 
 def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
@@ -140,7 +141,8 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
         if getattr(model, "threshold", None) is not None:
             yes = model.positive
             score = graph.add("Gather", found.probabilities, np.array(yes), axis=1)
-            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold))
+            # A threshold is often a score itself, and who has that score is accepted.
+            accepted = graph.add("GreaterOrEqual", score, np.float64(model.threshold) - found.rounding)
             chosen = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
         labels = np.asarray(classes.tolist())
         if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
@@ -240,7 +242,8 @@ def _boosted(graph: Graph, x: str, booster: Any, classes: int) -> str | _Decided
         return output
     probabilities = _of_two(graph, output) if classes == 2 else output
     compared = graph.cast(probabilities, "FLOAT") if forest.single else probabilities
-    return _Decided(probabilities, graph.add("ArgMax", compared, axis=1, keepdims=0))
+    chosen = graph.add("ArgMax", compared, axis=1, keepdims=0)
+    return _Decided(probabilities, chosen, rounding=1e-6) if forest.single else _Decided(probabilities, chosen)
 
 
 def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:

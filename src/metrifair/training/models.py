@@ -346,7 +346,7 @@ class Predictor:
             own.load_state_dict({name: value[0, 0] for name, value in self.parameters.items()}, strict=False)
             if bool((mean != 0).any() or (scale != 1).any()):
                 layers.append(_linear(torch.diag(1 / scale[0]), -(mean / scale)[0]))
-            layers.append(own.eval())
+            layers.append(own.train(False))
             if own(torch.zeros(1, mean.shape[1], dtype=torch.float64)).ndim == 1:
                 layers.append(torch.nn.Unflatten(0, (-1, 1)))
         else:
@@ -356,7 +356,7 @@ class Predictor:
             if isinstance(self.model, Network):
                 weight, bias = (part.detach() for part in layers.pop().parameters())
             layers.append(_linear(weight * spread, bias * spread + centre))
-        return torch.nn.Sequential(*layers).eval()
+        return torch.nn.Sequential(*layers).train(False)
 
     def _first_layer(self, network: Network) -> torch.nn.Linear:
         """The first layer, with the scaling of the features in it."""
