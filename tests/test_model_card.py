@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -27,6 +27,8 @@ from metrifair import (
     TableEncoder,
     audit,
     frontier,
+    load,
+    save,
     to_card,
 )
 from metrifair.report.numbers import number_text
@@ -132,21 +134,78 @@ def test_figures_by_group_are_those_of_the_audit(model: FairClassifier, audited:
     assert "\nFor *nobody*.\n" in card
 
 
-def test_a_frontier_gives_the_models_own_figures(front: Frontier) -> None:
+def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path) -> None:
     for outcome in front.outcomes:
         card = to_card(outcome.model, frontier=front)
         figures = {one["type"]: one["value"] for one in head_of(card)["model-index"][0]["results"][0]["metrics"]}
         assert figures["accuracy"] == pytest.approx(outcome.test.accuracy, abs=5e-4)
         assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
-        assert f"with strength {outcome.job.value:g} and seed 0" in card
+        assert f"with strength {outcome.job.value:g} and seed 0. On rows that were used neither" in card
         (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
         assert origin == dict([("", ""), *front.provenance.lines()])
-        again = FairClassifier(outcome.job.value, model="linear", random_state=0).fit(X, HIRED, sensitive_features=SEX)
-        assert head_of(to_card(again, frontier=front))["model-index"][0]["results"] == [
-            {**head_of(card)["model-index"][0]["results"][0]}
-        ]  # another object of the same strength and seed, such as one from a file
-    other = FairClassifier(7.0, model="linear", random_state=0).fit(X, HIRED, sensitive_features=SEX)
-    assert "which of them is not known to this card" in to_card(other, frontier=front)
+        save(outcome.model, tmp_path / "model")
+        assert to_card(load(tmp_path / "model"), frontier=front) == card
+    front.save(tmp_path / "front")
+    assert to_card(outcome.model, frontier=cast("Frontier", load(tmp_path / "front"))) == card
+
+
+def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
+    front = frontier(
+        {"parity": FairClassifier(model="linear"), "odds": FairClassifier(model="linear", criterion="equalized_odds")},
+        X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0],
+    )  # fmt: skip
+    chosen = front.select(max_unfairness=1.0)
+    whole = FairClassifier(3, model="linear", criterion="equalized_odds").fit(X, HIRED, sensitive_features=SEX)
+    for again, family in ((front.refit(), front.chosen and front.chosen.family), (whole, "odds")):
+        card = to_card(again, frontier=front)
+        assert (
+            "These are not figures of this model, but of one with the same settings that was trained on other" in card
+        )
+        assert "model-index" not in head_of(card)
+        assert "it reaches" not in card
+        assert "The chosen one is" not in card
+        assert f"with {family}, strength {again.strength:g} and seed 0." in card
+    encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
+    assert "it reaches" in to_card(TableModel(encoder, chosen), frontier=front)
+    moved = to_card(TableModel(encoder, chosen, threshold=0.9), frontier=front)
+    assert "with the same settings that decides by its own threshold" in moved
+    assert "model-index" not in head_of(moved)
+    for other in (whole.set_params(strength=7.0), LogisticRegression().fit(X, HIRED)):
+        with pytest.raises(DataError, match=f"^model is none of the frontier's: it keeps no {type(other).__name__} "):
+            to_card(other, frontier=front)
+    given = frontier([other], X, HIRED, sensitive_features=SEX)
+    assert "On rows that were not used for choosing it reaches" in to_card(other, frontier=given)
+
+
+def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Audit) -> None:
+    judged = front.outcomes[0]
+    swept, found = head_of(to_card(judged.model, audited, front))["model-index"][0]["results"]
+    assert (swept["dataset"]["split"], found["dataset"]["split"]) == ("test rows of the frontier", "audited rows")
+    assert {one["type"] for one in swept["metrics"]} >= {"accuracy", "unfairness"}
+    assert "kolmogorov" in {one["type"] for one in found["metrics"]} - {one["type"] for one in swept["metrics"]}
+
+
+def test_only_the_criterion_is_called_by_its_name(model: FairClassifier) -> None:
+    encoder = TableEncoder().fit({"statistical_parity": X[:, 0], "b": X[:, 1]})
+    facts = dict(tables_of(to_card(TableModel(encoder, model, "equal_opportunity")))[0])
+    assert (facts["Criterion"], facts["Predicts"]) == ("Statistical parity", "equal_opportunity")
+
+
+def test_of_a_pipeline_the_last_step_is_described() -> None:
+    table = {"a": X[:, 0], "b": X[:, 1]}
+    steps = [("encode", TableEncoder()), ("model", FairClassifier(2.0, model="linear"))]
+    card = to_card(Pipeline(steps).fit(table, HIRED, model__sensitive_features={"sex": GROUPS}))
+    facts = dict(tables_of(card)[0])
+    assert (facts["Model"], facts["Steps"]) == ("FairClassifier", "TableEncoder, FairClassifier")
+    assert (facts["Criterion"], facts["Strength of the penalty"]) == ("Statistical parity", "2.0")
+    assert (facts["Sensitive attribute sex"], facts["Features"]) == ("men, women", "2: a, b")
+    assert facts["Needs the group to predict"] == "no"
+    assert "metrifair.load(" in card
+    post = BarycentrePostprocessor(FairClassifier(0.0, model="linear"), folds=1)
+    card = to_card(Pipeline([("none", "passthrough"), ("post", post)]).fit(X, HIRED, post__sensitive_features=SEX))
+    assert dict(tables_of(card)[0])["Needs the group to predict"] == "yes"
+    assert "metrifair.load(" in card
+    assert "model.predict(rows, sensitive_features=groups)" in card
 
 
 @settings(max_examples=30, deadline=None)
@@ -158,6 +217,8 @@ def test_any_name_gives_a_head_that_yaml_reads_and_tables_that_hold(title: str, 
     card = to_card(line, found, title=title or None, tags=[tag])
     head = head_of(card)
     assert head["model-index"][0]["name"] == (title or "LogisticRegression")
+    assert head["library_name"] == "sklearn"
+    assert "metrifair.load" not in card
     assert tag in head["tags"]
     assert head["model-index"][0]["results"][0]["metrics"][0]["name"] == f"Accuracy of {group} ({tag or 'a'}, everyone)"
     (shown,) = [one for one in tables_of(card) if one[0][0] == "Group"]
@@ -205,6 +266,8 @@ def test_every_kind_of_model_has_one() -> None:
             assert (facts["Predicts"], facts["Features"]) == ("hired", "2: a, b")
             assert "made fair towards" not in card  # its strength is 0
         elif name == "BarycentrePostprocessor":
+            assert "metrifair.load" not in card  # its base is not ours, so that no file holds it
+            assert "model.predict(rows, sensitive_features=groups)" in card
             assert facts["Needs the group to predict"] == "yes"
             assert "asks for each person's group" in card
         elif name == "FairRegressor":
@@ -226,7 +289,13 @@ def test_it_is_written_to_a_path_as_it_is_returned(model: FairClassifier, tmp_pa
         ({"model": FairClassifier()}, "model must be a fitted model, got FairClassifier"),
         ({"audit": {}}, "audit must be an Audit, got dict"),
         ({"frontier": []}, "frontier must be a Frontier, got list"),
-        ({"datasets": "adult"}, "datasets and tags must be lists of names, such as \\['adult'\\], got text"),
+        *(({name: 5}, f"{name} must be text, got 5") for name in ("title", "license", "language", "intended_use")),
+        ({"license": {"a": "b"}}, "license must be text, got {'a': 'b'}"),
+        *(
+            ({name: value}, f"{name} must be a list of names, such as \\['adult'\\], got {re.escape(repr(value))}")
+            for name in ("datasets", "tags")
+            for value in ("adult", None, [["a"]])
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named(model: FairClassifier, arguments: dict[str, Any], said: str) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from metrifair import __version__
@@ -13,33 +16,27 @@ from metrifair.auditing.result import Audit
 from metrifair.errors import DataError
 from metrifair.files import write_file
 from metrifair.problem.problem import Scheme
-from metrifair.provenance import Provenance
-from metrifair.report.audit.by_group import FIGURES, measure_text
+from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import criterion_name, metric_words
+from metrifair.report.audit.markdown import MOST_TABLES, audit_markdown, markdown_table, markdown_text, origin_markdown
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.frontier.words import constant_sentence, limit_sentence
-from metrifair.report.numbers import number_text, percent_text, shown_number
-from metrifair.results import AuditRecord, Interval, Measure, Point
-from metrifair.saving.modelfile import PathLike
+from metrifair.report.numbers import shown_number
+from metrifair.saving.modelfile import PathLike, to_bytes
+from metrifair.saving.models import class_named, content_of
 from metrifair.table_model import TableModel
+from metrifair.tradeoff.ledger import Outcome
 from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.sweep import needs_group
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
-_MOST_FINDINGS, _MOST_TABLES = 10, 4
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
   enforcing them can hurt where groups differ for a good reason.
 - Figures hold for people like those in the rows that they were measured on, at the time of those rows."""
 _UNSAID = "Nobody has stated what this model is for. Do not decide about people by it before somebody does."
 _UNAUDITED = "No audit was given: nothing is known of how this model treats groups."
-_USE = """\
-```python
-import metrifair
-
-model = metrifair.load("model.metrifair")  # runs no code from the file
-model.predict(rows)
-```"""
 _SETTINGS = {
     "criterion": "Criterion",
     "metric": "Distance in the penalty",
@@ -78,7 +75,8 @@ def to_card(
     audit : Audit, default=None
         Of its scores, on rows that it was not trained on.
     frontier : Frontier, default=None
-        That it was chosen from: the figures are those of the model itself, or of ``frontier.chosen``.
+        That it was chosen from. Figures are the model's own where it is one of the frontier's, or was saved from it; of
+        one with the same settings that was fitted on other rows, such as by ``refit``, the card says whose they are.
     path : str or os.PathLike, default=None
         Where the text is written as well, such as README.md of a repository at a hub.
     title : str, default=None
@@ -102,7 +100,8 @@ def to_card(
     Raises
     ------
     DataError
-        Where the model is not a fitted one, an argument is of the wrong kind, or nothing can be written there.
+        Where the model is not a fitted one, or none of the frontier's; an argument is of the wrong kind; or nothing can
+        be written there.
 
     Examples
     --------
@@ -118,52 +117,54 @@ def to_card(
     >>> [line for line in card.splitlines() if line.startswith("## ")]
     ['## Intended use', '## What it is', '## Figures by group', '## Limits', '## How to use it']
     """
-    for name, value, kind in (("audit", audit, Audit), ("frontier", frontier, Frontier)):
-        if value is not None and not isinstance(value, kind):
-            raise DataError(
-                f"{name} must be {'an' if name == 'audit' else 'a'} {kind.__name__}, got {type(value).__name__}"
-            )
-    if isinstance(datasets, str) or isinstance(tags, str):
-        raise DataError("datasets and tags must be lists of names, such as ['adult'], got text")
-    if not hasattr(model, "predict") or not (hasattr(model, "n_features_in_") or isinstance(model, TableModel)):
+    _check_kinds(
+        {"audit": (audit, Audit), "frontier": (frontier, Frontier)},
+        {"title": title, "license": license, "language": language, "intended_use": intended_use},
+        {"datasets": datasets, "tags": tags},
+    )
+    inner = _last(model)
+    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, inner)):
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
-    inner = model.estimator if isinstance(model, TableModel) else model
-    inner = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
-    point = None if frontier is None else _point(inner, model, frontier)
+    judged, apart = (None, "") if frontier is None else _judged(model, inner, frontier)
+    rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
+    library = next((room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), "")
     head: dict[str, Value] = {
         "language": language or (),
         "license": license or (),
-        "library_name": "metrifair",
+        "library_name": library or (),
         "pipeline_tag": f"tabular-{'regression' if getattr(inner, 'classes_', None) is None else 'classification'}",
-        "tags": list(dict.fromkeys(["metrifair", "fairness", "tabular", *tags])),
+        "tags": list(dict.fromkeys([*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags])),
         "datasets": list(datasets),
     }
-    results = [*_frontier_results(view, point), *_audit_results(audit)]
-    if results:
-        data = (*datasets, "" if audit is None else audit.provenance.title, "held-out rows")
-        name = next(one for one in data if one)
-        task = {"type": head["pipeline_tag"], "name": title}
-        source = {"name": name, "type": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"}
-        head["metrics"] = list(dict.fromkeys(str(one["type"]) for one in results))
-        found: dict[str, Value] = {"task": task, "dataset": source, "metrics": results}
-        head["model-index"] = [{"name": title, "results": [found]}]
+    found = {
+        "test rows of the frontier": (frontier, _frontier_results(view, None if apart else judged)),
+        "audited rows": (audit, _audit_results(audit)),
+    }
+    head["metrics"] = list(dict.fromkeys(str(one["type"]) for _, metrics in found.values() for one in metrics))
+    results: list[Value] = []
+    for split, (source, metrics) in found.items():
+        if source is not None and metrics:
+            task = {"type": head["pipeline_tag"], "name": title}
+            data = _data_set(source.provenance.title, *datasets) | {"split": split}
+            results.append({"task": task, "dataset": data, "metrics": metrics})
+    head["model-index"] = [{"name": title, "results": results}] if results else ()
     body = [
-        f"# {_text(title)}",
-        f"Made with [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
+        f"# {markdown_text(title)}",
+        f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
         "## Intended use",
         intended_use or _UNSAID,
         "## What it is",
-        _table(("", ""), _facts(model, inner)),
-        *([] if view is None else ["## What fairness cost", *_choice(view, point)]),
+        markdown_table(("", ""), _facts(model, inner)),
+        *([] if view is None or judged is None else ["## What fairness cost", *_choice(view, judged, apart)]),
         "## Figures by group",
-        *([_UNAUDITED] if audit is None else _figures(audit.record)),
+        *([_UNAUDITED] if audit is None else audit_markdown(audit.record)),
         "## Limits",
         "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, audit))]),
         "## How to use it",
-        _USE,
+        _use(model, inner),
     ]
     card = f"---\n{''.join(_yaml(head))}---\n\n" + "\n\n".join(body) + "\n"
     if path is not None:
@@ -171,13 +172,33 @@ def to_card(
     return card
 
 
+def _check_kinds(
+    results: Mapping[str, tuple[object, type]], texts: Mapping[str, object], lists: Mapping[str, object]
+) -> None:
+    """Raise a DataError that names the first argument of the wrong kind."""
+    for name, (value, kind) in results.items():
+        if value is not None and not isinstance(value, kind):
+            article = "an" if name == "audit" else "a"
+            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+    for name, value in texts.items():
+        if not isinstance(value, str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
+    for name, value in lists.items():
+        listed = isinstance(value, Sequence) and not isinstance(value, str)
+        if not listed or not all(isinstance(one, str) for one in value):  # type: ignore[attr-defined]
+            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(value)}")
+
+
 def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     """What a model says of itself, name by name."""
-    base, scheme = getattr(inner, "base_", None), _scheme(inner)  # base: what a post-processor changes the scores of
-    source = model.encoder if isinstance(model, TableModel) else model
+    base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)  # whose scores a post-processor changes
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
+    first = [model.encoder] if isinstance(model, TableModel) else steps
+    source = next((step for step in first if hasattr(step, "n_features_in_")), inner)
     names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
     known: dict[str, object] = {
         "Model": type(inner).__name__,
+        "Steps": ", ".join(one if isinstance(one, str) else type(one).__name__ for one in steps if one) or None,
         "Changes the scores of": None if base is None else type(base).__name__,
         "Predicts": model.target if isinstance(model, TableModel) else None,
         "Classes": None if classes is None else ", ".join(map(str, classes)),
@@ -187,16 +208,14 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     for attribute in () if scheme is None else scheme.attributes:
         groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
         known[f"Sensitive attribute {attribute.name}"] = groups
-    given = {name: value for one in (base, inner) if hasattr(one, "get_params") for name, value in _given(one).items()}
+    given: dict[str, Any] = {}
+    for one in (base, inner):
+        given |= one.get_params(deep=False) if hasattr(one, "get_params") else {}
     known |= {said: getattr(given.get(name), "name", given.get(name)) for name, said in _SETTINGS.items()}
+    known["Criterion"] = criterion_name(str(known["Criterion"])) if known["Criterion"] is not None else None
     known["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
-    known["Needs the group to predict"] = "yes" if getattr(inner, "needs_group", False) else "no"
-    return [(name, criterion_name(str(value))) for name, value in known.items() if value is not None]
-
-
-def _given(estimator: Any) -> dict[str, Any]:
-    found: dict[str, Any] = estimator.get_params(deep=False)
-    return found
+    known["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
+    return [(name, str(value)) for name, value in known.items() if value is not None]
 
 
 def _scheme(inner: Any) -> Scheme | None:
@@ -205,87 +224,102 @@ def _scheme(inner: Any) -> Scheme | None:
     return found if isinstance(found, Scheme) else None
 
 
-def _point(inner: Any, model: Any, frontier: Frontier) -> Point | None:
-    """The model's own point on test rows, that of the choice, or the one of the same strength and seed."""
-    own = [
-        one.test for one in frontier.outcomes if one.model is not None and (one.model is inner or one.model is model)
-    ]
-    if own or frontier.chosen is not None:
-        return own[0] if own else frontier.chosen
-    given = _given(inner)
-    wanted = given.get(frontier.parameter), given.get("random_state")
-    return next((one.test for one in frontier.outcomes if (one.job.value, one.job.seed) == wanted), None)
+def _last(model: Any) -> Any:
+    """The model at the end of a table model or a pipeline; any other is it itself."""
+    while isinstance(model, TableModel | Pipeline):
+        model = model.estimator if isinstance(model, TableModel) else model.steps[-1][1]
+    return model
 
 
-def _choice(view: FrontierView, point: Point | None) -> Iterable[str]:
-    if point is None:
-        yield f"One of {len(view.usable)} models; which of them is not known to this card."
-        return
-    utility, knob = view.label(view.key).lower(), _text(view.label("strength").lower())
+def _file(model: Any) -> bytes | None:
+    """The model's file; None where it cannot have one."""
+    last = _last(model)
+    if class_named(type(last).__name__) is not type(last):
+        return None
+    try:
+        return to_bytes(model._content() if isinstance(model, TableModel) else content_of(model))
+    except (DataError, NotFittedError):
+        return None
+
+
+def _settings(model: Any) -> tuple[type, dict[str, str]]:
+    """Class and parameters, but for seeds, so that copies compare."""
+    given = model.get_params() if hasattr(model, "get_params") else {}
+    return type(model), {  # 3, 3.0 and NumPy's 3.0 are one strength
+        name: type(value).__name__
+        if hasattr(value, "get_params")
+        else repr(float(value) if isinstance(value, Real) else value)
+        for name, value in given.items()
+        if not name.endswith("random_state")
+    }
+
+
+def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
+    """What the model itself reached there; or what one with its settings did, and in what that is another model."""
+    kept = [one for one in frontier.outcomes if one.model is not None]
+    own = next((one for one in kept if one.model is model or one.model is inner), None)
+    if own is None:  # it may have been in a file meanwhile
+        files = {type(one): _file(one) for one in (model, inner)}
+        own = next((one for one in kept if (file := files.get(type(one.model))) and file == _file(one.model)), None)
+    if own is not None:
+        moved = isinstance(model, TableModel) and model.threshold is not None
+        return own, "that decides by its own threshold" if moved else ""
+    settings, seed = (_settings(model), _settings(inner)), getattr(inner, "random_state", None)
+    alike = [one for one in kept if one.training is not None and _settings(one.model) in settings]
+    if not alike:
+        raise DataError(
+            f"model is none of the frontier's: it keeps no {type(inner).__name__} with these parameters; pass the "
+            "frontier that the model was chosen from, or leave frontier out"
+        )
+    return min(alike, key=lambda one: one.job.seed != seed), "that was trained on other or fewer rows"
+
+
+def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
+    point, utility = judged.test, view.label(view.key).lower()
+    place = next(row.text for row in view.rows if row.place == point.place)
+    knob = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
+    named = f"{markdown_text(knob + place)} and seed {point.seed}"
+    rows = "used neither for training nor for choosing" if judged.training is not None else "not used for choosing"
+    if apart:
+        yield f"These are not figures of this model, but of one with the same settings {apart}."
     yield (
-        f"One of {len(view.usable)} models between {utility} and unfairness, with {knob} {point.strength:g} and seed "
-        f"{point.seed}. On rows that were used neither for training nor for choosing it reaches:"
+        f"One of {len(view.usable)} models between {utility} and unfairness, with {named}. On rows that were {rows} "
+        f"{'that one' if apart else 'it'} reaches:"
     )
     texts = figure_texts(view, point)
-    yield _table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
-    chosen = limit_sentence(view) if point == view.choice else ""
-    marked = f"Mark of this model: {view.mark(point)}." if view.mark(point) else ""
-    yield _text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
-    yield from _origin(view.provenance)
+    yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
+    chosen = limit_sentence(view) if point == view.choice and not apart else ""
+    marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
+    yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
+    yield from origin_markdown(view.provenance)
 
 
-def _figures(record: AuditRecord) -> Iterable[str]:
-    """What an audit found: in sentences, by group, and the distances that are most certain."""
-    yield "\n".join(f"- {_text(sentence)}" for sentence in record.summary)
-    for found in record.by_group[:_MOST_TABLES]:
-        known = [key for key in FIGURES if any(getattr(one, key) is not None for one in found.groups)]
-        yield f"**{_text(found.attribute)}, {_text(found.within)}** (each interval of one figure by itself)"
-        rows = ((one.group, f"{one.size:,}", *(_measure(getattr(one, key)) for key in known)) for one in found.groups)
-        yield _table(("Group", "Rows", *(FIGURES[key] for key in known)), rows)
-    for table in record.decisions[:_MOST_TABLES]:
-        yield f"**Decisions at {number_text(table.threshold)}: {_text(table.attribute)}, {_text(table.within)}**"
-        rates = []
-        for own in table.rates:
-            selected = percent_text(own.selection_rate) + _bounds(own.interval, percent_text)
-            rates.append((own.group, f"{own.size:,}", selected, number_text(own.ratio) + _bounds(own.ratio_interval)))
-        yield _table(("Group", "Rows", "Selected", "Ratio to the reference"), rates)
-    shown = most_certain_first(record.findings)[:_MOST_FINDINGS]
-    if shown:
-        yield (
-            f"**Distances**, the most certain first ({len(shown)} of {len(record.findings)}); intervals hold for all "
-            f"comparisons at once, with {percent_text(record.confidence)} confidence."
-        )
-        distances = []
-        for one in shown:
-            who, bounds = (
-                " / ".join(one.groups),
-                _bounds(one.joint_interval) if one.enough else " (too few rows to tell)",
-            )
-            place = f"{one.attribute}: {who}", one.within, criterion_name(one.criterion)
-            distances.append((*place, metric_words(one.metric).name, number_text(one.value) + bounds))
-        yield _table(("Groups", "Among", "Criterion", "Distance", "Value (interval)"), distances)
-    yield from _origin(record.provenance)
-
-
-def _origin(provenance: Provenance) -> Iterable[str]:
-    if lines := provenance.lines():
-        yield from ("**Where this comes from**", _table(("", ""), lines))
+def _use(model: Any, inner: Any) -> str:
+    """How to read and call it, as far as this library knows."""
+    asks = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
+    call = f"model.predict(rows{', sensitive_features=groups' if asks else ''})"
+    if _file(model) is None:
+        name = markdown_text(type(inner).__name__)
+        return f"Those who publish this {name} say how it is read; metrifair does not. Then:\n\n```python\n{call}\n```"
+    module = ", module=network" if hasattr(getattr(inner, "model", None), "state_dict") else ""  # its weights only
+    read = f'model = metrifair.load("model.metrifair"{module})  # runs no code from the file'
+    return f"```python\nimport metrifair\n\n{read}\n{call}\n```"
 
 
 def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
-    if getattr(inner, "needs_group", False):
+    if needs_group(inner):
         yield "It asks for each person's group to predict, which may not be lawful everywhere."
     if scheme := _scheme(inner):
-        fair = ", ".join(_text(str(attribute.name)) for attribute in scheme.attributes)
+        fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
         if fair and getattr(inner, "strength", 1) != 0:
             yield f"It was made fair towards the groups of {fair}, and no others."
-    yield from () if audit is None else (_text(note.text) for note in audit.notes)
+    yield from () if audit is None else (markdown_text(note.text) for note in audit.notes)
 
 
-def _frontier_results(view: FrontierView | None, point: Point | None) -> list[dict[str, Value]]:
-    if view is None or point is None:
+def _frontier_results(view: FrontierView | None, judged: Outcome | None) -> list[dict[str, Value]]:
+    if view is None or judged is None:
         return []
-    figures = ((key, point.figure(key)) for key in view.keys)
+    figures = ((key, judged.test.figure(key)) for key in view.keys)
     return [
         {"type": key, "name": view.label(key), "value": _shown(value)} for key, value in figures if value is not None
     ]
@@ -300,7 +334,7 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
             "name": f"{FIGURES[key]} of {one.group} ({table.attribute}, {table.within})",
             "value": _shown(own.value),
         }
-        for table in audit.record.by_group[:_MOST_TABLES]
+        for table in audit.record.by_group[:MOST_TABLES]
         for one in table.groups
         for key in ("accuracy", "auc")
         if (own := getattr(one, key)) is not None
@@ -314,32 +348,14 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     return found
 
 
+def _data_set(*names: str) -> dict[str, str]:
+    """What hubs call data: the first name that there is, and an identifier made of it."""
+    name = next(filter(None, names), "held-out rows")
+    return {"name": name, "type": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"}
+
+
 def _shown(value: float) -> float:
     return float(shown_number(value) or 0.0)
-
-
-def _measure(found: Measure | None) -> str:
-    return measure_text(found) + _bounds(None if found is None else found.interval)
-
-
-def _bounds(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
-    return "" if interval is None else f" ({show(interval.low)} to {show(interval.high)})"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; whatever the data call things is text."""
-    lines = [head, ["---"] * len(head), *(tuple(_text(cell) for cell in row) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _text(text: str) -> str:
-    r"""Text that Markdown shows as it is, on one line.
-
-    >>> print(_text("a|b <i>\n*c*"))
-    a\|b \<i\> \*c\*
-    """
-    plain = re.sub(r"([\\`*_\[\]<>&|~$@]|:(?=//)|(?<=www)\.|^[#+=-])", r"\\\1", " ".join(text.split()))
-    return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", plain)  # else a list begins
 
 
 def _yaml(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:

@@ -46,7 +46,7 @@ def test_a_card_is_written_or_printed(call: Any, folder: Path) -> None:
     head = yaml.safe_load(printed.output.split("---\n")[1])
     assert (head["license"], head["model-index"][0]["name"]) == ("mit", "Loans")
     strength = load(folder / "a.metrifair").strength
-    assert f"with strength {strength:g} and seed 0" in printed.output  # found by strength and seed
+    assert f"with strength {strength:g} and seed 0" in printed.output  # found by its content
     said = call("card", folder / "a.metrifair", *parts, "--output", folder / "README.md")
     assert said.output == f"Model card: {folder / 'README.md'}\n"
     assert (folder / "README.md").read_text() == printed.output

@@ -265,10 +265,10 @@ def another_model(rng: random.Random, arrays: dict[str, np.ndarray]) -> None:
     arrays[trees] = np.frombuffer(text.encode(), np.uint8)
 
 
-def forged(rng: random.Random, content: Content) -> bytes:
-    """The file of this content after one to three changes, or as another model would write it."""
+def forged(rng: random.Random, content: Content, *, others: float) -> bytes:
+    """The file of this content after one to three changes; so large a share as another model would write it."""
     meta, arrays = copy.deepcopy(content.meta), dict(content.arrays)
-    if rng.random() < 0.25:
+    if others and rng.random() < others:
         another_model(rng, arrays)
         return described(meta, arrays, content.kind)
     for _ in range(rng.randint(1, 3)):
@@ -418,7 +418,7 @@ def main() -> None:
         for number in range(given.count):
             rng = random.Random(f"{given.seed} {number}")
             name = kinds[number % len(kinds)]
-            path.write_bytes(forged(rng, honest[name]))
+            path.write_bytes(forged(rng, honest[name], others=0.0 if given.without else 0.25))
             print(f"file {number} of seed {given.seed} ({name})", flush=True)
             signal.alarm(SECONDS)
             refused += was_refused(path)
