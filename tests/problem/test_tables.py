@@ -212,8 +212,10 @@ MESSAGES = [
     ),
     (
         lambda: group_codes([1, 2], attributes=[Attribute("sex", ("1", "2"))]),
-        "sex holds 1, which is none of ['1', '2'], the groups that the first rows had or that were declared; declare "
-        "all of them (groups=), or say from the first rows on that it is a number (continuous)",
+        (
+            "sex holds 1, which is none of ['1', '2'], the groups that the first rows had or that were declared; "
+            "declare all of them (groups=), or say from the first rows on that it is a number (continuous)"
+        ),
     ),
     (lambda: codes("y", np.array([3.5]), ()), "y holds 3.5, which is none of []"),
     (
