@@ -256,11 +256,12 @@ def test_decisions_in_the_file_are_decisions(tmp_path):
     generator = np.random.default_rng(0)
     frame = pl.DataFrame({"d": generator.integers(0, 2, 500), "g": generator.choice(["a", "b", "c"], 500)})
     frame.write_parquet(tmp_path / "decisions.parquet")
-    options = {"score": "d", "group": "g", **QUICK, "threshold": 7.0, "metrics": ["kolmogorov", "total_variation"]}
-    held = audit_file(tmp_path / "decisions.parquet", **options)
-    counted = audit_file(tmp_path / "decisions.parquet", **options, **STREAMED)
-    check_equal(counted, held)
-    assert counted.decisions[0].rates[0].selection_rate > 0
+    options = {"score": "d", "group": "g", **QUICK, "metrics": ["kolmogorov", "total_variation"]}
+    for threshold, selected in ((0.1, True), (7.0, False)):  # beyond 1 nobody is selected
+        held = audit_file(tmp_path / "decisions.parquet", **options | {"threshold": threshold})
+        counted = audit_file(tmp_path / "decisions.parquet", **options | {"threshold": threshold}, **STREAMED)
+        check_equal(counted, held)
+        assert (counted.decisions[0].rates[0].selection_rate > 0) == selected
 
 
 def test_many_groups_are_compared_with_the_rest(tmp_path):

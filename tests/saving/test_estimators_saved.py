@@ -435,7 +435,7 @@ def test_parameters_out_of_their_range_cannot_be_saved(tmp_path):
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path):
-    with pytest.raises(DataError, match=f"^cannot write '{tmp_path}/no/m': No such file or directory; choose a path"):
+    with pytest.raises(DataError, match=f"^cannot write {tmp_path}/no/m: the folder {tmp_path}/no does not exist"):
         classifier().save(tmp_path / "no" / "m")
 
 

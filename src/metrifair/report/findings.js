@@ -28,6 +28,7 @@ function setUpTable() {
   });
   const thead = html("thead");
   thead.append(head.row);
+  byId("findings").hidden = false;
   byId("findings").replaceChildren(html("caption", { class: "unseen" }, "All findings"), thead, html("tbody"));
   byId("search-choice").hidden = false;
   byId("search").addEventListener("input", () => { table.query = byId("search").value; listFindings(); });

@@ -174,11 +174,11 @@ def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple
         rows.append(row)
     kind = "one-attribute" if len({finding.attribute for finding in findings}) == 1 else ""
     many = len(rows) > _FEW_ROWS
-    own, other = (
-        element("table", head, element("tbody", *listed), id=name, class_=kind)
-        for name, listed in (("findings", [] if many else rows), ("listed", rows))
-    )
-    return joined(own, element("noscript", other) if many else ""), len(rows)
+    whole = (head, element("tbody", *rows))
+    if not many:
+        return element("table", *whole, id="findings", class_=kind), len(rows)
+    own = element("table", head, element("tbody"), id="findings", class_=kind, hidden="")  # until the script fills it
+    return joined(own, element("noscript", element("table", *whole, id="listed", class_=kind))), len(rows)
 
 
 def _row(finding: Finding, keys: Sequence[str]) -> Markup:
