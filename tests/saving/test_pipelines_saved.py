@@ -26,6 +26,7 @@ from metrifair import (
     ReweighingClassifier,
     TableEncoder,
     ThresholdPostprocessor,
+    frontier,
     load,
     save,
 )
@@ -184,3 +185,17 @@ def refusal(path: Path, content: Content) -> str:
     with pytest.raises(ModelFileError) as caught:
         load(path)
     return str(caught.value)
+
+
+def test_a_frontier_of_pipelines_is_loaded_again(tmp_path: Path) -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        line = FairClassifier(epochs=1, hidden=(), solver="sgd", random_state=0).set_fit_request(
+            sensitive_features=True
+        )
+        steps = make_pipeline(TableEncoder(), line)
+        asked: Any = {"strengths": [0.0, 1.0], "parameter": "fairclassifier__strength", "random_state": 0}
+        front = frontier(steps, TABLE, YES, sensitive_features=SEX, **asked)
+    front.save(tmp_path / "front.metrifair")
+    for before, after in zip(front.outcomes, load(tmp_path / "front.metrifair").outcomes, strict=True):
+        assert isinstance(after.model, Pipeline)
+        assert (after.model.predict_proba(TABLE) == before.model.predict_proba(TABLE)).all()

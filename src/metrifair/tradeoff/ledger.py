@@ -215,6 +215,7 @@ class OutcomeRecord(Figures, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     value: float
     seed: Count
     model: dict[str, Any] | None
+    kind: str = KIND  # of that file; absent in files of earlier versions
 
 
 class UtilityRecord(Record):
@@ -264,12 +265,13 @@ def write_frontier(path: PathLike, front: Frontier) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     outcomes = []
     for place, outcome in enumerate(front.outcomes):
-        kept = None
+        kind, kept = KIND, None
         if outcome.model is not None:
-            _, kept, own = content_of(outcome.model)
+            kind, kept, own = content_of(outcome.model)
             arrays |= prefixed(f"{place}/", own)
         figures = outcome.validation, outcome.test, outcome.curves, outcome.training
-        outcomes.append(OutcomeRecord(*figures, value=outcome.job.value, seed=outcome.job.seed, model=kept))
+        value, seed = outcome.job.value, outcome.job.seed
+        outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=kept, kind=kind))
     own_fields = {name: getattr(front, name) for name in _OWN}
     utility, chosen_by = (
         None if own is None else UtilityRecord(own.name, own.label, own.larger_is_better)
@@ -295,7 +297,7 @@ def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Cal
     outcomes = []
     for place, one in enumerate(record.outcomes):
         arrays = under(f"{place}/", content.arrays)
-        model = None if one.model is None else model_in(Content(KIND, one.model, arrays))
+        model = None if one.model is None else model_in(Content(one.kind, one.model, arrays))
         job = Job(one.value, one.seed, one.test.family)
         outcomes.append(Outcome(job, one.validation, one.test, one.curves, model, one.training))
     front = made(outcomes, **{name: getattr(record, name) for name in _OWN})
