@@ -199,8 +199,13 @@ def test_a_pipe_is_read_once(tmp_path):
         for content in (table(400).write_csv().encode(), b""):  # who opens it again finds nothing
             pipe.write_bytes(content)
 
-    threading.Thread(target=write, daemon=True).start()
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
     assert audit_file(pipe, score="p", group="sex", format="csv", in_memory_rows=5, **QUICK).record.rows == 400
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # lets the writer go, which waits for whoever opens it again
+    writer.join(timeout=60)
+    os.close(reader)
+    assert not writer.is_alive()
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED])

@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import gzip
 import hashlib
+import importlib
 import os
 import re
 import shutil
@@ -144,6 +145,8 @@ def test_a_folder_that_has_the_file_needs_no_pooch(
 def ordinary_user() -> Iterator[None]:
     """The rights of someone who is not root, for whom nothing is read-only."""
     am_root = os.geteuid() == 0
+    importlib.import_module("pooch")  # root's Python may not be readable for that user
+    importlib.import_module("requests")
     if am_root:
         os.seteuid(65534)
     try:

@@ -331,7 +331,7 @@ def test_demographic_parity_is_statistical_parity_everywhere(tmp_path: Path) -> 
     assert len(audit(SCORE, **SEX_TABLE, criteria=names, metrics="energy", **quick).findings) == 1
     arguments = [f"--{option}={column}" for option, column in columns.items()]
     shown = [
-        CliRunner().invoke(
+        CliRunner(env={"SOURCE_DATE_EPOCH": "0"}).invoke(
             main, ["audit", str(tmp_path / "scores.csv"), *arguments, "--criterion", name, "--json", "-"]
         )
         for name in names
