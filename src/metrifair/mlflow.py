@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias
@@ -170,10 +171,8 @@ def log_frontier(frontier: Frontier, *, name: str = "frontier") -> str:
     }
     with tempfile.TemporaryDirectory() as folder:
         frontier.to_html(Path(folder, f"{_key(name)}.html"))
-        try:
+        with suppress(DataError):  # a model that no file of ours keeps; the figures are logged all the same
             frontier.save(Path(folder, f"{_key(name)}.metrifair"))
-        except DataError:  # a model that no file of ours keeps; the figures are logged all the same
-            Path(folder, f"{_key(name)}.metrifair").unlink(missing_ok=True)
         return _log(name, steps, params, _origin(frontier.provenance), folder)
 
 

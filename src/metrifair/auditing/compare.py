@@ -18,7 +18,7 @@ from metrifair.auditing.differences import correlations, difference_of, figures_
 from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
-from metrifair.files import write_json
+from metrifair.files import reason_of, write_json
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.provenance import Provenance, call_text, files_of, made_now, said_of
 from metrifair.report.audit.difference import difference_html, difference_summary
@@ -204,7 +204,7 @@ def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
             )
         return Audit(msgspec.json.decode(content, type=AuditRecord))
     except OSError as error:
-        raise DataError(f"cannot read {os.fspath(given)}: {error.strerror or error}") from None
+        raise DataError(f"cannot read {os.fspath(given)}: {reason_of(error)}") from None
     except msgspec.DecodeError as error:
         raise DataError(f"{os.fspath(given)} is not the JSON of an audit: {error}") from None
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from metrifair.checks import require
 from metrifair.errors import DataError
+from metrifair.files import reason_of
 from metrifair.progress import Progress, megabytes
 
 ATTEMPTS = 3
@@ -123,7 +124,7 @@ def _verified(path: Path, raw: RawFile) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is damaged or cut short ({error}); {remedy}") from error
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}; make it readable, or {remedy}") from error
+        raise DataError(f"cannot read {path}: {reason_of(error)}; make it readable, or {remedy}") from error
     digest = hashlib.sha256(content).hexdigest()
     if digest != raw.sha256:
         got = "more bytes" if cut else f"{len(content)} bytes with sha256 {digest}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from metrifair.checks import check_known, check_switches, require
 from metrifair.errors import DataError
+from metrifair.files import reason_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -156,7 +157,7 @@ def write_utf8(file: str, name: str, encoding: str, copy: Path) -> None:
     except UnicodeError:
         raise DataError(f"{name} is not {encoding} text; pass encoding= as it was saved") from None
     except (OSError, EOFError, zlib.error) as error:  # the latter two: a compressed file that was cut short or damaged
-        raise DataError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise DataError(f"{name} cannot be read: {reason_of(error)}") from None
 
 
 def excel_sheet(file: str, name: str, options: FileOptions) -> pl.DataFrame:
