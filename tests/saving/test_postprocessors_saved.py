@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from metrifair import BarycentrePostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import class_named, content_of, model_of
+from metrifair.saving.models import content_of, model_of
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 300)
@@ -136,8 +136,8 @@ LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
 def test_what_does_not_fit_is_refused(lie: str) -> None:
     name, spoil = LIES[lie]
     kind, meta, arrays = from_bytes(to_bytes(content_of(fitted(name))))
-    model_of(Content(kind, meta, dict(arrays)), class_named)  # the truth is taken
+    model_of(Content(kind, meta, dict(arrays)))  # the truth is taken
     arrays = dict(arrays)
     spoil(meta, arrays)
     with pytest.raises(ModelFileError):
-        model_of(Content(kind, meta, arrays), class_named)
+        model_of(Content(kind, meta, arrays))

@@ -23,7 +23,7 @@ from metrifair.provenance import Provenance
 from metrifair.results import Curves, Point
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
-from metrifair.saving.models import class_named, content_of, model_of
+from metrifair.saving.models import content_of, model_of
 from metrifair.saving.schema import Count, Positive, Record, record_of
 from metrifair.utility import UTILITIES, Utility
 
@@ -197,13 +197,9 @@ def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
     """The outcome that ``entry_of`` kept."""
     figures, model = Figures.of(entry.record), None
     if entry.content is not None:
-        module, own = getattr(estimator, "model", None), {type(estimator).__name__: type(estimator)}
+        module = getattr(estimator, "model", None)
         try:
-            model = model_of(
-                from_bytes(entry.content),
-                lambda name: own.get(name) or class_named(name),
-                module if isinstance(module, torch.nn.Module) else None,
-            )
+            model = model_of(from_bytes(entry.content), module if isinstance(module, torch.nn.Module) else None)
         except ModelFileError as error:
             raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)
