@@ -65,12 +65,39 @@ def test_a_planted_improvement_is_found_and_the_way_back_is_worse() -> None:
 
 def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
     group, scores = models(300, (0.8, 0.7), common=0.98)
-    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    label = (np.random.default_rng(1).random(len(group)) < scores["old"] ** 2).astype(int)
+    options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "criteria": "statistical_parity", **QUICK}
+    audits = [audit(one, random_state=0, **options) for one in scores.values()]
     paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
+    told = set()
     for one, other in zip(paired.differences, apart.differences, strict=True):
-        if one.criterion != "decisions" and one.interval is not None and other.interval is not None:
-            assert one.interval.high - one.interval.low < 0.6 * (other.interval.high - other.interval.low)
+        assert one.interval is not None
+        assert other.interval is not None
+        assert one.interval.high - one.interval.low < 0.6 * (other.interval.high - other.interval.low), one.metric
+        told.add(one.metric)
+    assert told >= {"kolmogorov", "energy", "selection_ratio", "auc", "accuracy", "log_loss", "calibration_error"}
+
+
+def test_ratios_of_rates_are_compared_by_their_rows() -> None:
+    group, scores = models(400, (0.9, 0.5), common=0.7, seed=3)
+    group = np.where(np.arange(len(group)) % 5 == 0, "c", group)  # who is no part of the smallest ratio
+    scores = {name: np.where(group == "c", 0.6 * one + 0.25, one) for name, one in scores.items()}
+    found = audit(scores, sensitive_features=group, random_state=0, reference="a", **QUICK)
+    assert isinstance(found, AuditDifference)
+    (ratio,) = (one for one in found.differences if one.metric == "selection_ratio")
+    chosen = {name: [one[group == name] >= 0.5 for one in scores.values()] for name in "ab"}
+    generator, drawn = np.random.default_rng(1), []
+    for _ in range(1000):
+        rates = []
+        for both in chosen.values():
+            again = generator.integers(len(both[0]), size=len(both[0]))
+            rates.append([one[again].mean() for one in both])
+        ratios = np.divide(*rates[::-1])
+        drawn.append(ratios[1] - ratios[0])
+    assert ratio.interval is not None
+    # Two ratios are looked at in each audit, by bounds that hold for both at once: 1.14 times as wide as one.
+    assert (ratio.interval.high - ratio.interval.low) / (3.92 * np.std(drawn)) == pytest.approx(1.14, abs=0.12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -254,7 +254,7 @@ def compared_audits(
         held = first.rows, other.rows
         origins = [None if one is None else one.origin for one in held]
         known_same = same_rows or first is other or (origins[0] is not None and origins[0] is origins[1])
-        common = correlations(*held) if paired or (paired is None and known_same) else None
+        common = correlations([first, other]) if paired or (paired is None and known_same) else None
         at_hand |= None not in held
         if common is None and paired:
             raise DataError(

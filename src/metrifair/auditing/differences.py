@@ -6,7 +6,7 @@ common: of rows that are at hand, the correlation of two distances is that of th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import sqrt
@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from metrifair.auditing.by_group import SMALLEST
+from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, selection_of
-from metrifair.auditing.distribution import Floats, utility_of
-from metrifair.auditing.result import HeldRows
-from metrifair.auditing.sample import Compared, compared_in, members_of, parts_of, sets_of
+from metrifair.auditing.distribution import Floats, Integers, utility_of
+from metrifair.auditing.result import Audit, HeldRows
+from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Problem
 from metrifair.results import AuditRecord, Difference, Interval, Verdict
 
 BY_GROUP = "by group"
@@ -149,8 +150,9 @@ def judged(differences: Sequence[Difference], confidence: float) -> list[Differe
     return found
 
 
-def correlations(before: HeldRows | None, after: HeldRows | None) -> dict[Hashable, float] | None:
-    """Of the errors of each finding in two audits of the same rows; None where they are not, or not at hand."""
+def correlations(audits: Sequence[Audit]) -> dict[Hashable, float] | None:
+    """Of the errors of each figure in two audits of the same rows; None where they are not, or not at hand."""
+    before, after = (one.rows for one in audits)
     if before is None or after is None or not _same_rows(before, after):
         return None
     found: dict[Hashable, float] = {}
@@ -166,9 +168,11 @@ def correlations(before: HeldRows | None, after: HeldRows | None) -> dict[Hashab
             if metric in after.request.named_metrics():
                 together = _correlation_of(metric, (mine, other), orders)
                 found |= {} if together is None else {(*_place(mine), metric): together}
-    by_group = [_told_by_group(one, order) for one, order in zip((before, after), orders, strict=True)]
-    shared = (key for key in by_group[0] if key in by_group[1])
-    return found | {key: _correlation(by_group[0][key], by_group[1][key]) for key in shared}
+    told = [
+        _told_by_group(held, order) | _told_of_ratios(held, one.record, order)
+        for held, one, order in zip((before, after), audits, orders, strict=True)
+    ]
+    return found | {key: _correlation(mine, told[1][key]) for key, mine in told[0].items() if key in told[1]}
 
 
 def _same_rows(before: HeldRows, after: HeldRows) -> bool:
@@ -197,10 +201,10 @@ def _place(one: Compared) -> tuple[Any, ...]:
 
 
 class _Told(NamedTuple):
-    """What the rows of both sides, in one order for all audits, add to a distance, and their weights."""
+    """What the rows of each side, in one order for all audits, add to a figure, and their weights."""
 
-    utility: tuple[Floats, Floats]
-    weight: tuple[Floats, Floats]
+    utility: Sequence[Floats]
+    weight: Sequence[Floats]
 
 
 def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[Any]) -> float | None:
@@ -219,7 +223,7 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
         sides = [units[np.argsort(orders[audit][units], kind="stable")] for units in audits[audit].sides]
         left, right = (values[counted.place[units]] for units in sides)
         weight = [np.ones(len(units)) if counted.amount is None else counted.amount[units] for units in sides]
-        return _Told((left, right), (weight[0], weight[1]))
+        return _Told((left, right), weight)
 
     known = _correlation(told(0, 0), told(1, 1))
     if not facts(metric).is_maximum or signs[0] != signs[1]:
@@ -230,7 +234,7 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
 
 
 def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
-    """What the rows of each group add to its AUC, accuracy and log loss.
+    """What the rows of each group add to its AUC, accuracy, log loss and calibration error.
 
     An AUC has two sides: the mean over positive rows of the share of negative ones below them, and the other way round.
     """
@@ -242,28 +246,60 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
     told: dict[Hashable, _Told] = {}
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
-            units, codes, present = members_of(sample.problem, inside, place)
-            for code in present:
-                own = units[codes == code]
-                own = own[np.argsort(order[own], kind="stable")]
-                weight = np.ones(len(own)) if sample.weight is None else sample.weight[own]
-                first, second = own[positive[own] == 1], own[positive[own] == 0]
+            for code, own, weight in _groups_of(sample, sample.problem, (inside, place), order):
                 where = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
-                if len(first) and len(second):
-                    weights = weight[positive[own] == 1], weight[positive[own] == 0]
-                    below = _share_below(score[first], score[second], weights[1])
-                    above = 1 - _share_below(score[second], score[first], weights[0])
+                is_positive, scores = positive[own] == 1, score[own]
+                if 0 < is_positive.sum() < len(own):
+                    weights = weight[is_positive], weight[~is_positive]
+                    below = _share_below(scores[is_positive], scores[~is_positive], weights[1])
+                    above = 1 - _share_below(scores[~is_positive], scores[is_positive], weights[0])
                     told[*where, "auc"] = _Told((below, above), weights)
-                nobody = np.zeros(0), np.zeros(0)
                 if selection is not None:
                     chosen = selection.amount[own] > 0
-                    right = chosen == ((positive[own] == 1) == (sample.favourable == "high"))
-                    told[*where, "accuracy"] = _Told((right.astype(np.float64), nobody[0]), (weight, nobody[1]))
+                    right = chosen == (is_positive == (sample.favourable == "high"))
+                    told[*where, "accuracy"] = _Told([right.astype(np.float64)], [weight])
                 if sample.probabilities and not are_decisions(score):
-                    inside_of = np.clip(score[own], SMALLEST, 1 - SMALLEST)
-                    loss = -np.where(positive[own] == 1, np.log(inside_of), np.log1p(-inside_of))
-                    told[*where, "log_loss"] = _Told((loss, nobody[0]), (weight, nobody[1]))
+                    inside_of = np.clip(scores, SMALLEST, 1 - SMALLEST)
+                    loss = -np.where(is_positive, np.log(inside_of), np.log1p(-inside_of))
+                    told[*where, "log_loss"] = _Told([loss], [weight])
+                    # Of each bin, what rows add to its gap, whichever sign that has.
+                    bin_of, off = reliability_bin(scores), scores - is_positive
+                    signs = np.sign(np.bincount(bin_of, weight * off))
+                    told[*where, "calibration_error"] = _Told([signs[bin_of] * off], [weight])
     return told
+
+
+def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[Hashable, _Told]:
+    """What the rows of every group add to the smallest ratio of selection rates: those of the two it is of."""
+    sample, selection = held.sample, selection_of(held.sample, held.request)
+    problem = sample.rated or sample.problem
+    sets = dict(sets_of(STATISTICAL_PARITY, problem))
+    places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
+    told: dict[Hashable, _Told] = {}
+    for table in record.decisions:
+        ratio = table.selection_ratio
+        if selection is None or ratio is None:
+            continue
+        inside = sets.get(table.within, np.arange(len(problem)))  # a standard asks for everyone, too
+        groups = problem.scheme.attributes[places[table.attribute]].groups
+        slopes = {table.reference: -ratio, next(one.group for one in table.rates if one.ratio == ratio): 1.0}
+        sides = [
+            (slopes.get(str(groups[code]), 0.0) * (selection.amount[own] > 0), weight)
+            for code, own, weight in _groups_of(sample, problem, (inside, places[table.attribute]), order)
+        ]
+        told[table.attribute, "decisions", table.within, "selection_ratio"] = _Told(*zip(*sides, strict=True))
+    return told
+
+
+def _groups_of(
+    sample: AuditSample, problem: Problem, where: tuple[Integers, int], order: Any
+) -> Iterator[tuple[int, Integers, Floats]]:
+    """The groups of an attribute, given by its place, inside a set of rows: their rows as handed over, and weights."""
+    units, codes, present = members_of(problem, *where)
+    for code in present:
+        own = units[codes == code]
+        own = own[np.argsort(order[own], kind="stable")]
+        yield int(code), own, np.ones(len(own)) if sample.weight is None else sample.weight[own]
 
 
 def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
@@ -278,8 +314,6 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
 def _correlation(mine: _Told, theirs: _Told) -> float:
     moments = np.zeros((2, 2))
     for one, other, weight in zip(mine.utility, theirs.utility, mine.weight, strict=True):
-        if not len(weight):
-            continue
         share = weight / weight.sum()
         apart = np.stack([values - share @ values for values in (one, other)]) * share
         moments += apart @ apart.T
