@@ -296,6 +296,23 @@ def test_audits_of_another_positive_label_or_favourable_score_are_refused(tmp_pa
     assert compare(one, boolean).differences
 
 
+def test_groups_match_by_equality_however_a_file_spells_them() -> None:
+    group, scores = models(100, (0.8, 0.2))
+    names = [np.where(group == "a", one, two) for one, two in ((1, 2), (1.0, 2.0), ("1", "2"))]
+    label = np.arange(len(group)) % 2
+    audits = [
+        audit(scores["old"], sensitive_features=one, y_true=label.astype(kind), random_state=0, **QUICK)
+        for one, kind in zip(names, (int, float, bool), strict=True)
+    ]
+    by_criterion = [one for one in audits[0].findings if "y =" not in one.within]
+    for other in audits[1:]:
+        found = compare(audits[0], other)
+        assert {one.difference for one in found.differences} == {0.0}
+        assert len(found.differences) >= len(by_criterion) + 1 + 8
+    assert compare(*audits[:2]).record.unmatched == 0
+    assert compare(*audits[:2], paired=True).record.pairing == "rows"
+
+
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:
     group, scores = models(200, (0.9, 0.3))
     pl.DataFrame({**scores, "sex": group}).write_csv(tmp_path / "scores.csv")

@@ -6,11 +6,12 @@ common: of rows that are at hand, the correlation of two distances is that of th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -25,6 +26,8 @@ from metrifair.metrics.registry import METRICS, facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.results import AuditRecord, Difference, Interval, Verdict
+
+_T = TypeVar("_T")
 
 BY_GROUP = "by group"
 """Where a comparison lists figures of one group, beside the names of criteria."""
@@ -50,9 +53,25 @@ class Figure(NamedTuple):
         return self.attribute, self.criterion, self.within, self.groups, self.metric
 
 
+def meant(name: str) -> str:
+    """A name by which values match that are equal: 1, 1.0 and True are one, whichever of them a file has.
+
+    >>> meant("1.0"), meant("y = 1.0 and age = 0.5"), meant("True"), meant("v1.0.2")
+    ('1', 'y = 1 and age = 0.5', '1', 'v1.0.2')
+    """
+    return {"True": "1", "False": "0"}.get(name, re.sub(r"(?<![\w.])(-?\d+)\.0(?![\w.])", r"\1", name))
+
+
+def _matched(figures: Mapping[tuple[Any, ...], _T]) -> dict[Hashable, _T]:
+    def spelled(part: Any) -> Hashable:
+        return meant(part) if isinstance(part, str) else tuple(map(meant, part))
+
+    return {tuple(map(spelled, key)): figure for key, figure in figures.items()}
+
+
 def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
     """By what they are about; the cut of a number may be another one in each audit."""
-    found: dict[Hashable, Figure] = {}
+    found: dict[tuple[Any, ...], Figure] = {}
     for one in record.findings:
         place = one.attribute, one.criterion, one.within
         key = *place, () if one.cuts else one.groups, one.metric
@@ -70,7 +89,7 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
                     where = table.attribute, BY_GROUP, table.within
                     figure = Figure(*where, (group.group,), metric, own.value, own.interval, more_is_better)
                     found[figure.key] = figure
-    return found
+    return _matched(found)
 
 
 _ALIKE = 0.9  # a correlation of errors
@@ -155,7 +174,7 @@ def correlations(audits: Sequence[Audit]) -> dict[Hashable, float] | None:
     before, after = (one.rows for one in audits)
     if before is None or after is None or not _same_rows(before, after):
         return None
-    found: dict[Hashable, float] = {}
+    found: dict[tuple[Any, ...], float] = {}
     theirs = {_place(one): one for one in _comparisons(after)}
     orders = [
         np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in (before, after)
@@ -172,17 +191,18 @@ def correlations(audits: Sequence[Audit]) -> dict[Hashable, float] | None:
         _told_by_group(held, order) | _told_of_ratios(held, one.record, order)
         for held, one, order in zip((before, after), audits, orders, strict=True)
     ]
-    return found | {key: _correlation(mine, told[1][key]) for key, mine in told[0].items() if key in told[1]}
+    shared = {key: _correlation(mine, told[1][key]) for key, mine in told[0].items() if key in told[1]}
+    return _matched(found | shared)
 
 
 def _same_rows(before: HeldRows, after: HeldRows) -> bool:
     """Whether groups, labels, strata and weights of all rows are equal, in the order in which they were handed over."""
     columns = []
-    for one in (before, after):
-        problem, order = one.sample.problem, one.sample.order
+    for held in (before, after):
+        problem, order = held.sample.problem, held.sample.order
         place = slice(None) if order is None else np.argsort(order)
-        names = [(attribute.name, tuple(map(str, attribute.groups))) for attribute in problem.scheme.attributes]
-        parts = problem.groups, problem.labels, problem.strata, one.sample.weight
+        names = [(one.name, [meant(str(group)) for group in one.groups]) for one in problem.scheme.attributes]
+        parts = problem.groups, problem.labels, problem.strata, held.sample.weight
         columns.append((names, [None if part is None else part[place] for part in parts]))
     (names, mine), (other, theirs) = columns
     return names == other and all(
@@ -233,7 +253,7 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
     return max(known, (_correlation(told(0, 0), told(1, 0)) + _correlation(told(0, 1), told(1, 1))) / 2)
 
 
-def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
+def _told_by_group(held: HeldRows, order: Any) -> dict[tuple[Any, ...], _Told]:
     """What the rows of each group add to its AUC, accuracy, log loss and calibration error.
 
     An AUC has two sides: the mean over positive rows of the share of negative ones below them, and the other way round.
@@ -243,7 +263,7 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
     if positive is None or score is None or len(sample.problem.scheme.classes) != 2:
         return {}
     selection = selection_of(sample, held.request)
-    told: dict[Hashable, _Told] = {}
+    told: dict[tuple[Any, ...], _Told] = {}
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             for code, own, weight in _groups_of(sample, sample.problem, (inside, place), order):
@@ -269,13 +289,13 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
     return told
 
 
-def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[Hashable, _Told]:
+def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[tuple[Any, ...], _Told]:
     """What the rows of every group add to the smallest ratio of selection rates: those of the two it is of."""
     sample, selection = held.sample, selection_of(held.sample, held.request)
     problem = sample.rated or sample.problem
     sets = dict(sets_of(STATISTICAL_PARITY, problem))
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
-    told: dict[Hashable, _Told] = {}
+    told: dict[tuple[Any, ...], _Told] = {}
     for table in record.decisions:
         ratio = table.selection_ratio
         if selection is None or ratio is None:
