@@ -15,9 +15,10 @@ import pytest
 from scipy.special import logit, ndtr
 
 from metrifair import Audit, AuditDifference, DataError, audit, audit_file, audit_table, compare
-from metrifair.auditing.differences import judged
+from metrifair.auditing.differences import Figure, difference_of, judged
 from metrifair.auditing.request import AuditOptions, ColumnOptions
 from metrifair.results import Difference
+from metrifair.selection_rates import ratio_intervals
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 
@@ -154,6 +155,23 @@ def test_intervals_of_differences_cover_and_equal_ones_are_rarely_told_apart() -
             held[paired] += found.interval.low <= truth[1] - truth[0] <= found.interval.high
     # 95 % of 400, and three standard errors: all 400 are held where paired ones are taken for independent.
     assert all(365 <= times_held <= 394 for times_held in held.values()), held
+
+
+def test_the_difference_of_ratios_covers_where_one_model_selects_all_alike() -> None:
+    generator, rates, held = np.random.default_rng(2), ((0.8, 0.5), (0.5, 0.5)), 0
+    for _ in range(400):
+        figures = []
+        for shares in rates:
+            yes = generator.binomial([400, 300], shares).astype(float)
+            counts = np.stack([[400, 300] - yes, yes], 1)
+            ratios = list(yes / [400, 300] / (yes / [400, 300]).max())
+            interval = ratio_intervals(counts, ratios, confidence=0.95)[1]
+            figures.append(Figure("sex", "decisions", "everyone", (), "selection_ratio", min(ratios), interval, True))
+        found = difference_of("new", figures[0], figures[1], 0.0, 0.95)
+        assert found.interval is not None
+        held += found.interval.low <= 1 - 0.5 / 0.8 <= found.interval.high
+    # 95 % of 400, and three standard errors; 84 % where the ratio 1 counts as an error on both sides.
+    assert 367 <= held <= 393
 
 
 def test_models_that_favour_opposite_groups_have_opposite_errors() -> None:

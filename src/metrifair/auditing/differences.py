@@ -108,24 +108,29 @@ def difference_of(name: str, before: Figure, after: Figure, correlation: float |
     found = Difference(name, *place, before.value, after.value, apart)
     if before.interval is None or after.interval is None:
         return found
-    sides = [_centred(one) for one in (before, after)]
-    (old, less_old, more_old, _), (new, less_new, more_new, _) = sides
-    near_zero = [one.near_zero for one in sides]
-    shared = -1.0 if correlation is None else min(0.0, correlation) if any(near_zero) else correlation
-    below = _added(less_new, more_old, -1.0 if near_zero[1] else shared)
-    above = _added(more_new, less_old, -1.0 if near_zero[0] else shared)
-    # Errors so alike cancel, and their bias with them; the middles of two resampled intervals differ by chance.
-    centre = apart if shared > _ALIKE else new - old
-    half = below if centre > 0 else above
+    sign = -1.0 if before.larger_is_better else 1.0  # what lacks to 1 is a figure like the others: less is better
+    old, new = (_centred(one) for one in (before, after))
+    near_zero = old.near_zero or new.near_zero
+    shared = -1.0 if correlation is None else min(0.0, correlation) if near_zero else correlation
+    if shared > _ALIKE:
+        # Errors so alike cancel, their bias and skewness with them; the middles of two resampled intervals differ by
+        # chance.
+        halves = [(one.below + one.above) / 2 for one in (old, new)]
+        values = sign * before.value, sign * after.value
+        old, new = (_Centred(value, half, half, False) for value, half in zip(values, halves, strict=True))
     z = float(ndtri((1 + confidence) / 2))
+    below = _added(new.below, old.above, -1.0 if new.near_zero else shared)
+    above = _added(new.above, old.below, -1.0 if old.near_zero else shared)
+    centre = new.value - old.value
+    half = below if centre > 0 else above
     p_value = 1.0 if centre == 0 else 0.0 if half == 0 else float(2 * ndtr(-z * abs(centre) / half))
-    interval = Interval(min(centre - below, apart), max(centre + above, apart))
-    verdict: Verdict = "better" if (centre > 0) == before.larger_is_better else "worse"
-    return replace(found, interval=interval, p_value=p_value, verdict=verdict)
+    ends = sorted((sign * (centre - below), sign * (centre + above)))
+    interval = Interval(min(ends[0], apart), max(ends[1], apart))
+    return replace(found, interval=interval, p_value=p_value, verdict="worse" if centre > 0 else "better")
 
 
 class _Centred(NamedTuple):
-    """The best guess of a figure, and how far off it may be below and above."""
+    """The best guess of a figure of which less is better, and how far off it may be below and above."""
 
     value: float
     below: float
@@ -137,15 +142,17 @@ def _centred(one: Figure) -> _Centred:
     """The middle of an interval has no bias, which the value of a sample has; squares are guessed as their roots."""
     if one.interval is None:
         raise DataError(f"the {one.metric} has no interval")
-    low, high = one.interval.low, one.interval.high
+    value, low, high = one.value, one.interval.low, one.interval.high
+    if one.larger_is_better:
+        value, low, high = 1 - value, 1 - high, 1 - low
     if low <= 0 or one.metric not in METRICS:
-        return _Centred(one.value, one.value - low, high - one.value, low <= 0)
+        return _Centred(value, value - low, high - value, low <= 0)
     squared = facts(one.metric).squared
-    value = ((sqrt(low) + sqrt(high)) / 2) ** 2 if squared else (low + high) / 2
+    middle = ((sqrt(low) + sqrt(high)) / 2) ** 2 if squared else (low + high) / 2
     half = (high - low) / 2
     if facts(one.metric).is_maximum:  # how large its bias is, is not known, and cancels in a difference
-        half -= _SLACK * max(0.0, one.value - value)
-    return _Centred(value, half, half, False)
+        half -= _SLACK * max(0.0, value - middle)
+    return _Centred(middle, half, half, False)
 
 
 def _added(one: float, other: float, correlation: float) -> float:
