@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.thresholds import RULES, choose_threshold, decision_gaps
+from metrifair.table_model import RULES, choose_threshold, decision_gaps
 
 GROUPS = np.array(["f", "m"])
 

@@ -18,7 +18,7 @@ from refusals import left_behind, refusal
 
 from metrifair import audit, audit_file
 from metrifair.cli.audit import metrics_asked
-from metrifair.cli.limits import Limit, broken
+from metrifair.cli.rules import Limit, broken
 from metrifair.errors import DataError
 
 N = 160

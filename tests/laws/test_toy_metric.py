@@ -120,7 +120,7 @@ def test_it_is_certified() -> None:
 def test_it_is_streamed(file: Path) -> None:
     found = audit_file(file, score="p", group="sex", metrics="cubic", in_memory_rows=20, tolerance=1e-6, **QUICK)
     finding = found.worst("cubic")
-    assert finding.bracket.low <= expected() <= finding.bracket.high
+    assert finding.bracket.low - 1e-12 <= expected() <= finding.bracket.high + 1e-12  # added up in another order
     assert finding.bracket.high - finding.bracket.low <= 1e-6
     assert finding.certified is not None
 

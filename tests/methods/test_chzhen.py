@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 from metrifair import kolmogorov_distance
 from metrifair.errors import DataError
-from metrifair.methods.chzhen import ChzhenPostprocessor
+from metrifair.methods.barycentre import ChzhenPostprocessor
 
 
 class FirstColumn(RegressorMixin, BaseEstimator):

@@ -15,8 +15,7 @@ from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.errors import DataError
 from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, SelectedBy
-from metrifair.selection_rates import HIGHEST, RatioRule, rated
-from metrifair.standards import STANDARDS
+from metrifair.selection_rates import HIGHEST, STANDARDS, RatioRule, rated
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights

@@ -40,8 +40,7 @@ from metrifair.problem.tables import Table, codes, columns, levels
 from metrifair.report.numbers import listed
 from metrifair.results import FEW, Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.selection_rates import LEAST_SHARE
-from metrifair.standards import StandardName
+from metrifair.selection_rates import LEAST_SHARE, StandardName
 
 
 class AuditState:

@@ -22,8 +22,7 @@ from metrifair.report.frontier.notes import floor_note
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import interval_note
 from metrifair.report.numbers import figure_text
-from metrifair.table_model import TableModel
-from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold
+from metrifair.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
