@@ -131,7 +131,8 @@ def test_an_unfairness_in_percent_is_refused() -> None:
 
 
 def test_groups_that_are_the_label_are_told() -> None:
-    told = "The groups of sensitive_features are the label in other words: scores that are right are then unfair by design."
+    told = "The groups of sensitive_features are the label in other words: scores that are right are then unfair by "
+    told += "design."
     given = {"resamples": 0, "permutations": 0, "random_state": 0}
     renamed = np.where(_Y == 1, "good", "bad")
     for groups, said in ((_Y, True), (renamed, True), (_A, False), (np.arange(40) % 4, False)):
