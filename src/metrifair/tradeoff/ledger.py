@@ -288,8 +288,11 @@ def write_frontier(path: PathLike, front: Frontier) -> None:
 def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Callable[[Content], Any]) -> Frontier:
     """The frontier that ``write_frontier`` wrote, by its class; ``model_in`` makes each model of its own content."""
     record = record_of(FrontierRecord, content.meta, "a frontier")
-    for one in record.outcomes:
-        _check_curves(one.curves)
+    for curves in (one.curves for one in record.outcomes if one.curves is not None):
+        lengths = {len(one) for by_group in (curves.density, curves.cumulative) for one in by_group.values()}
+        # Small groups have no density.
+        if not curves.density.keys() <= curves.cumulative.keys() or not lengths <= {len(curves.grid)}:
+            raise ModelFileError("the file does not describe a frontier: its curves do not stand on their grid")
     outcomes = []
     for place, one in enumerate(record.outcomes):
         arrays = under(f"{place}/", content.arrays)
@@ -302,12 +305,3 @@ def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Cal
         front.utility = record.utility.utility()
     front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
     return front
-
-
-def _check_curves(curves: Curves | None) -> None:
-    """Raise a ModelFileError unless all curves stand on the whole grid; small groups have no density."""
-    if curves is None:
-        return
-    lengths = {len(one) for by_group in (curves.density, curves.cumulative) for one in by_group.values()}
-    if not curves.density.keys() <= curves.cumulative.keys() or not lengths <= {len(curves.grid)}:
-        raise ModelFileError("the file does not describe a frontier: its curves do not stand on their grid")
