@@ -69,8 +69,9 @@ def test_the_constant_is_the_entropy_of_the_base_rate_or_the_variance() -> None:
 
 
 def test_weights_are_repetitions() -> None:
+    rng = np.random.default_rng(99)
     _, y = CASES["two classes"]
-    weight = RNG.integers(1, 4, N)
+    weight = rng.integers(1, 4, N)
     rows = np.repeat(np.arange(N), weight)
     model = FairClassifier(0.0, model="mlp", epochs=5, random_state=0).fit(X, y, sensitive_features=GROUP)
     weighted = slack_of(model, X, y, sensitive_features=GROUP, sample_weight=weight)

@@ -105,6 +105,11 @@ def said(change: Callable[[Any], object]) -> Callable[[Any, Any], None]:
 LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "scores that fall": ("scores", changed("state/values0", lambda values: values[::-1].copy())),
     "weights that fall": ("scores", changed("state/upto1", lambda upto: -upto)),
+    "scores beyond probabilities": ("scores", changed("state/values0", lambda values: values * 1e260)),
+    "scores below probabilities": ("scores", changed("state/values0", lambda values: values - 1)),
+    "shares of more than all": ("scores", changed("state/shares", lambda shares: shares * 1e300)),
+    "shares below 0": ("scores", changed("state/shares", lambda shares: shares - 0.5)),
+    "a regression said to classify": ("numbers", said(lambda meta: meta["wraps"].clear())),
     "a group twice": ("scores", changed("state/seen", lambda seen: seen[[0, 0, *range(2, len(seen))]])),
     "another group": ("scores", changed("state/seen", lambda seen: seen + 7)),
     "no scores": ("scores", changed("state/values0", lambda values: values[:0])),

@@ -181,15 +181,15 @@ def left_out_notes(left_out: int, withheld: int = 0) -> list[Note]:
 
 
 def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
-    """That a group has the name of a missing value, or two names differ only by case or spaces.
+    """That a group has the name of a missing value, or two names differ only by case, spaces or ".0".
 
     >>> print(*(note.text for note in naming_notes("sex", ["Female", "female ", "NA", "male"])), sep="\\n")
     sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty.
-    sex: the groups 'Female' and 'female ' differ only by case or spaces; if they are one, write them in one way.
+    sex: the groups 'Female' and 'female ' differ only by how they are written; if they are one, write them in one way.
     """
     alike: dict[str, list[str]] = {}
     for group in filter(lambda one: isinstance(one, str), groups):
-        alike.setdefault("".join(str(group).split()).casefold(), []).append(str(group))
+        alike.setdefault("".join(str(group).split()).casefold().removesuffix(".0"), []).append(str(group))
     found = [
         f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
         "empty."
@@ -197,8 +197,8 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
         for name in alike.get(word, ())
     ]
     found += [
-        f"{attribute}: the groups {' and '.join(map(repr, names))} differ only by case or spaces; if they are one, "
-        "write them in one way."
+        f"{attribute}: the groups {' and '.join(map(repr, names))} differ only by how they are written; if they "
+        "are one, write them in one way."
         for names in alike.values()
         if len(names) > 1
     ]

@@ -289,7 +289,13 @@ def check_few(cells: int) -> None:
 def added(
     parts: Sequence[tuple[Sequence[tuple[Value, ...]], Floats, StateCounts]],
 ) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
-    """The cells of one or two counts in ascending order, how much of each is selected, and all counts together."""
+    """The cells of one or two counts in ascending order, how much of each is selected, and all counts together.
+
+    A column that is text in one and numbers in the other is text, as where both files are read at once.
+    """
+    columns = zip(*(cell for cells, *_ in parts for cell in cells), strict=True)
+    text = [any(isinstance(value, str) for value in column) for column in columns]
+    parts = [([_as_text(cell, text) for cell in cells], some, counts) for cells, some, counts in parts]
     every = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: [rank_of(value) for value in cell])
     check_few(len(every))
     place = {cell: number for number, cell in enumerate(every)}
@@ -302,6 +308,10 @@ def added(
     if int(found.rows.max(initial=0)) > MOST_ROWS:
         raise DataError(f"a bin would hold more than {MOST_ROWS:,} rows; audit the states by parts")
     return every, total, found
+
+
+def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:
+    return tuple(str(one) if told and one is not None else one for one, told in zip(cell, text, strict=True))
 
 
 def check_last(parts: StateParts, request: Request) -> None:

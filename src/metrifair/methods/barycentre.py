@@ -154,6 +154,8 @@ class BarycentrePostprocessor(ScorePostprocessor):
         super()._restore(scheme, seen, guess, arrays)
         groups = len(self.groups_)
         self.shares_ = arrays.take("shares", (groups,)).numpy()
+        if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
+            raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
         found = []
         for place in range(groups + 1):
             values = arrays.take(f"values{place}", (None,)).numpy()
@@ -161,7 +163,7 @@ class BarycentrePostprocessor(ScorePostprocessor):
             if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
                 raise ModelFileError("the file does not describe a model: its scores do not ascend")
             found.append(Distribution(values, upto))
-        self.distributions_ = tuple(found)
+        self.distributions_, levels = tuple(found), np.array([])
         if guess is not None:
             levels = arrays.take("levels", (None,)).numpy()
             prices = arrays.take("prices", (len(levels), groups)).numpy()
@@ -169,6 +171,9 @@ class BarycentrePostprocessor(ScorePostprocessor):
             if not (len(levels) and width > 0 and (shares > 0).all()):
                 raise ModelFileError("the file does not describe a model: its levels are not those of scores")
             self.blind_map_ = BlindMap(levels, prices, shares, width)
+        reached = np.concatenate([levels, *(one.values[[0, -1]] for one in found)])
+        if not is_regressor(self) and not ((reached >= 0) & (reached <= 1)).all():
+            raise ModelFileError("the file does not describe a model: scores of a classifier are probabilities")
 
     def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
         """The prediction of each row, or the class whose probability is at least a half.

@@ -346,7 +346,7 @@ def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, A
         model.feature_names_in_ = np.array(record.features.names, dtype=object)
     if record.classes is not None:
         model.classes_ = classes = classes_of(record.classes)
-    if (classes is None) != is_regressor(base):
+    if not (classes is None) == is_regressor(base) == is_regressor(model):
         raise ModelFileError("classes are of classifiers, and only of them")
     if classes is not None and (len(classes) != 2 or list(base.classes_) != list(classes)):
         raise ModelFileError("the classes are not the two of the model that is wrapped")
