@@ -159,16 +159,15 @@ def as_options(text: str) -> str:
     >>> as_options("are the columns separated by ';'? pass separator=';'")
     "are the columns separated by ';'? use --separator ';'"
     """
-    text = re.sub(r"continuous=\[(.*?)\]", lambda found: _named("--continuous", found[1]), text)
+    text = re.sub(
+        r"continuous=\[(.*?)\]",
+        lambda found: " ".join(f"--continuous {quote(name)}" for name in literal_eval(f"[{found[1]}]")),
+        text,
+    )
     for argument, option in _SPOKEN.items():
         # An argument that is spoken of as an option already is left as it is.
         text = re.sub(rf"(?<!-){re.escape(argument)}", option, text)
     return text
-
-
-def _named(option: str, columns: str) -> str:
-    """An option for each column of a list as Python writes it."""
-    return " ".join(f"{option} {quote(name)}" for name in literal_eval(f"[{columns}]"))
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:

@@ -76,17 +76,13 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         return self.kind._replace(metric=metric.strip(), value=limit)
 
 
-def _keep(ctx: click.Context, param: click.Parameter, value: Sequence[Limit]) -> None:  # noqa: ARG001
-    ctx.meta.setdefault(_KEPT, []).extend(value)
-
-
 limit_options = [
     click.option(
         kind.option,
         multiple=True,
         type=Limited(kind),
         expose_value=False,
-        callback=_keep,
+        callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
         help=f"Exit with code 1 where {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
     )
     for kind, what in (
