@@ -106,19 +106,23 @@ def audit_table(
         The columns of the strata.
     weight : str, default=None
         The column of the weights.
-    criteria, metrics, loss : str or sequence of str, default=None
-        What is compared, and how, as in ``audit``; ``loss`` not for tables too large to hold.
+    criteria, metrics : str or sequence of str, default=None
+        What is compared, and how, as in ``audit``.
     threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
-    confidence, resamples, permutations, random_state : float, int, int, int or generator
-        How sure one can be, and what resampling draws from, as in ``audit``.
+    confidence, random_state : float, int or generator
+        Of intervals and certified bounds, and what resampling draws from, as in ``audit``.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast, intersectional, continuous, cuts, pos_label : str, bool, "auto" or list of str, dict of lists, object
+    contrast, intersectional, continuous, cuts : str, bool, "auto" or list of str, dict of lists
         Who is compared with whom, and which columns of groups are numbers, as in ``audit``.
+    pos_label : object, default=None
+        The positive label; by default the last one in ascending order.
+    loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
+        The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
     score_range : tuple of float, default=None
         Lowest and highest score that can occur; [0, 1] for probabilities.
-    most_groups, least_count, vc_dimension : int
+    resamples, permutations, most_groups, least_count, vc_dimension : int
         As in ``audit``.
     standard, reference, favourable, least_share : str, str or dict, str, float
         The tables of rates that rules ask for, as in ``audit``.
