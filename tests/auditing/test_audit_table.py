@@ -237,8 +237,13 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
     [
         ({}, {"score": "q"}, r"^the table has no column 'q' \(given as score\); its columns are 'p', 'sex'"),
         ({}, {"label": "P"}, r"^the table has no column 'P' \(given as label\); did you mean 'p'\?"),
-        ({}, {"score": "sex"}, r"^the score column 'sex' of the table holds String, not numbers; cast it in a query"),
-        ({}, {"weight": "sex"}, "^the weight column 'sex' of the table holds String, not numbers"),
+        (
+            {},
+            {"score": "region"},
+            r"^the score column 'region' of the table holds String, not numbers; cast it in a qu",
+        ),
+        ({}, {"weight": "region"}, "^the weight column 'region' of the table holds String, not numbers"),
+        ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; they must be two columns"),
         ({}, {"label": "p"}, "^score and label both name the column 'p'"),
         ({}, {"tolerance": -1}, "^tolerance must be a number from 0 upwards, got -1"),
         ({"p": pl.lit(None, pl.Float64)}, {}, "^no row of the table has a score in 'p' and a value in every other"),
