@@ -28,6 +28,7 @@ from metrifair.auditing.state_file import (
     ends_of,
     parts_of,
     plain,
+    warn_of_the_same,
 )
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
@@ -229,6 +230,7 @@ class AuditState:
         2
         """
         found = AuditState(self.criteria, range=self.range, threshold=self.threshold)
+        warn_of_the_same([one._parts for one in (self, *others)])
         for one in (self, *others):
             for what in ("range", "threshold", "criteria"):
                 ours, theirs = getattr(self, what), getattr(one, what)

@@ -90,5 +90,5 @@ def _discard_output() -> None:
 def main() -> None:
     """Train and audit predictors whose scores are distributed alike across demographic groups.
 
-    Exit codes: 0 done, 1 found unfair (audit --fail-above), 2 input that cannot be used.
+    Exit codes: 0 done, 1 found unfair (--fail-above and its kin, --fail-worse), 2 input that cannot be used.
     """

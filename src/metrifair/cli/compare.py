@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from metrifair.auditing.compare import AuditDifference
     from metrifair.auditing.monitor import AuditSeries
-    from metrifair.auditing.result import Audit
-    from metrifair.auditing.state import AuditState
 
 
 _SHOWN = 20  # rows of the table on the terminal
@@ -60,8 +57,6 @@ def compare_command(
     """
     if len(files) < 2:
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
-    if len({Path(file).resolve() for file in files}) < len(files):
-        raise click.UsageError("compare takes different files; one of these is named twice")
     check_paths(files, written)
     from metrifair.auditing.compare import compared_audits
     from metrifair.auditing.result import Audit
@@ -79,21 +74,22 @@ def compare_command(
     hand_over(ctx, out, found, written, files)
 
 
-def audits_in(command: str, files: Sequence[str]) -> dict[str, Audit | AuditState]:
-    """The audits that were written as JSON, and the counts, by the names of their files."""
+def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
+    """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
     from metrifair.auditing.compare import audit_in
     from metrifair.auditing.state import AuditState
     from metrifair.errors import DataError, ModelFileError
     from metrifair.provenance import names_of_files
 
-    found: dict[str, Audit | AuditState] = {}
+    taken = "" if counts_only else "an audit's .json or "
+    found: dict[str, Any] = {}
     for name, file in zip(names_of_files(files), files, strict=True):
         try:
-            found[name] = audit_in(file) if file.endswith(".json") else AuditState.load(file)
-        except ModelFileError:
-            raise DataError(
-                f"{command} takes an audit's .json or counts of metrifair count, and {file} is neither"
-            ) from None
+            one = audit_in(file) if file.endswith(".json") and not counts_only else AuditState.load(file)
+        except ModelFileError as error:
+            raise DataError(f"{command} takes {taken}counts of metrifair count; {error}") from None
+        own = ", ".join(one.names) if isinstance(one, AuditState) else ""
+        found[own if own and own not in found else name] = one
     return found
 
 

@@ -139,12 +139,12 @@ def merge_command(
       metrifair merge monday.state tuesday.state --html report.html
     """
     check_paths(files, [*written, save_to, rates])
-    from metrifair.auditing.state import AuditState
+    from metrifair.cli.compare import audits_in
     from metrifair.cli.console import console, printable, warnings_told, working
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
     with warnings_told(out), working(f"Adding up {len(files)} files"):
-        first, *others = (AuditState.load(file) for file in files)
+        first, *others = audits_in("merge", files, counts_only=True).values()
         state = first.merge(*others)
         columns = () if state.shape is None else state.shape.groups
         found = state.audit(**audit_arguments(ctx, asked, columns))

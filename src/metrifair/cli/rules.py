@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
 RATIOS = ("selection_ratio",)
+_AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _KEPT = "metrifair.limits"
+_SHOWN = 12  # tables of rates on the terminal, and lines on one limit
+_MOST_ROWS = 60  # of all those tables together
 
 
 class Limit(NamedTuple):
@@ -63,11 +66,14 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
             self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as {such}", param, ctx)
         above = METRIC_NAMES if self.kind.certain else (*METRIC_NAMES, *GAPS)
         check_known(self.kind.option, metric.strip(), above if self.kind.above else RATIOS)
+        if limit > 1 and metric.strip() in _AT_MOST_1:
+            never = "never" if self.kind.above else "always"
+            self.fail(
+                f"{value!r} is {never} broken, as this figure is at most 1; {limit:g} percent are {limit / 100:g}",
+                param,
+                ctx,
+            )
         return self.kind._replace(metric=metric.strip(), value=limit)
-
-
-def _keep(ctx: click.Context, param: click.Parameter, value: Sequence[Limit]) -> None:  # noqa: ARG001
-    ctx.meta.setdefault(_KEPT, []).extend(value)
 
 
 limit_options = [
@@ -76,7 +82,7 @@ limit_options = [
         multiple=True,
         type=Limited(kind),
         expose_value=False,
-        callback=_keep,
+        callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
         help=f"Exit with code 1 where {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
     )
     for kind, what in (
@@ -96,7 +102,7 @@ def limits_of(ctx: click.Context) -> list[Limit]:
 
 
 def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
-    """One line for each limit that is broken, about its worst finding."""
+    """A line for each figure that breaks a limit, the worst first; of many, how many more there are."""
     found = []
     for limit in limits:
         measured = _measured(record, limit)
@@ -119,11 +125,13 @@ def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
         if not measured:
             needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
             raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure, as it needs {needed}")
-        value, where = max(measured) if limit.above else min(measured)
-        if (value - limit.value if limit.above else limit.value - value) > limit.value * _ROUNDING:
-            figure = ("at least " if limit.above else "at most ") if limit.certain else ""
-            side = "above" if limit.above else "below"
+        sign, side = (1, "above") if limit.above else (-1, "below")
+        beyond = [one for one in measured if sign * (one[0] - limit.value) > limit.value * _ROUNDING]
+        figure = ("at least " if limit.above else "at most ") if limit.certain else ""
+        for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]:
             found.append(f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}")
+        if len(beyond) > _SHOWN:
+            found.append(f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons")
     return found
 
 
@@ -141,11 +149,15 @@ def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
             interval = decisions.selection_ratio_interval
             high = None if interval is None else interval.high
             value = high if limit.certain else getattr(decisions, limit.metric)
-            found.append((value, f"{decisions.attribute}, {decisions.within}"))
+            where = f"{decisions.attribute}, {decisions.within}"
+            if limit.metric in RATIOS and decisions.selection_ratio is not None:
+                least = min((one for one in decisions.rates if one.ratio is not None), key=lambda one: one.ratio or 0.0)
+                few = "; too few rows to tell" if least.few else ""
+                where = f"{least.group} against {decisions.reference} ({where}{few})"
+            found.append((value, where))
     return [(value, where) for value, where in found if value is not None]
 
 
-_SHOWN = 12  # tables of rates on the terminal
 SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
 
 rate_options = together(
@@ -241,7 +253,9 @@ def show_rates(out: Console, record: AuditRecord) -> None:
             rows.append([f"{table.attribute}: {rate.group}", table.within, f"{rate.size:,}", told[0], ratio, *told[1:]])
     headings = ["group", "within", "rows", "selected", "ratio", "right", "of positives", "of negatives"]
     if rows:
-        show_table(out, headings, rows, left=2)
+        show_table(out, headings, rows[:_MOST_ROWS], left=2)
+    if len(rows) > _MOST_ROWS:
+        out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     if asked and asked[0].standard:
         out.print(NO_VERDICT, soft_wrap=True)
     if record.by_group:
@@ -252,4 +266,4 @@ def show_rates(out: Console, record: AuditRecord) -> None:
             for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
         ]
         headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
-        show_table(out, headings, figures, left=2)
+        show_table(out, headings, figures[:_MOST_ROWS], left=2)

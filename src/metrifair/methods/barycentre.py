@@ -17,7 +17,7 @@ from metrifair.checks import check_number, check_switches, seed_of
 from metrifair.errors import MetrifairWarning, ModelFileError, TooFewSamples
 from metrifair.methods.calibration import Calibration, ScorePostprocessor
 from metrifair.methods.group_model import BlindMap, blind_map
-from metrifair.methods.postprocessor import Postprocessor, predicted
+from metrifair.methods.meta_estimator import Postprocessor, predicted
 from metrifair.methods.rates import Distribution, barycentre
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.problem import Scheme
@@ -256,10 +256,11 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         Rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
     prefit : bool, default=False
         The estimator is fitted already; ``fit`` then needs no targets.
-    holdout : float, default=0.0
-        Share of the rows that the estimator does not see and the map is fitted on; 0: both see all.
+    folds : int, default=1
+        Parts in which rows are kept apart from copies of the estimator, whose predictions of them are then mapped; 1:
+        the estimator's own, of rows that it has seen.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, of the rows held out, of the halves and of the draws.
+        Seed of the default network, of the folds, of the halves and of the draws.
 
     Attributes
     ----------
@@ -287,7 +288,7 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
     sigma: float = 0.0
     split: bool = False
     prefit: bool = False
-    holdout: float = 0.0
+    folds: int = 1
     random_state: Any = None
 
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
@@ -312,9 +313,8 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         check_number("t", self.t, low=0, high=1)
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
-        base, rows, their_features, group = self._calibration(X, y, sensitive_features)
+        base, plain, group = self._fitted_scores(X, y, sensitive_features, predicted)
         generator = np.random.RandomState(seed_of(self.random_state))
-        plain = predicted(base, rows, their_features)
         values = plain + generator.uniform(-self.sigma, self.sigma, len(plain))
         members = [generator.permutation(values[group == code]) for code in range(len(self.groups_))]
         first, second = members, members

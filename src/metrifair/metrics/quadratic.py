@@ -127,18 +127,16 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
                 _check_enough(pair)
-                fractions = (0.0, 0.0) if pair.fraction is None else _by_side(pair.fraction)
+                q = pair.fraction  # of two blocks: numbers, or arrays that broadcast against the scores
+                fractions = (
+                    (0.0, 0.0) if q is None else q.tolist() if q.ndim == 1 else [p.numpy() for p in q.split(1, -1)]
+                )
             counted = energy_coefficients(array, *pair.left, fractions=fractions)
             coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
     # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
     centred = z - (centre if z.ndim == 1 else centre.unsqueeze(-1))
     value: Tensor = torch.dot(coefficients, centred) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centred)
     return value if unbiased else value.clamp_min(0.0)
-
-
-def _by_side(fraction: Tensor) -> Sequence[Any]:
-    """Those of two blocks, as energy_coefficients takes them: numbers, or arrays that broadcast against the scores."""
-    return fraction.tolist() if fraction.ndim == 1 else [part.numpy() for part in fraction.split(1, -1)]
 
 
 def _plain_array(pair: Pair) -> NDArray[Any] | None:
