@@ -195,8 +195,7 @@ def _figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
 def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, wish: _Wish) -> None:
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
-    from metrifair.cli.tables import write_table
-    from metrifair.cli.training import held_out_sentences
+    from metrifair.cli.training import write_held_out
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:
@@ -204,9 +203,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if wish.certified:
         out.print(f"Proven, with 95 % confidence: its unfairness is at most {wish.max_unfairness:g}.")
     if wish.held_out is not None:
-        rows = front.source.test
-        write_table(source.predictions(model, rows), wish.held_out)
-        lines = held_out_sentences(source.options, model, len(rows), wish.held_out)
+        lines = write_held_out(source, model, front.source.test, wish.held_out)
         out.print("\n".join(map(printable, lines)), soft_wrap=True)
     if wish.output is None:
         return

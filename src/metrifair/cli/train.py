@@ -87,7 +87,7 @@ def train_command(
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, printable
-    from metrifair.cli.tables import write_json, write_table
+    from metrifair.cli.tables import write_json
     from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained
     from metrifair.cli.training_file import training_file
 
@@ -96,8 +96,6 @@ def train_command(
     found = trained(source, Training(test, validation, threshold, choose_threshold, cost, refit))
     if output is not None:
         found.model.save(output)
-    if held_out is not None:
-        write_table(source.predictions(found.measured, found.parts.test), held_out)
     show_trained(out, source, found, held_out)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
