@@ -20,8 +20,9 @@ from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.results import FEW
 from metrifair.saving.modelfile import Content, prefixed, under
-from metrifair.saving.models import Saved, content_of
+from metrifair.saving.models import content_of
 from metrifair.saving.pipelines import encoder_of, encoder_record
+from metrifair.saving.saved import Saved
 from metrifair.saving.schema import InnerRecord, TableModelRecord, record_of
 from metrifair.thresholds import Costs, ThresholdRule, choose_threshold
 

@@ -31,7 +31,7 @@ from metrifair.methods.postprocessor import Postprocessor, asked, predicted, pro
 from metrifair.methods.training_data import CrossedGroups, Floats, Integers, learned_by_heart, out_of_fold, with_ties
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
-from metrifair.saving.models import Saved
+from metrifair.saving.saved import Saved
 from metrifair.saving.schema import Arrays
 
 
