@@ -49,7 +49,7 @@ _TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows;
 _PROGRAMS = 528  # that keep all multiprocessors busy
 _ANY = (  # numbers and places whose kind no kernel is compiled for
     *("chosen", "weight", "strength", "rate", "features", "models", "seeds", "seed_units", "size", "left", "length"),
-    *("parts", "rows_of_part"),
+    "parts",
 )
 
 
