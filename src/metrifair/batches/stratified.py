@@ -115,8 +115,8 @@ class Passes:
 
     >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
     >>> Passes([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])       # (seeds, steps, size)
-    tensor([[[2, 0, 4],
-             [3, 1, 5]]])
+    tensor([[[0, 1, 4],
+             [3, 2, 5]]])
     """
 
     def __init__(
@@ -137,9 +137,9 @@ class Passes:
                 continue
             table = torch.cat([seed[cell] for seed in shared])
             starts = [0, *accumulate(len(seed[cell]) for seed in shared)]
-            first = torch.tensor([[starts[place[id(seed)]]] for seed in rows])
-            first = first.int() if len(table) < 2**31 else first
-            self._cells.append((cell, count, self._width, table.to(self.device), first.to(self.device)))
+            kind = torch.int32 if len(table) < 2**31 else torch.int64
+            first = torch.tensor([[starts[place[id(seed)]]] for seed in rows], dtype=kind, device=self.device)
+            self._cells.append((cell, count, self._width, table.to(self.device), first))
             self._width += steps * count + max(len(seed[cell]) for seed in rows)
         many = self.device.type == "cuda" and len(rows) * self._width >= _WORTH_THREADS
         self._threads = ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, _THREADS)) if many else None
@@ -360,7 +360,7 @@ def stratified_epochs(
     even = bool((weight == weight[0]).all())
     odds = None if even else [[odds_of(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    loss_weight = plan.weights(shares).to(device)
+    loss_weight = plan.weights(shares).to(device, torch.float32)
     passes = Passes(own, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:

@@ -219,10 +219,14 @@ def _recorded(stack: Stack, size: int, steps: int) -> Steps:
         stack.give_up()
     stack.adam.restore(saved)
     kept = graph, step  # what was recorded works in the step's own memory
+    last = weights
 
     def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
+        nonlocal last
         rows.copy_(batches.rows.transpose(0, 1))
-        weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+        if batches.weight is not last:  # most often all epochs have the same
+            weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+            last = batches.weight
         strengths.copy_(strength)
         rates.copy_(rate)
         kept[0].replay()
