@@ -1,14 +1,17 @@
-"""Property-based tests repeat exactly: the same examples in every run, on every machine.
+"""Tests repeat exactly, in any order: the same examples and the same draws in every run, on every machine.
 
-`make test-slow` sets METRIFAIR_EXPLORE, and examples are drawn anew. Tests marked `cuda`, all in tests/cuda, skip where
-no such device is; `pytest -m cuda` reads no other file, so that a machine with a device needs little else.
+`make test-slow` sets METRIFAIR_EXPLORE, and examples and seeds are drawn anew. Tests marked `cuda`, all in tests/cuda,
+skip where no such device is; `pytest -m cuda` reads no other file, so that a machine with a device needs little else.
 """
 
 from __future__ import annotations
 
 import os
+import random
+import secrets
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +23,14 @@ else:
     settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
     settings.register_profile("explore", deadline=None, print_blob=True)
     settings.load_profile("explore" if os.environ.get("METRIFAIR_EXPLORE") else "repeat")
+
+
+def pytest_runtest_setup() -> None:
+    """Generators that all tests share begin anew: no test hangs on those before it, nor on what nobody seeded."""
+    if not os.environ.get("METRIFAIR_EXPLORE"):
+        torch.default_generator.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        secrets.randbelow = random.Random(0).randrange  # the seed where random_state is None
 
 
 # MLflow warns when it is imported: tests/test_mlflow.py runs the examples, where it is installed.

@@ -27,10 +27,9 @@ from metrifair.estimators.settings import device_of
 from metrifair.methods.berk import BerkRegressor, Penalty, fit_path
 from metrifair.methods.fairbatch import FairBatchClassifier
 from metrifair.methods.fairkde import FairKDEClassifier
+from metrifair.methods.kamiran import MassagingClassifier, ReweighingClassifier
 from metrifair.methods.labelbias import LabelBiasClassifier
-from metrifair.methods.massaging import MassagingClassifier
 from metrifair.methods.network import fit_stack
-from metrifair.methods.reweighing import ReweighingClassifier
 from metrifair.methods.sinkhorn import SinkhornClassifier
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.methods.zafar import ZafarClassifier

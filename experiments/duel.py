@@ -1,16 +1,19 @@
 """Our families against other libraries' methods: same splits, same base models, strengths chosen on validation rows.
 
 Peers run in an environment of their own (``build/peers``), which the first call makes: their pins do not touch ours.
+What is done is kept split by split, so that a call that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -19,6 +22,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+import metrifair
 from experiments import peers
 from experiments.comparisons import sampling_floor
 from experiments.data import Source, source
@@ -145,11 +149,13 @@ def write_splits(path: Path, known: Source, effort: Effort) -> None:
 def peers_environment(folder: Path) -> tuple[Path, list[str]]:
     """The Python of an environment with the peers in it, and what could not be installed there."""
     python, missing = folder / "bin" / "python", []
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip = [str(python), "-m", "pip"]
+    # An environment that was being made when someone stopped it has a Python and no pip.
+    if not python.exists() or subprocess.run([*pip, "--version"], check=False, capture_output=True).returncode:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
     for package in PACKAGES:
         # One by one: what does not install must not keep the others away.
-        done = subprocess.run([str(python), "-m", "pip", "install", "-q", package], check=False)
+        done = subprocess.run([*pip, "install", "-q", package], check=False)
         if done.returncode:
             missing.append(f"{package} could not be installed.")
     return python, missing
@@ -160,29 +166,26 @@ def peers_environment(folder: Path) -> tuple[Path, list[str]]:
 
 def write_ours(arrays: Path, found: Path, *, n_jobs: int = 1) -> None:
     """What our families say of the rows that they were not trained on, as the peers' file has it."""
-    with np.load(arrays) as kept:
-        every = {key: kept[key] for key in kept.files}
-    cases = list(dict.fromkeys(key.rsplit("/", 1)[0] for key in every))
+    cases = peers.read_cases(arrays)
+    code = f"{inspect.getsource(sys.modules[__name__])} {metrifair.__version__}"
 
-    def work(place: int) -> tuple[str, dict[str, Any], dict[str, float]]:
-        case = cases[place]
-        said: dict[str, Any] = {}
+    def compete(rows: peers.Rows, case: str) -> peers.Part:
+        models: dict[str, Any] = {}
         took: dict[str, float] = {}
         start = time.perf_counter()
-        for method, knob, score, decision in _ours(*(every[f"{case}/{name}"] for name in peers.Rows._fields)):
-            said[f"{case}/{method}/{knob:g}"] = np.stack([score, decision])
+        for method, knob, score, decision in _ours(*rows):
+            models[f"{case}/{method}/{knob:g}"] = np.stack([score, decision])
             now = time.perf_counter()
             took[f"{case}/{method}"] = took.get(f"{case}/{method}", 0.0) + now - start
             start = now
-        return case, said, took
+        return peers.Part(models, {}, took)
 
-    models: dict[str, Any] = {}
-    seconds: dict[str, float] = {}
-    for _, said, took in spread(work, range(len(cases)), n_jobs, threads=1):
-        models |= said
-        seconds |= took
-    notes = json.dumps({"faults": {}, "seconds": seconds})
-    np.savez_compressed(found, notes=np.array(notes), **models)
+    def work(place: int) -> peers.Part:
+        case = cases[place]
+        file = found.with_suffix("") / case.replace("/", "-")
+        return peers.once(file, peers.read_rows(arrays, case), code, partial(compete, case=case))
+
+    peers.write_parts(found, spread(work, range(len(cases)), n_jobs, threads=1))
 
 
 def _ours(x: Any, y: Any, a: Any, train: Any) -> Iterator[tuple[str, float, Any, Any]]:

@@ -1,18 +1,20 @@
 """Other libraries' methods on arrays, in an environment of their own: this module imports nothing of ours.
 
-``python experiments/peers.py ARRAYS.npz FOUND.npz [JOBS [SECONDS]]`` is what ``experiments.duel`` calls there. What a
-package cannot do, or that it is not installed, is noted and does not stop the others.
+``python experiments/peers.py ARRAYS.npz FOUND.npz [JOBS]`` is what ``experiments.duel`` calls there. What a
+package cannot do, or that it is not installed, is noted and does not stop the others. What is done is kept beside
+FOUND.npz and not done again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,48 +202,90 @@ METHODS: dict[str, tuple[str, Callable[[Rows, str], Iterator[Said]]]] = {
 """By name: on which base model, and how."""
 
 
-def work(path: str, task: tuple[str, str]) -> tuple[tuple[str, str], list[Said], str, float]:
-    """One method on one split: what it says, or why it does not, and how long it took."""
+class Part(NamedTuple):
+    """One split's models of one method or more, by name; why there are none, and how long they took."""
+
+    models: dict[str, Any]
+    faults: dict[str, str]
+    seconds: dict[str, float]
+
+
+def once(place: Path, rows: Rows, code: str, work: Callable[[Rows], Part]) -> Part:
+    """Work on a split; what it finds is kept in a file named after all that it depends on, unless something failed."""
+    text = hashlib.sha256(code.encode())
+    for part in rows:
+        text.update(np.ascontiguousarray(part).tobytes())
+    file = place.with_name(f"{place.name}-{text.hexdigest()[:16]}.npz")
+    if not file.exists():
+        done = work(rows)
+        if done.faults:
+            return done
+        file.parent.mkdir(parents=True, exist_ok=True)
+        begun = file.with_suffix(".part.npz")
+        np.savez_compressed(begun, seconds=np.array(json.dumps(done.seconds)), **done.models)
+        begun.replace(file)  # whoever is stopped leaves no half of a file under its name
+    with np.load(file) as kept:
+        models = {key: kept[key] for key in kept.files if key != "seconds"}
+        return Part(models, {}, json.loads(str(kept["seconds"])))
+
+
+def write_parts(found: str | Path, parts: Iterable[Part]) -> None:
+    """All models in one file, with notes of what failed and of how long each took."""
+    models: dict[str, Any] = {}
+    notes: dict[str, dict[str, Any]] = {"faults": {}, "seconds": {}}
+    for part in parts:
+        models |= part.models
+        notes["faults"] |= part.faults
+        notes["seconds"] |= part.seconds
+    np.savez_compressed(found, notes=np.array(json.dumps(notes)), **models)
+    took = sum(notes["seconds"].values())
+    sys.stderr.write(f"{found}: {len(models)} models, {len(notes['faults'])} faults, {took:.0f} s of work\n")
+
+
+def read_rows(path: str | Path, case: str) -> Rows:
+    """One split of a file of many."""
+    with np.load(path) as kept:
+        x, *others = (kept[f"{case}/{name}"] for name in Rows._fields)
+    return Rows(x.astype(np.float64), *others)
+
+
+def read_cases(path: str | Path) -> list[str]:
+    """The names of the splits in a file, those of the largest sets first."""
+    with np.load(path) as kept:
+        sizes = {key.rsplit("/", 1)[0]: kept[key].size for key in kept.files if key.endswith("/train")}
+    return sorted(sizes, key=lambda case: (-sizes[case], case.split("/")[1]))
+
+
+def work(path: str, folder: Path, task: tuple[str, str]) -> Part:
+    """One method on one split."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     case, method = task
-    with np.load(path) as kept:
-        x, *others = (kept[f"{case}/{name}"] for name in Rows._fields)
-        rows = Rows(x.astype(np.float64), *others)
-    base, way = METHODS[method]
-    start = time.perf_counter()
-    try:
-        said, fault = list(way(rows, base)), ""
-    except Exception as error:
-        said, fault = [], f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
-    return task, said, fault, time.perf_counter() - start
+
+    def compete(rows: Rows) -> Part:
+        base, way = METHODS[method]
+        name, start = f"{case}/{method}", time.perf_counter()
+        try:
+            models = {f"{name}/{one.knob:g}": np.stack([one.score, one.decision]) for one in way(rows, base)}
+        except Exception as error:
+            fault = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+            return Part({}, {name: fault}, {name: time.perf_counter() - start})
+        return Part(models, {}, {name: time.perf_counter() - start})
+
+    return once(
+        folder / f"{case}-{method}".replace("/", "-"), read_rows(path, case), Path(__file__).read_text(), compete
+    )
 
 
-def main(arrays: str, found: str, jobs: int = 1, seconds: float | None = None) -> None:
-    """Every method on every split, the largest first; what is not done after so many seconds is noted as such."""
-    with np.load(arrays) as kept:
-        sizes = {key.rsplit("/", 1)[0]: kept[key].size for key in kept.files if key.endswith("/x")}
-    cases = sorted(sizes, key=lambda case: (-sizes[case], case.split("/")[1]))
-    everything: dict[str, Any] = {}
-    notes: dict[str, dict[str, Any]] = {"faults": {}, "seconds": {}}
-    pool = ProcessPoolExecutor(jobs)
-    waiting = {pool.submit(work, arrays, (case, method)): (case, method) for case in cases for method in METHODS}
-    try:
-        for done in as_completed(list(waiting), timeout=seconds):
-            (case, method), said, fault, took = done.result()
-            del waiting[done]
-            if fault:
-                notes["faults"][f"{case}/{method}"] = fault
-            notes["seconds"][f"{case}/{method}"] = took
-            for one in said:
-                everything[f"{case}/{method}/{one.knob:g}"] = np.stack([one.score, one.decision])
-    except TimeoutError:
-        notes["faults"] |= {f"{case}/{method}": f"not done after {seconds:g} s" for case, method in waiting.values()}
-    np.savez_compressed(found, notes=np.array(json.dumps(notes)), **everything)
-    sys.stderr.write(f"{len(everything)} models, {len(notes['faults'])} faults\n")
-    sys.stderr.flush()
-    os._exit(0)  # what still runs is not waited for
+def main(arrays: str, found: str, jobs: int = 1) -> None:
+    """Every method on every split, the largest first."""
+    folder = Path(found).with_suffix("")
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting = [
+            pool.submit(work, arrays, folder, (case, method)) for case in read_cases(arrays) for method in METHODS
+        ]
+        write_parts(found, (done.result() for done in as_completed(waiting)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], *(int(value) for value in sys.argv[3:5]))
+    main(sys.argv[1], sys.argv[2], *(int(value) for value in sys.argv[3:4]))

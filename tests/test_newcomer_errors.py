@@ -122,3 +122,21 @@ def test_scores_that_rank_worse_than_chance_are_told() -> None:
     assert _labels(y_true=_Y, score=np.full(40, 0.5)) == []
     noise = np.random.default_rng(2).random(40)
     assert _labels(y_true=_Y, score=noise) == []
+
+
+def test_an_unfairness_in_percent_is_refused() -> None:
+    front = frontier(FairClassifier(model="linear"), _X, _Y, sensitive_features=_A, strengths=[0.0])
+    with pytest.raises(DataError, match="max_unfairness must be at most 1, as it is a distance between shares, got 20"):
+        front.select(max_unfairness=20)
+
+
+def test_groups_that_are_the_label_are_told() -> None:
+    told = "The groups of sensitive_features are the label in other words: scores that are right are then unfair by "
+    told += "design."
+    given = {"resamples": 0, "permutations": 0, "random_state": 0}
+    renamed = np.where(_Y == 1, "good", "bad")
+    for groups, said in ((_Y, True), (renamed, True), (_A, False), (np.arange(40) % 4, False)):
+        found = audit(_X[:, 0], sensitive_features=groups, y_true=_Y, **given)
+        assert (told in [note.text for note in found.notes]) is said
+    few = audit([0.1, 0.9, 0.2, 0.8], sensitive_features=list("abab"), y_true=[0, 1, 0, 1], **given)
+    assert told not in [note.text for note in few.notes]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from metrifair.errors import DataError
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.thresholds import RULES, choose_threshold, decision_gaps
+from metrifair.table_model import RULES, choose_threshold, decision_gaps
 
 GROUPS = np.array(["f", "m"])
 
@@ -92,11 +92,11 @@ def test_decision_gaps_are_the_largest_difference_of_rates(criterion: str) -> No
 
 
 def test_parity_gives_up_no_more_than_noise_and_narrows_the_gap() -> None:
-    score, problem = rows(2000, 5, shift=0.6)
+    score, problem = rows(2000, 4, shift=1.0)
     plain, fair = (choose_threshold(score, problem, rule=rule) for rule in ("accuracy", "parity"))
     gap, best = (decision_gaps(score >= np.array([[t]]), problem)[0] for t in (fair.threshold, plain.threshold))
     assert fair.gap == pytest.approx(gap)
-    assert gap < best
+    assert gap < best - 0.02
     right = [(decided(score, problem, one.threshold) == problem.labels).mean() for one in (plain, fair)]
     assert right[0] - right[1] < 0.03
 

@@ -16,14 +16,12 @@ from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
 from .loading import load, save
-from .methods.barycentre import BarycentrePostprocessor
+from .methods.barycentre import BarycentrePostprocessor, ChzhenPostprocessor
 from .methods.berk import BerkRegressor
-from .methods.chzhen import ChzhenPostprocessor
 from .methods.fairbatch import FairBatchClassifier
 from .methods.fairkde import FairKDEClassifier
+from .methods.kamiran import MassagingClassifier, ReweighingClassifier
 from .methods.labelbias import LabelBiasClassifier
-from .methods.massaging import MassagingClassifier
-from .methods.reweighing import ReweighingClassifier
 from .methods.sinkhorn import SinkhornClassifier
 from .methods.threshold import ThresholdPostprocessor
 from .methods.xian import XianPostprocessor

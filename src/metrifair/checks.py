@@ -76,6 +76,8 @@ def check_renamed(given: Container[str]) -> None:
     """
     if "unbiased" in given:
         raise DataError("unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'")
+    if "holdout" in given:
+        raise DataError("holdout is now folds: the number of parts that are kept apart in turn, 1 for none")
 
 
 def refuses_renamed(function: Callable[P, R]) -> Callable[P, R]:

@@ -28,7 +28,10 @@ def curves_of(
     (0.25, 1.0, 101)
     """
     low, high = score_range
-    grid = _grid(low, high if high > low else low + max(1.0, 1e-9 * abs(low)))
+    high = high if high > low else low + max(1.0, 1e-9 * abs(low))
+    # In few digits; far from 0 (times in seconds) it takes more to tell equal steps apart.
+    digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
+    grid = np.unique([float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)])
     density, cumulative = {}, {}
     for name, weight in weights.items():
         own = weight > 0
@@ -55,12 +58,6 @@ def curves_of_rows(
             weights[name] = np.bincount(own, None if weight is None else weight[rows], len(values))
             sizes[name] = len(own)
     return curves_of(values, weights, sizes, ends)
-
-
-def _grid(low: float, high: float) -> Floats:
-    """Distinct scores in equal steps, in few digits; far from 0 (times in seconds) it takes more to tell them apart."""
-    digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
-    return np.unique([float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)])
 
 
 def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:

@@ -16,7 +16,7 @@ from metrifair.auditing.state_file import STATE
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import FairEstimator
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.saving.models import KINDS, class_named, content_of, model_of
+from metrifair.saving.models import KINDS, content_of, model_of
 from metrifair.table_model import TABLE_MODEL, TableModel, table_model_of
 from metrifair.tradeoff.ledger import FRONTIER, frontier_from
 from metrifair.tradeoff.result import Frontier
@@ -119,7 +119,7 @@ def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
 
 
 def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
-    made_of = partial(model_of, class_named=class_named, module=module)
+    made_of = partial(model_of, module=module)
     if content.kind == FRONTIER:
         return frontier_from(content, Frontier, made_of)
     if content.kind == STATE:

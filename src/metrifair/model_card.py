@@ -6,7 +6,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -18,7 +18,15 @@ from metrifair.files import write_file
 from metrifair.problem.problem import Scheme
 from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import criterion_name, metric_words
-from metrifair.report.audit.markdown import MOST_TABLES, audit_markdown, markdown_table, markdown_text, origin_markdown
+from metrifair.report.audit.markdown import (
+    MOST_TABLES,
+    Value,
+    audit_markdown,
+    markdown_table,
+    markdown_text,
+    origin_markdown,
+    yaml_lines,
+)
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.frontier.words import constant_sentence, limit_sentence
@@ -30,7 +38,6 @@ from metrifair.tradeoff.ledger import Outcome
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.sweep import needs_group
 
-Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
   enforcing them can hurt where groups differ for a good reason.
@@ -129,28 +136,9 @@ def to_card(
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
     judged, apart = (None, "") if frontier is None else _judged(model, inner, frontier)
-    rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
-    library = next((room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), "")
-    head: dict[str, Value] = {
-        "language": language or (),
-        "license": license or (),
-        "library_name": library or (),
-        "pipeline_tag": f"tabular-{'regression' if getattr(inner, 'classes_', None) is None else 'classification'}",
-        "tags": list(dict.fromkeys([*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags])),
-        "datasets": list(datasets),
-    }
-    found = {
-        "test rows of the frontier": (frontier, _frontier_results(view, None if apart else judged)),
-        "audited rows": (audit, _audit_results(audit)),
-    }
-    head["metrics"] = list(dict.fromkeys(str(one["type"]) for _, metrics in found.values() for one in metrics))
-    results: list[Value] = []
-    for split, (source, metrics) in found.items():
-        if source is not None and metrics:
-            task = {"type": head["pipeline_tag"], "name": title}
-            data = _data_set(source.provenance.title, *datasets) | {"split": split}
-            results.append({"task": task, "dataset": data, "metrics": metrics})
-    head["model-index"] = [{"name": title, "results": results}] if results else ()
+    head: dict[str, Value] = {"language": language or (), "license": license or ()}
+    head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
+    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else judged), audit)
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -166,7 +154,7 @@ def to_card(
         "## How to use it",
         _use(model, inner),
     ]
-    card = f"---\n{''.join(_yaml(head))}---\n\n" + "\n\n".join(body) + "\n"
+    card = f"---\n{''.join(yaml_lines(head))}---\n\n" + "\n\n".join(body) + "\n"
     if path is not None:
         write_file(path, card.encode(errors="replace"))
     return card
@@ -254,13 +242,18 @@ def _settings(model: Any) -> tuple[type, dict[str, str]]:
     }
 
 
+def _knobs(model: Any) -> list[Any]:
+    return [getattr(_last(model), name, None) for name in ("strength", "tolerance")]
+
+
 def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
     """What the model itself reached there; or what one with its settings did, and in what that is another model."""
     kept = [one for one in frontier.outcomes if one.model is not None]
     own = next((one for one in kept if one.model is model or one.model is inner), None)
     if own is None:  # it may have been in a file meanwhile
         files = {type(one): _file(one) for one in (model, inner)}
-        own = next((one for one in kept if (file := files.get(type(one.model))) and file == _file(one.model)), None)
+        near = (one for one in kept if _knobs(one.model) == _knobs(inner))  # making a file takes time
+        own = next((one for one in near if (file := files.get(type(one.model))) and file == _file(one.model)), None)
     if own is not None:
         moved = isinstance(model, TableModel) and model.threshold is not None
         return own, "that decides by its own threshold" if moved else ""
@@ -316,13 +309,46 @@ def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
     yield from () if audit is None else (markdown_text(note.text) for note in audit.notes)
 
 
-def _frontier_results(view: FrontierView | None, judged: Outcome | None) -> list[dict[str, Value]]:
-    if view is None or judged is None:
-        return []
-    figures = ((key, judged.test.figure(key)) for key in view.keys)
-    return [
-        {"type": key, "name": view.label(key), "value": _shown(value)} for key, value in figures if value is not None
-    ]
+def _kind_of(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
+    """What hubs find a model by: its library, its task and words."""
+    rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
+    library = next((room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), "")
+    return {
+        "library_name": library or (),
+        "pipeline_tag": f"tabular-{'regression' if getattr(inner, 'classes_', None) is None else 'classification'}",
+        "tags": list(dict.fromkeys([*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags])),
+    }
+
+
+def _results(
+    title: str,
+    task: str,
+    datasets: Sequence[str],
+    judged: tuple[Frontier | None, FrontierView | None, Outcome | None],
+    audit: Audit | None,
+) -> dict[str, Value]:
+    """The figures, as hubs list them; what they call data is the first name that there is, and one made of it."""
+    frontier, view, outcome = judged
+    figures: list[dict[str, Value]] = []
+    if view is not None and outcome is not None:
+        values = {key: outcome.test.figure(key) for key in view.keys}
+        figures = [
+            {"type": key, "name": view.label(key), "value": float(shown_number(own) or 0.0)}
+            for key, own in values.items()
+            if own is not None
+        ]
+    found = {"test rows of the frontier": (frontier, figures), "audited rows": (audit, _audit_results(audit))}
+    results: list[Value] = []
+    for split, (source, metrics) in found.items():
+        if source is not None and metrics:
+            name = next(filter(None, (source.provenance.title, *datasets)), "held-out rows")
+            key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"
+            data = {"name": name, "type": key, "split": split}
+            results.append({"task": {"type": task, "name": title}, "dataset": data, "metrics": metrics})
+    return {
+        "metrics": list(dict.fromkeys(str(one["type"]) for _, metrics in found.values() for one in metrics)),
+        "model-index": [{"name": title, "results": results}] if results else (),
+    }
 
 
 def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
@@ -332,7 +358,7 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
         {
             "type": key,
             "name": f"{FIGURES[key]} of {one.group} ({table.attribute}, {table.within})",
-            "value": _shown(own.value),
+            "value": float(shown_number(own.value) or 0.0),
         }
         for table in audit.record.by_group[:MOST_TABLES]
         for one in table.groups
@@ -343,51 +369,10 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     for one in first.values():  # the most certain by each metric; of too few rows nothing is a headline
         who = f"{one.groups[0]} against {one.groups[1]}, {one.within}, {criterion_name(one.criterion).lower()}"
         found.append(
-            {"type": one.metric, "name": f"{metric_words(one.metric).name}: {who}", "value": _shown(one.value)}
+            {
+                "type": one.metric,
+                "name": f"{metric_words(one.metric).name}: {who}",
+                "value": float(shown_number(one.value) or 0.0),
+            }
         )
     return found
-
-
-def _data_set(*names: str) -> dict[str, str]:
-    """What hubs call data: the first name that there is, and an identifier made of it."""
-    name = next(filter(None, names), "held-out rows")
-    return {"name": name, "type": re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"}
-
-
-def _shown(value: float) -> float:
-    return float(shown_number(value) or 0.0)
-
-
-def _yaml(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
-    """Lines of YAML; every text is quoted, what is empty left out.
-
-    >>> print("".join(_yaml({"name": 'no: "x"', "tags": ["yes"], "none": [], "of": [{"value": 1e-05, "type": "f1"}]})))
-    name: "no: \\"x\\""
-    tags:
-    - "yes"
-    of:
-    - value: 1.0e-05
-      type: "f1"
-    <BLANKLINE>
-    """
-    for key, inner in value.items():
-        if isinstance(inner, str | int | float):
-            yield f"{indent}{key}: {_scalar(inner)}\n"
-        elif isinstance(inner, Mapping):
-            yield f"{indent}{key}:\n"
-            yield from _yaml(inner, indent + "  ")
-        elif inner:
-            yield f"{indent}{key}:\n"
-            for one in inner:
-                lines = list(_yaml(one, indent + "  ")) if isinstance(one, Mapping) else [f"  {_scalar(one)}\n"]
-                yield f"{indent}- {lines[0].strip()}\n"
-                yield from lines[1:]
-
-
-def _scalar(value: Value) -> str:
-    """A number, or text in quotes with everything escaped that a reader of YAML could take for something else."""
-    if not isinstance(value, str):
-        text = repr(value)
-        return text if "." in text or "e" not in text else text.replace("e", ".0e")  # else YAML 1.1 reads a text
-    plain = value.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in plain) + '"'

@@ -161,7 +161,10 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     """
     parts = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if name in _BESIDE or name not in arguments or _same(value := arguments[name], parameter.default):
+        if name in _BESIDE or name not in arguments:
+            continue
+        value, default = arguments[name], parameter.default
+        if value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default):
             continue
         text = (
             "..."
@@ -170,10 +173,6 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
         )
         parts.append(text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}")
     return f"{function.__qualname__.rpartition('<locals>.')[2]}({', '.join(parts)})"
-
-
-def _same(value: object, default: object) -> bool:
-    return value is default or (type(value) is type(default) and isinstance(value, _PLAIN) and value == default)
 
 
 _PLAIN = (str, int, float, tuple, list, dict, type(None))

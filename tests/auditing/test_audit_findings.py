@@ -85,7 +85,8 @@ def test_the_worst_finding_is_the_unfairness(case: dict[str, Any], metric: str) 
 
 
 def test_class_probabilities_are_audited_class_by_class() -> None:
-    shares = special.softmax(RANDOM.normal(size=(N, 3)) + 0.3 * GROUP[:, None] * [0, 1, -1], -1)
+    rng = np.random.default_rng(99)
+    shares = special.softmax(rng.normal(size=(N, 3)) + 0.3 * GROUP[:, None] * [0, 1, -1], -1)
     found = audit(shares, sensitive_features=GROUP, y_true=GROUP % 3, criteria="statistical_parity", **QUICK)
     assert {one.within for one in found.findings} == {f"everyone, probability of {k}" for k in range(3)}
     assert not found.decisions
@@ -117,8 +118,9 @@ def test_default_criteria_are_those_the_data_allow_and_nothing_is_listed_twice(
 
 
 def test_regression_targets_can_be_cut_into_bins() -> None:
+    rng = np.random.default_rng(99)
     kind = Criterion(EQUALIZED_ODDS.name, labels="every", bins=(0.0,))
-    target = RANDOM.normal(size=N)
+    target = rng.normal(size=N)
     found = audit(SCORE * 9 - 4, sensitive_features=GROUP > 1, y_true=target, criteria=kind, **QUICK)
     assert {one.within for one in found.findings} == {"y < 0.0", "y >= 0.0"}
 

@@ -69,6 +69,16 @@ def test_merging_is_associative_and_commutative_and_loses_nothing(data, atoms, w
             np.testing.assert_allclose(found.selected, whole.selected, rtol=1e-12)
 
 
+def test_a_column_that_is_numbers_in_one_file_and_text_in_another_is_text():
+    days = [AuditState().add([0.1, 0.9], {"race": race}) for race in ([1, 2], ["1", "unknown"], [2.0, np.nan])]
+    orders = [days[0].merge(*days[1:]), days[2].merge(days[0]).merge(days[1]), days[1].merge(days[2], days[0])]
+    assert orders[0].cells == [(None,), ("1",), ("2",), ("unknown",)]
+    assert {bytes_of(one) for one in orders} == {bytes_of(orders[0])}
+    np.testing.assert_array_equal(orders[0].selected, [1, 0, 1, 1])
+    spelled = days[0].merge(AuditState().add([0.2], {"race": ["1.0"]}))
+    assert "'1' and '1.0' differ only by" in " ".join(note.text for note in spelled.audit(**QUICK).notes)
+
+
 @pytest.mark.parametrize("atoms", [2**12, 50])
 @pytest.mark.parametrize("weight", [False, True])
 @pytest.mark.parametrize("keys", [("sensitive_features",), ("sensitive_features", "y_true", "control_features")])
@@ -224,6 +234,7 @@ def honest():
 HONEST = honest()
 
 
+@pytest.mark.filterwarnings("ignore:two of the states hold the same counts")
 @given(st.data())
 @settings(max_examples=50, deadline=None)
 def test_hostile_files_are_refused_or_audited(tmp_path_factory, data):

@@ -75,8 +75,9 @@ def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
 
 
 def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apart() -> None:
-    label = RANDOM.integers(0, 2, 800)
-    noise = RANDOM.random(800)
+    rng = np.random.default_rng(99)
+    label = rng.integers(0, 2, 800)
+    noise = rng.random(800)
     assert "parity" not in kinds(audit(noise, sensitive_features=SEX, y_true=label, **QUICK))
     telling = np.where(SEX == "men", 0.3 + 0.4 * label + 0.1 * noise, noise)
     assert "parity" in kinds(audit(telling, sensitive_features=SEX, y_true=label, **QUICK))

@@ -15,9 +15,10 @@ import pytest
 from scipy.special import logit, ndtr
 
 from metrifair import Audit, AuditDifference, DataError, audit, audit_file, audit_table, compare
-from metrifair.auditing.differences import judged
+from metrifair.auditing.differences import Figure, difference_of, judged
 from metrifair.auditing.request import AuditOptions, ColumnOptions
 from metrifair.results import Difference
+from metrifair.selection_rates import ratio_intervals
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 
@@ -65,12 +66,39 @@ def test_a_planted_improvement_is_found_and_the_way_back_is_worse() -> None:
 
 def test_what_models_have_in_common_cancels_where_rows_are_at_hand() -> None:
     group, scores = models(300, (0.8, 0.7), common=0.98)
-    audits = [audit(one, sensitive_features=group, random_state=0, **QUICK) for one in scores.values()]
+    label = (np.random.default_rng(1).random(len(group)) < scores["old"] ** 2).astype(int)
+    options: dict[str, Any] = {"sensitive_features": group, "y_true": label, "criteria": "statistical_parity", **QUICK}
+    audits = [audit(one, random_state=0, **options) for one in scores.values()]
     paired, apart = compare(*audits, paired=True), compare(*audits, paired=False)
     assert (paired.record.pairing, apart.record.pairing) == ("rows", "independent")
+    told = set()
     for one, other in zip(paired.differences, apart.differences, strict=True):
-        if one.criterion != "decisions" and one.interval is not None and other.interval is not None:
-            assert one.interval.high - one.interval.low < 0.6 * (other.interval.high - other.interval.low)
+        assert one.interval is not None
+        assert other.interval is not None
+        assert one.interval.high - one.interval.low < 0.6 * (other.interval.high - other.interval.low), one.metric
+        told.add(one.metric)
+    assert told >= {"kolmogorov", "energy", "selection_ratio", "auc", "accuracy", "log_loss", "calibration_error"}
+
+
+def test_ratios_of_rates_are_compared_by_their_rows() -> None:
+    group, scores = models(400, (0.9, 0.5), common=0.7, seed=3)
+    group = np.where(np.arange(len(group)) % 5 == 0, "c", group)  # who is no part of the smallest ratio
+    scores = {name: np.where(group == "c", 0.6 * one + 0.25, one) for name, one in scores.items()}
+    found = audit(scores, sensitive_features=group, random_state=0, reference="a", **QUICK)
+    assert isinstance(found, AuditDifference)
+    (ratio,) = (one for one in found.differences if one.metric == "selection_ratio")
+    chosen = {name: [one[group == name] >= 0.5 for one in scores.values()] for name in "ab"}
+    generator, drawn = np.random.default_rng(1), []
+    for _ in range(1000):
+        rates = []
+        for both in chosen.values():
+            again = generator.integers(len(both[0]), size=len(both[0]))
+            rates.append([one[again].mean() for one in both])
+        ratios = np.divide(*rates[::-1])
+        drawn.append(ratios[1] - ratios[0])
+    assert ratio.interval is not None
+    # Two ratios are looked at in each audit, by bounds that hold for both at once: 1.14 times as wide as one.
+    assert (ratio.interval.high - ratio.interval.low) / (3.92 * np.std(drawn)) == pytest.approx(1.14, abs=0.12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -127,6 +155,23 @@ def test_intervals_of_differences_cover_and_equal_ones_are_rarely_told_apart() -
             held[paired] += found.interval.low <= truth[1] - truth[0] <= found.interval.high
     # 95 % of 400, and three standard errors: all 400 are held where paired ones are taken for independent.
     assert all(365 <= times_held <= 394 for times_held in held.values()), held
+
+
+def test_the_difference_of_ratios_covers_where_one_model_selects_all_alike() -> None:
+    generator, rates, held = np.random.default_rng(2), ((0.8, 0.5), (0.5, 0.5)), 0
+    for _ in range(400):
+        figures = []
+        for shares in rates:
+            yes = generator.binomial([400, 300], shares).astype(float)
+            counts = np.stack([[400, 300] - yes, yes], 1)
+            ratios = list(yes / [400, 300] / (yes / [400, 300]).max())
+            interval = ratio_intervals(counts, ratios, confidence=0.95)[1]
+            figures.append(Figure("sex", "decisions", "everyone", (), "selection_ratio", min(ratios), interval, True))
+        found = difference_of("new", figures[0], figures[1], 0.0, 0.95)
+        assert found.interval is not None
+        held += found.interval.low <= 1 - 0.5 / 0.8 <= found.interval.high
+    # 95 % of 400, and three standard errors; 84 % where the ratio 1 counts as an error on both sides.
+    assert 367 <= held <= 393
 
 
 def test_models_that_favour_opposite_groups_have_opposite_errors() -> None:
@@ -267,6 +312,23 @@ def test_audits_of_another_positive_label_or_favourable_score_are_refused(tmp_pa
         assert compare(tmp_path / "one.json", tmp_path / "other.json").differences
     boolean = audit(scores["new"], **(options | {"y_true": label == 1}))
     assert compare(one, boolean).differences
+
+
+def test_groups_match_by_equality_however_a_file_spells_them() -> None:
+    group, scores = models(100, (0.8, 0.2))
+    names = [np.where(group == "a", one, two) for one, two in ((1, 2), (1.0, 2.0), ("1", "2"))]
+    label = np.arange(len(group)) % 2
+    audits = [
+        audit(scores["old"], sensitive_features=one, y_true=label.astype(kind), random_state=0, **QUICK)
+        for one, kind in zip(names, (int, float, bool), strict=True)
+    ]
+    by_criterion = [one for one in audits[0].findings if "y =" not in one.within]
+    for other in audits[1:]:
+        found = compare(audits[0], other)
+        assert {one.difference for one in found.differences} == {0.0}
+        assert len(found.differences) >= len(by_criterion) + 1 + 8
+    assert compare(*audits[:2]).record.unmatched == 0
+    assert compare(*audits[:2], paired=True).record.pairing == "rows"
 
 
 def test_json_of_one_file_is_compared_by_bounds_that_hold_for_any_dependence(tmp_path: Path) -> None:

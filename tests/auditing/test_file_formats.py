@@ -174,6 +174,6 @@ def test_names_that_look_like_mistakes_are_pointed_out() -> None:
     told = " ".join(note.text for note in found.notes)
     assert "sex: 'NA' is taken for the name of a group; if it stands for a missing value" in told
     assert "sex: 'n / a' is taken" in told
-    assert "sex: the groups 'F ' and 'f' differ only by case or spaces" in told
+    assert "sex: the groups 'F ' and 'f' differ only by how they are written" in told
     clean = audit([0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **QUICK)
     assert not [note.text for note in clean.notes if "taken for the name" in note.text or "differ only" in note.text]

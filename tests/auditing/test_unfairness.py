@@ -303,7 +303,8 @@ def test_the_make_of_the_weights_does_not_matter(maker: str) -> None:
 
 
 def test_whole_weights_count_like_repetitions_and_zeros_like_absence() -> None:
-    times = RANDOM.integers(0, 4, N)
+    rng = np.random.default_rng(99)
+    times = rng.integers(0, 4, N)
     repeated = [np.repeat(values, times) for values in (LABEL, PREDICTION, GROUP)]
     options = {"criterion": "equalized_odds", "metric": "energy"}
     assert unfairness(LABEL, PREDICTION, sensitive_features=GROUP, sample_weight=times, **options) == pytest.approx(

@@ -547,6 +547,13 @@ def test_an_eval_set_without_one_of_the_groups_is_named(kind: type) -> None:
         )
 
 
+@pytest.mark.parametrize("kind", [FairLGBMClassifier, FairLGBMRegressor])
+def test_fewer_rows_than_lightgbm_needs_for_two_leaves_are_refused_in_our_words(kind: type) -> None:
+    X, _, _, a = data(30)
+    with pytest.raises(DataError, match="30 rows are too few for two leaves of min_child_samples=40 each"):
+        made(kind, min_child_samples=40).fit(X[["skill"]], target(kind)[:30], sensitive_features=a)
+
+
 def names_of(name: str) -> list[str]:
     return sorted(_ConfigAliases.get(name))
 

@@ -18,7 +18,7 @@ from refusals import left_behind, refusal
 
 from metrifair import audit, audit_file
 from metrifair.cli.audit import metrics_asked
-from metrifair.cli.limits import Limit, broken
+from metrifair.cli.rules import Limit, broken
 from metrifair.errors import DataError
 
 N = 160
@@ -448,12 +448,6 @@ def test_a_pipeline_of_processes_ends_with_a_verdict(table: pl.DataFrame, tmp_pa
     assert json.loads(done.stdout)["rows"] == N
     assert "Unfair: kolmogorov is 0." in done.stderr
     assert left_behind(tmp_path) == []
-
-
-def test_a_wrong_file_in_a_process_of_its_own(tmp_path: Path, shell: Any) -> None:
-    (tmp_path / "s.csv").write_text("p,sex,y\nhigh,f,1\nlow,m,0\n")
-    assert "'high'" in refusal(shell("audit", "s.csv", *ASKED, "--html", "r.html"))
-    assert left_behind(tmp_path) == ["s.csv"]
 
 
 def test_a_disk_that_fills_up_leaves_no_part_of_a_report(scores: Path, tmp_path: Path, shell: Any) -> None:

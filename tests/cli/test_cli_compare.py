@@ -130,4 +130,4 @@ def test_files_that_are_no_audits_are_refused_by_name(command: str, scores: Path
     (tmp_path / "other.txt").write_text("a,b\n")
     done = call(command, scores, tmp_path / "other.txt")
     assert done.exit_code == 2
-    assert f"{command} takes an audit's .json or counts of metrifair count, and {scores} is neither" in done.output
+    assert f"{command} takes an audit's .json or counts of metrifair count; cannot read '{scores}'" in done.output

@@ -116,3 +116,19 @@ def test_no_password_is_printed(address: str, call: Any) -> None:
     said = refusal(done)
     assert "database" in said
     assert "s3cret" not in done.output + said
+
+
+def test_a_file_counts_once(days: list[Path], tmp_path: Path, call: Any) -> None:
+    scores = days[0]
+    for name in ("Monday", "Tuesday"):
+        counted = call("count", scores, *ASKED, "--name", name, "--output", tmp_path / f"{name[:3]}.state")
+        assert counted.exit_code == 0, counted.output
+    first, second = tmp_path / "Mon.state", tmp_path / "Tue.state"
+    for command in ("merge", "monitor", "compare"):
+        assert "named twice" in refusal(call(command, first, first))
+    said = call("merge", first, second).stdout
+    assert "Note: two of the states hold the same counts of " in said
+    assert "rows (Monday and Tuesday): where these are the same rows, they count twice." in said
+    assert "“Monday”" in call("monitor", first, second).stdout  # the name that was given, not the file's
+    said = refusal(call("merge", first, scores))
+    assert said.startswith(f"merge takes counts of metrifair count; cannot read '{scores}': this is not a model file")

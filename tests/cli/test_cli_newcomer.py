@@ -145,3 +145,80 @@ def test_a_target_of_numbers_with_another_cell_is_refused(stray: Path, call: Any
 def test_a_target_of_very_many_texts_is_refused(csv: Path, call: Any) -> None:
     said = refusal(call("train", csv, "--label", "number", "--group", "sex"))
     assert said.startswith("--label 'number' takes 240 different texts, too many for classes")
+
+
+@pytest.mark.parametrize("command", ["train", "frontier"])
+def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
+    csv: Path, people: pl.DataFrame, call: Any, tmp_path: Path, command: str
+) -> None:
+    asked = ("--label", "hired", "--group", "sex", "--model", "linear", "--json", tmp_path / "found.json")
+    asked += ("--strengths", "0") if command == "frontier" else ()
+    said = "Positive label: 'nein' (the last of 'ja', 'nein'); use --positive to change it."
+    people.with_columns(pl.col("hired").replace({"yes": "ja", "no": "nein"})).write_csv(csv)
+    assert said in call(command, csv, *asked).stdout
+    assert said in json.loads((tmp_path / "found.json").read_text())["notes"]
+    assert "Positive label" not in call(command, csv, *asked, "--positive", "ja").stdout
+    people.write_csv(csv)  # "yes" needs no explanation
+    assert "Positive label" not in call(command, csv, *asked).stdout
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        (("--fail-above", "kolmogorov=10"), "'kolmogorov=10' is never broken, as this figure is at most 1; 10 percent"),
+        (("--fail-certain-above", "total_variation=5"), "is never broken"),
+        (("--fail-above", "selection_difference=20"), "20 percent are 0.2"),
+        (("--fail-below", "selection_ratio=80"), "is always broken, as this figure is at most 1; 80 percent are 0.8"),
+    ],
+)
+def test_a_limit_in_percent_is_refused(csv: Path, call: Any, gate: tuple[str, str], words: str) -> None:
+    assert words in refusal(call("audit", csv, *AUDIT, *gate))
+
+
+def test_a_column_that_would_play_two_parts_is_refused(csv: Path, call: Any) -> None:
+    for asked, words in (
+        (("--score", "wage", "--group", "wage"), "score and group both name the column 'wage'"),
+        (("--score", "wage", "--group", "sex", "--control", "wage"), "score and control both name the column 'wage'"),
+        (("--score", "wage", "--group", "hired", "--label", "hired"), "label and group both name the column 'hired'"),
+    ):
+        assert words in refusal(call("audit", csv, *asked))
+        if "--control" not in asked:
+            output = ("--range", 0, 9000, "--output", csv.parent / "x.state")
+            assert words in refusal(call("count", csv, *asked, *output))
+
+
+def test_every_figure_beyond_a_limit_is_named_with_its_groups(csv: Path, people: pl.DataFrame, call: Any) -> None:
+    people.with_columns(p=pl.col("member").cast(float), half=pl.col("number").str.slice(4)).write_csv(csv)
+    done = call(
+        "audit", csv, "--score", "p", "--group", "member", "--group", "half", "--fail-below", "selection_ratio=0.8"
+    )
+    assert done.exit_code == 1
+    told = [line for line in done.stdout.splitlines() if line.startswith("Unfair: ")]
+    assert told[0] == "Unfair: selection_ratio is 0, below 0.8: false against true (member, everyone)"
+    assert len(told) == 2
+    assert told[1].endswith("(half, everyone; too few rows to tell)")
+
+
+def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
+    for asked, words in (
+        (
+            ("--criterion", "equal_opportunity"),
+            "equal_opportunity looks at the true labels; name their column with --label",
+        ),
+        (
+            ("--group", "income", "--intersectional"),
+            "cut it into groups with --cuts, or leave --intersectional out",
+        ),
+        (
+            ("--group", "member", "--intersectional", "--reference", "sex=men", "--threshold", "3000"),
+            "--reference names 'sex', which is none of ['sex x member']; name one of their groups, such as men x false",
+        ),
+    ):
+        assert words in refusal(call("audit", csv, *AUDIT, *asked))
+
+
+def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.DataFrame, call: Any) -> None:
+    people.with_columns(p=0.1 + 0.8 * pl.col("member"), day=pl.col("number").str.slice(1).cast(int) // 3).write_csv(csv)
+    told = call("audit", csv, "--score", "p", "--group", "day", "--continuous", "none", "--label", "hired").stdout
+    assert "... and 20 more groups; --rates or --html shows all." in told
+    assert len(told.splitlines()) < 160

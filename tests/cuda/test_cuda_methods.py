@@ -10,10 +10,9 @@ import pytest
 from metrifair.estimators import FairClassifier
 from metrifair.methods.fairbatch import FairBatchClassifier
 from metrifair.methods.fairkde import FairKDEClassifier
+from metrifair.methods.kamiran import MassagingClassifier, ReweighingClassifier
 from metrifair.methods.labelbias import LabelBiasClassifier
-from metrifair.methods.massaging import MassagingClassifier
 from metrifair.methods.network import fit_stack
-from metrifair.methods.reweighing import ReweighingClassifier
 from metrifair.methods.sinkhorn import SinkhornClassifier
 
 pytestmark = pytest.mark.cuda

@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import train_test_split
 
 from metrifair import datasets
-from metrifair.datasets import adult, communities, compas, drug, student
+from metrifair.datasets import compas, uci
 from metrifair.errors import DataError, MissingExtra
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 NAMES = ("adult", "communities", "compas", "drug", "mortgage", "student-math", "student-portuguese")
 RAW_FILES = [
-    *(adult.TRAIN, adult.TEST, communities.RAW, communities.HEADER, compas.RAW, compas.RAW_VIOLENT, drug.RAW),
-    *(student.RAW_MATH, student.RAW_PORTUGUESE),
+    *(uci.ADULT_TRAIN, uci.ADULT_TEST, uci.COMMUNITIES_DATA, uci.COMMUNITIES_NAMES, compas.RAW, compas.RAW_VIOLENT),
+    *(uci.DRUG_DATA, uci.STUDENT_MATH, uci.STUDENT_PORTUGUESE),
 ]
 
 
@@ -148,8 +148,8 @@ def test_a_switch_is_true_or_false(name: str, option: str) -> None:
 def test_a_set_that_is_absent_offline_names_file_address_and_folder(
     cache: Path, unreachable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = dataclasses.replace(drug.RAW, url=f"{unreachable}/drug.zip")
-    monkeypatch.setattr(drug, "RAW", raw)
+    raw = dataclasses.replace(uci.DRUG_DATA, url=f"{unreachable}/drug.zip")
+    monkeypatch.setattr(uci, "DRUG_DATA", raw)
     with pytest.raises(DataError) as caught:
         datasets.load("drug")
     message = str(caught.value)
@@ -161,13 +161,13 @@ def test_a_set_is_downloaded_out_of_its_nested_archive(
     raw_data: Path, cache: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = (raw_data / "student-mat.csv").read_bytes()
-    for name in reversed(student.RAW_MATH.member):
+    for name in reversed(uci.STUDENT_MATH.member):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr(name, content)
         content = buffer.getvalue()
     publisher.content = content
-    monkeypatch.setattr(student, "RAW_MATH", dataclasses.replace(student.RAW_MATH, url=publisher.url("all.zip")))
+    monkeypatch.setattr(uci, "STUDENT_MATH", dataclasses.replace(uci.STUDENT_MATH, url=publisher.url("all.zip")))
     assert datasets.load("student-math").X.shape == (395, 40)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert len(publisher.asked) == 1

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import metrifair
 from metrifair import FairClassifier, TableEncoder
 from metrifair.errors import DataError
-from metrifair.saving.pipelines import encoder_of, encoder_record
+from metrifair.saving.models import encoder_of, encoder_record
 from metrifair.saving.schema import EncoderRecord, record_of
 
 N = 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,21 @@ def test_a_long_training_is_finished_and_a_short_one_is_not(case: str, strength:
     assert found[400].objective < found[2].objective
 
 
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("settings", [{"model": "linear"}, {"epochs": 3}], ids=["solver", "steps"])
+def test_a_fit_that_ends_at_the_constant_says_so_and_what_to_do(case: str, settings: dict[str, Any]) -> None:
+    kind, y = CASES[case]
+    told = "Lower the strength, or train for more than 3 epochs" if "epochs" in settings else "Lower the strength$"
+    with pytest.warns(MetrifairWarning, match=f"the same for everyone: at strength 1e\\+06 .* {told}"):
+        model = kind(1e6, random_state=0, **settings).fit(X, y, sensitive_features=GROUP)
+    predicted = model.predict(X) if kind is FairRegressor else model.predict_proba(X)
+    assert np.ptp(predicted, axis=0).max() < 1e-12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = kind(0.1, random_state=0, model="linear").fit(X, y, sensitive_features=GROUP)
+    assert np.ptp(model.predict(X) if kind is FairRegressor else model.predict_proba(X), axis=0).max() > 0.1
+
+
 def test_the_constant_is_the_entropy_of_the_base_rate_or_the_variance() -> None:
     _, y = CASES["two classes"]
     model = FairClassifier(1.0, model="mlp", epochs=2, random_state=0).fit(X, y, sensitive_features=GROUP)
@@ -53,8 +69,9 @@ def test_the_constant_is_the_entropy_of_the_base_rate_or_the_variance() -> None:
 
 
 def test_weights_are_repetitions() -> None:
+    rng = np.random.default_rng(99)
     _, y = CASES["two classes"]
-    weight = RNG.integers(1, 4, N)
+    weight = rng.integers(1, 4, N)
     rows = np.repeat(np.arange(N), weight)
     model = FairClassifier(0.0, model="mlp", epochs=5, random_state=0).fit(X, y, sensitive_features=GROUP)
     weighted = slack_of(model, X, y, sensitive_features=GROUP, sample_weight=weight)

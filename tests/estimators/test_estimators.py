@@ -142,8 +142,9 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
     ],
 )
 def test_every_criterion_lowers_its_own_unfairness(criterion: str, others: dict[str, Any], batch_size: Any) -> None:
+    rng = np.random.default_rng(99)
     rows = {"control_features": REGION} if "control_features" in others else {}
-    labels = np.where(A == 1, Y, RNG.permutation(Y)) if criterion == "risk_parity" else Y  # harder in group 0
+    labels = np.where(A == 1, Y, rng.permutation(Y)) if criterion == "risk_parity" else Y  # harder in group 0
 
     def after(strength: float) -> float:
         model = FairClassifier(strength, criterion=criterion, batch_size=batch_size, **QUICK)
@@ -196,7 +197,8 @@ def mean_gap(u: Tensor, v: Tensor, *, u_weights: Tensor | None = None, v_weights
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_function_can_be_the_metric(weighted: bool) -> None:
-    weight = RNG.integers(1, 4, N) if weighted else None
+    rng = np.random.default_rng(99)
+    weight = rng.integers(1, 4, N) if weighted else None
     model = FairClassifier(1000.0, metric=mean_gap, **QUICK)
     model.fit(X, Y, sensitive_features=A, sample_weight=weight)
     means = [np.average(score(model)[a == A], weights=None if weight is None else weight[a == A]) for a in (0, 1)]
@@ -403,7 +405,8 @@ def test_weights_of_the_unfairness_are_those_of_the_rows() -> None:
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_only_ratios_of_weights_matter(scale: float) -> None:
-    weight = RNG.uniform(0.5, 2, N)
+    rng = np.random.default_rng(99)
+    weight = rng.uniform(0.5, 2, N)
     one, other = (
         FairClassifier(1.0, **QUICK).fit(X, Y, sensitive_features=A, sample_weight=w) for w in (weight, scale * weight)
     )

@@ -109,7 +109,7 @@ def test_the_published_case_follows_a_plain_pytorch_loop(
     ]
     for other in others:  # what would be another experiment gives other scores
         different = scores_of(other, made_up(), variant, [0.3, 10.0], 1, monkeypatch)
-        assert np.abs(different - found).max() > 1e-3
+        assert np.abs(different - found).max() > 5e-4
 
 
 def test_a_seed_does_not_depend_on_those_trained_beside_it() -> None:
@@ -199,7 +199,7 @@ def test_drug_follows_a_plain_loop_on_the_published_batches(
     splits = load("drug", "raw", seeds=1)
     (found,) = scores_of(case, splits, variant, [1.0], 0, monkeypatch)
     loop = authors_loop(splits, 0, 1.0, batch_size=128, epochs=20, rate=5e-4, hidden=hidden)
-    np.testing.assert_allclose(found, loop, atol=1e-3)
+    np.testing.assert_allclose(found, loop, atol=1e-4)
 
 
 @pytest.mark.slow

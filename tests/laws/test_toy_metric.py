@@ -74,7 +74,8 @@ def test_it_is_measured(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", ["cubic", "bare"])
 def test_it_is_trained_on(metric: str) -> None:
-    X = np.column_stack([SCORE, RANDOM.normal(size=200)])
+    rng = np.random.default_rng(99)
+    X = np.column_stack([SCORE, rng.normal(size=200)])
     gaps = []
     for strength in (0.0, 30.0):
         model = FairClassifier(strength, metric=metric, model="linear", epochs=30, random_state=0)
@@ -120,7 +121,7 @@ def test_it_is_certified() -> None:
 def test_it_is_streamed(file: Path) -> None:
     found = audit_file(file, score="p", group="sex", metrics="cubic", in_memory_rows=20, tolerance=1e-6, **QUICK)
     finding = found.worst("cubic")
-    assert finding.bracket.low <= expected() <= finding.bracket.high
+    assert finding.bracket.low - 1e-12 <= expected() <= finding.bracket.high + 1e-12  # added up in another order
     assert finding.bracket.high - finding.bracket.low <= 1e-6
     assert finding.certified is not None
 
@@ -140,7 +141,8 @@ def test_its_witness_shows_it() -> None:
 
 
 def test_vectors_are_taken_one_coordinate_at_a_time() -> None:
-    probabilities = np.column_stack([SCORE, RANDOM.random(200)])
+    rng = np.random.default_rng(99)
+    probabilities = np.column_stack([SCORE, rng.random(200)])
     groups = (GROUP == "b").astype(int)
     each = [unfairness(None, column, sensitive_features=GROUP, metric="cubic") for column in probabilities.T]
     summed = UnfairnessPenalty(metric="cubic")(torch.tensor(probabilities), groups).item()

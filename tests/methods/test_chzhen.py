@@ -13,7 +13,8 @@ from sklearn.linear_model import LinearRegression
 
 from metrifair import kolmogorov_distance
 from metrifair.errors import DataError
-from metrifair.methods.chzhen import ChzhenPostprocessor
+from metrifair.methods.barycentre import ChzhenPostprocessor
+from metrifair.methods.training_data import dealt_folds
 
 
 class FirstColumn(RegressorMixin, BaseEstimator):
@@ -114,17 +115,23 @@ def test_halves_rank_with_one_and_value_with_the_other() -> None:
         np.testing.assert_array_equal(joined, np.sort(values[group == code]))
 
 
-def test_a_share_of_rows_is_kept_from_the_estimator() -> None:
+def test_rows_are_kept_from_the_estimator_in_turn() -> None:
     rng = np.random.default_rng(0)
     x, group = rng.normal(size=(100, 2)), np.repeat([0, 1], [60, 40])
     y = x[:, 0] + group
-    model = ChzhenPostprocessor(LinearRegression(), holdout=0.25, random_state=0).fit(x, y, sensitive_features=group)
-    assert [len(part) for part in model.valued_] == [15, 10]
+    model = ChzhenPostprocessor(LinearRegression(), folds=4, random_state=0).fit(x, y, sensitive_features=group)
     everything = ChzhenPostprocessor(LinearRegression()).fit(x, y, sensitive_features=group)
-    assert [len(part) for part in everything.valued_] == [60, 40]
-    assert not np.array_equal(model.base_.coef_, everything.base_.coef_)
-    with pytest.raises(DataError, match="holdout"):
-        ChzhenPostprocessor(LinearRegression(), holdout=0.01).fit(x, y, sensitive_features=group)
+    assert [len(part) for part in model.valued_] == [len(part) for part in everything.valued_] == [60, 40]
+    assert np.array_equal(model.base_.coef_, everything.base_.coef_)  # which serves new rows
+    folds = dealt_folds(4, np.zeros_like(group), group, 0)
+    apart = np.empty(100)
+    for fold in range(4):
+        others = LinearRegression().fit(x[folds != fold], y[folds != fold])
+        apart[folds == fold] = others.predict(x[folds == fold])
+    for code in (0, 1):
+        np.testing.assert_allclose(model.valued_[code], np.sort(apart[group == code]))
+    with pytest.raises(DataError, match="holdout is now folds"):
+        ChzhenPostprocessor(LinearRegression(), holdout=0.25)
 
 
 def test_the_network_is_the_default_estimator() -> None:
@@ -137,7 +144,7 @@ def test_the_network_is_the_default_estimator() -> None:
     assert float(kolmogorov_distance(found[group == 0], found[group == 1])) < 0.02
 
 
-@pytest.mark.parametrize("options", [{"t": -0.1}, {"t": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"holdout": 1.0}])
+@pytest.mark.parametrize("options", [{"t": -0.1}, {"t": 1.1}, {"sigma": -1.0}, {"split": "yes"}, {"folds": 0}])
 def test_parameters_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(DataError, match=next(iter(options))):
         mapped([1, 2, 3], [0, 1, 1], **options)

@@ -15,7 +15,7 @@ from test_fairkde import simulated
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.methods.massaging import MassagingClassifier, massaged
+from metrifair.methods.kamiran import MassagingClassifier, massaged
 from metrifair.methods.network import fit_stack
 
 Y = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0])

@@ -14,8 +14,8 @@ from test_fairkde import simulated
 
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
+from metrifair.methods.kamiran import ReweighingClassifier, independence_weights
 from metrifair.methods.network import fit_stack
-from metrifair.methods.reweighing import ReweighingClassifier, independence_weights
 
 
 def test_the_worked_table() -> None:

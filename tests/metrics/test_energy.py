@@ -14,7 +14,7 @@ from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, pair_
 from scipy import stats
 from torch import Tensor
 
-from metrifair.metrics import pair
+from metrifair.metrics import pair, quadratic
 from metrifair.metrics.distances import cramer_distance, energy_distance
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.quadratic import energy_between, energy_coefficients
@@ -163,9 +163,11 @@ def test_every_way_of_sorting_gives_the_same(monkeypatch: pytest.MonkeyPatch, le
 @pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
 @pytest.mark.parametrize("lead", [(), (2, 3)], ids=["one", "many"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_counting_in_pieces_gives_the_coefficients_of_the_weighted_form(
-    monkeypatch: pytest.MonkeyPatch, ties: bool, unbiased: bool, lead: tuple[int, ...], dtype: type
+@pytest.mark.parametrize("few", [0, 64], ids=["pieces", "pairs"])
+def test_counting_in_pieces_and_by_pairs_gives_the_coefficients_of_the_weighted_form(
+    monkeypatch: pytest.MonkeyPatch, ties: bool, unbiased: bool, lead: tuple[int, ...], dtype: type, few: int
 ) -> None:
+    monkeypatch.setattr(quadratic, "_FEW", few)
     monkeypatch.setattr(pair, "_PIECE", 7)
     monkeypatch.setattr(pair, "_LARGE", 1)
     draws = np.random.default_rng(1)

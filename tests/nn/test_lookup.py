@@ -26,10 +26,11 @@ N = 50
 def test_cells_are_those_of_the_problem(
     criterion: str, attributes: int, labels: tuple[int, ...], as_float: bool
 ) -> None:
+    rng = np.random.default_rng(99)
     kind = criterion_named(criterion)
     scheme = scheme_of(kind, [{0, 2, 3}, {1, 4}][:attributes], labels, contrast="rest", pos_label=None)
-    columns = [RANDOM.choice([0, 2, 3, -1], N), RANDOM.choice([1, 4, -1], N)][:attributes]
-    groups, targets = torch.as_tensor(np.stack(columns, 1)), torch.as_tensor(RANDOM.choice(labels, N))
+    columns = [rng.choice([0, 2, 3, -1], N), rng.choice([1, 4, -1], N)][:attributes]
+    groups, targets = torch.as_tensor(np.stack(columns, 1)), torch.as_tensor(rng.choice(labels, N))
     expected = BatchValues(kind, groups, targets).problem(scheme).cell
     given: tuple[Any, Any] = (groups.double(), targets.float()) if as_float else (groups, targets)
     np.testing.assert_array_equal(CellLookup(scheme).cells(*given), expected)
@@ -59,7 +60,8 @@ def test_what_is_new_or_wrong_is_left_to_the_checks(groups: Any, targets: Any) -
 
 @pytest.mark.parametrize("laid_out", [False, True])
 def test_rows_of_a_batch_are_those_of_its_cells(laid_out: bool) -> None:
-    cell = RANDOM.integers(4, size=N)
+    rng = np.random.default_rng(99)
+    cell = rng.integers(4, size=N)
     cell = np.sort(cell) if laid_out else cell
     comparisons = [Comparison((0,), (1,)), Comparison((0, 2), (1,)), Comparison((3,), (0,))]
     weight = torch.rand(N, dtype=torch.float64)

@@ -143,7 +143,8 @@ def test_the_gradient_is_that_of_the_two_sample_function() -> None:
 
 
 def test_vector_scores_are_sliced_anew_at_every_call_and_reproducibly() -> None:
-    vectors = torch.randn(N, 3, generator=GENERATOR, dtype=torch.float64) + SEX[:, None]
+    generator = torch.Generator().manual_seed(99)
+    vectors = torch.randn(N, 3, generator=generator, dtype=torch.float64) + SEX[:, None]
     u, v = vectors[SEX == 0], vectors[SEX == 1]
     first, second = UnfairnessPenalty(random_state=7), UnfairnessPenalty(random_state=7)
     values = [first(vectors, SEX).item() for _ in range(2)]
@@ -335,8 +336,9 @@ def test_every_batch_holds_every_group_and_weighs_it_by_its_share(size: int, cri
 
 def test_the_mean_over_all_weighted_batches_is_the_mean_of_the_data() -> None:
     """One epoch of batches that use up every row: their weighted means average to the plain mean, exactly."""
+    generator = torch.Generator().manual_seed(99)
     groups = torch.tensor([0] * 12 + [1] * 6)
-    loss = torch.randn(18, generator=GENERATOR, dtype=torch.float64)
+    loss = torch.randn(18, generator=generator, dtype=torch.float64)
     sampler = StratifiedBatchSampler(groups, batch_size=6)
     means = [(sampler.weights[rows] * loss[rows]).mean() for rows in sampler]
     assert len(means) == 3
@@ -362,7 +364,8 @@ def test_several_attributes_and_unknown_groups_are_sampled() -> None:
 
 
 def test_a_data_loader_takes_the_sampler() -> None:
-    images = torch.randn(N, 1, 4, 4, generator=GENERATOR)
+    generator = torch.Generator().manual_seed(99)
+    images = torch.randn(N, 1, 4, 4, generator=generator)
     sampler = StratifiedBatchSampler(SEX, batch_size=10, random_state=1)
     data = TensorDataset(images, LABELS, SEX, sampler.weights)
     expected = list(StratifiedBatchSampler(SEX, batch_size=10, random_state=1))

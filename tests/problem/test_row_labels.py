@@ -11,7 +11,7 @@ import pytest
 
 from metrifair import FairClassifier, FairLGBMClassifier, audit, frontier, unfairness
 from metrifair.errors import DataError
-from metrifair.methods.reweighing import ReweighingClassifier
+from metrifair.methods.kamiran import ReweighingClassifier
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.problem.tables import renumbered, same_rows
 

@@ -3,8 +3,9 @@
     python tests/saving/forge.py SEED COUNT [--kind KIND] [--without MODULE:FUNCTION]
 
 Honest files of every kind are taken apart, changed in one to three places as someone who knows the format would change
-them, and sealed with a right hash. Each must be a ModelFileError, or a model that predicts: anything else ends the run,
-and the last line printed says which file it was. ``--without`` plants a fault: that check then passes everything.
+them, and sealed with a right hash; so are the rows of a ledger. Each must be a ModelFileError (a DataError of a ledger)
+or predict: anything else ends the run, and the last line printed says which file it was. ``--without`` plants a fault:
+that check then passes everything.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import random
 import re
 import resource
 import signal
+import sqlite3
 import sys
 import tempfile
 import warnings
@@ -33,6 +35,7 @@ from forging import ODD, described
 
 from metrifair import (
     AuditState,
+    BarycentrePostprocessor,
     FairClassifier,
     FairLGBMClassifier,
     FairLGBMRegressor,
@@ -40,11 +43,12 @@ from metrifair import (
     FairXGBClassifier,
     FairXGBRegressor,
     TableEncoder,
+    ThresholdPostprocessor,
     frontier,
     load,
     save,
 )
-from metrifair.errors import DataError, ModelFileError
+from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.saving.xgboost_trees import xgboost_trees
@@ -82,10 +86,14 @@ def models() -> dict[str, Any]:
     encoded = encoder.transform(TABLE)
     inner = FairClassifier(**QUICK).fit(encoded, VALUE > 1, **groups)
     stream = {"batch_size": 32, "random_state": 0, "hidden": (4,)}
+    both = {"sensitive_features": {"sex": GROUP, "old": three > 0}}
+    linear, numbers = FairClassifier(0.0, model="linear"), FairRegressor(0.0, model="linear")
     return {
         "classifier": FairClassifier(criterion="equal_opportunity", **QUICK).fit(X, VALUE > 1, **groups),
         "stream": FairClassifier(**stream).partial_fit(X, three, control_features=GROUP, **groups),
         "regressor": FairRegressor(**QUICK).fit(X, VALUE, **groups),
+        "linear": FairClassifier(1.0, model="linear", contrast="rest").fit(X, three, **both),
+        "linear regression": FairRegressor(1.0, model="linear", metric="wasserstein").fit(X, VALUE, **both),
         "lightgbm": FairLGBMClassifier(2.0, **LGBM).fit(FRAME, VALUE > 1, **groups),
         "lightgbm of three": FairLGBMClassifier(0.0, **LGBM).fit(FRAME, three),
         "lightgbm regression": FairLGBMRegressor(2.0, **LGBM).fit(FRAME, VALUE, **groups),
@@ -97,10 +105,25 @@ def models() -> dict[str, Any]:
         "pipeline": make_pipeline(TableEncoder(min_frequency=1), FairRegressor(**QUICK)).fit(
             TABLE, VALUE, fairregressor__sensitive_features=GROUP
         ),
+        "scores": BarycentrePostprocessor(linear, folds=1, tolerance=0.25).fit(X, VALUE > 1, **both),
+        "scores without groups": BarycentrePostprocessor(numbers, folds=1, needs_group=False).fit(X, VALUE, **groups),
+        "decisions": ThresholdPostprocessor(linear, folds=1, randomized=True, random_state=3).fit(X, VALUE > 1, **both),
+        "decisions without groups": ThresholdPostprocessor(
+            linear, folds=1, needs_group=False, criterion="equal_opportunity"
+        ).fit(X, VALUE > 1, **groups),
         "state": AuditState(range=(-99, 99), threshold=1.0, name="a").add(VALUE, GROUP, three),
         "state of weights": AuditState(range=(-99, 99), threshold=1.0).add(VALUE, GROUP, sample_weight=1 + VALUE**2),
         "frontier": frontier(FairClassifier(**QUICK), X, VALUE > 1, strengths=[0, 1], **groups),
+        "frontier of families": frontier(
+            [linear, BarycentrePostprocessor(linear, folds=1)], X, VALUE > 1, strengths=[1], tolerances=[0.5], **groups
+        ),
     }
+
+
+def swept(ledger: Path) -> Frontier:
+    """A frontier that goes on from this ledger."""
+    own = FairClassifier(model="linear")
+    return frontier(own, X, VALUE > 1, sensitive_features=GROUP, strengths=[0, 1], ledger=ledger)
 
 
 # Forging
@@ -304,13 +327,31 @@ def abs_finite(value: Any) -> bool:
     return not isinstance(value, float) or abs(value) < 1e308
 
 
+def forge_ledger(rng: random.Random, path: Path) -> None:
+    """One row of the ledger with another record or model, in place."""
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        run, job, record, model = rng.choice(database.execute("SELECT * FROM finished ORDER BY job").fetchall())
+        figures: Any = json.loads(record)
+        if rng.random() < 0.3:
+            model = forged(rng, from_bytes(model), others=0.5)
+        else:
+            for _ in range(rng.randint(1, 3)):
+                changed_json(rng, figures, [*ODD, *JSON_NUMBERS])
+        if rng.random() < 0.05:
+            figures, model = rng.choice([(figures, rng.choice(ODD[:12])), (rng.choice(ODD), model)])
+        record = json.dumps(figures)
+        with contextlib.suppress(OverflowError, sqlite3.Error):  # SQLite itself refuses numbers beyond 64 bits
+            database.execute("INSERT OR REPLACE INTO finished VALUES (?, ?, ?, ?)", (run, job, record, model))
+
+
 # Using
 
 
 def use(model: Any) -> None:
     """Predict, and check that these are predictions; of counts, audit them."""
     if isinstance(model, AuditState):
-        with contextlib.suppress(DataError):  # as where nobody is left to compare
+        with contextlib.suppress(DataError), warnings.catch_warnings():  # as where nobody is left to compare
+            warnings.simplefilter("ignore", MetrifairWarning)  # the same rows count twice
             found = model.merge(model).audit(resamples=0, permutations=0, random_state=0)
             assert all(one.bracket.low <= one.value <= one.bracket.high for one in found.findings if one.bracket)
             rates = [rate.selection_rate for one in found.decisions for rate in one.rates]
@@ -333,13 +374,18 @@ def use(model: Any) -> None:
     else:
         count, classes = 4, getattr(model, "classes_", None)
         rows = np.random.default_rng(0).normal(size=(count, model.n_features_in_)) * 3
-    predicted = model.predict(rows)
+    asked = {}
+    if getattr(model, "needs_group", False):
+        found = zip(model.crossed_.scheme.attributes, model.crossed_.seen[0], strict=True)
+        asked["sensitive_features"] = {one.name: [one.groups[code]] * count for one, code in found}
+    predicted = model.predict(rows, **asked)
     assert predicted.shape == (count,), predicted.shape
-    if classes is not None:
-        probability = model.predict_proba(rows)
+    if classes is not None and hasattr(model, "predict_proba"):
+        probability = model.predict_proba(rows, **asked)
         assert probability.shape == (count, len(classes)), probability.shape
         known = ~np.isnan(probability).any(1)
         assert np.allclose(probability[known].sum(1), 1, atol=1e-4), probability
+    if classes is not None:
         assert set(predicted.tolist()) <= set(np.asarray(classes).tolist()), predicted
 
 
@@ -402,6 +448,9 @@ def main() -> None:
             save(model, path)
             honest[name] = from_bytes(path.read_bytes())
             load_and_use(path)
+        path.unlink()
+        swept(path)
+        ledger = path.read_bytes()
         for fault in given.without:
             module, _, function = fault.partition(":")
             setattr(importlib.import_module(module), function, lambda *_, **__: None)
@@ -410,28 +459,39 @@ def main() -> None:
         for content in honest.values():
             path.write_bytes(described(*content[1:], content.kind))
             use(load(path))
+        path.write_bytes(ledger)
+        use(swept(path))
         before = peak()
         addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (addresses + ROOM, addresses + ROOM))
         refused = 0
-        kinds = [name for name in honest if given.kind is None or name.startswith(given.kind)]
+        kinds = [name for name in (*honest, "ledger") if given.kind is None or name.startswith(given.kind)]
         for number in range(given.count):
             rng = random.Random(f"{given.seed} {number}")
             name = kinds[number % len(kinds)]
-            path.write_bytes(forged(rng, honest[name], others=0.0 if given.without else 0.25))
+            if name == "ledger":
+                path.write_bytes(ledger)
+                forge_ledger(rng, path)
+            else:
+                path.write_bytes(forged(rng, honest[name], others=0.0 if given.without else 0.25))
             print(f"file {number} of seed {given.seed} ({name})", flush=True)
             signal.alarm(SECONDS)
-            refused += was_refused(path)
+            refused += was_refused(path, ledger=name == "ledger")
             signal.alarm(0)
             assert peak() - before < MEMORY, f"{(peak() - before) >> 20} MiB more than honest files took"
     print(json.dumps({"forged": given.count, "refused": refused, "mebibytes": (peak() - before) >> 20}))
 
 
-def was_refused(path: Path) -> bool:
+def was_refused(path: Path, *, ledger: bool) -> bool:
     """False where the file was used."""
     try:
-        load_and_use(path)
-    except ModelFileError as error:
+        if ledger:
+            use(swept(path))
+        else:
+            load_and_use(path)
+    except DataError as error:
+        if not (ledger or isinstance(error, ModelFileError)):
+            raise
         message = str(error)
         assert message.isprintable(), message
         assert len(message) < 2000, len(message)

@@ -27,7 +27,7 @@ from metrifair.problem.criteria import Criterion
 from metrifair.saving.boosters import KIND
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import class_named, content_of, model_of
+from metrifair.saving.models import content_of, model_of
 from metrifair.saving.xgboost_trees import xgboost_trees
 
 N = 200
@@ -72,7 +72,7 @@ def to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    return model_of(Content(KIND, meta, arrays), class_named)
+    return model_of(Content(KIND, meta, arrays))
 
 
 def predictions(model: Any) -> np.ndarray:

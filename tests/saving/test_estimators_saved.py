@@ -27,7 +27,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators import BY_NAME, FairClassifier, FairEstimator, FairRegressor, fit_stack
+from metrifair.estimators import FairClassifier, FairEstimator, FairRegressor, fit_stack
 from metrifair.loading import load
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
@@ -64,7 +64,7 @@ def to_parts(model: FairEstimator) -> Parts:
 
 
 def from_parts(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> FairEstimator:
-    return model_of(Content("estimator", meta, arrays), BY_NAME.get)
+    return model_of(Content("estimator", meta, arrays))
 
 
 class Net(torch.nn.Module):

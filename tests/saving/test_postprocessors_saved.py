@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from metrifair import BarycentrePostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import class_named, content_of, model_of
+from metrifair.saving.models import content_of, model_of
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 300)
@@ -105,6 +105,11 @@ def said(change: Callable[[Any], object]) -> Callable[[Any, Any], None]:
 LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
     "scores that fall": ("scores", changed("state/values0", lambda values: values[::-1].copy())),
     "weights that fall": ("scores", changed("state/upto1", lambda upto: -upto)),
+    "scores beyond probabilities": ("scores", changed("state/values0", lambda values: values * 1e260)),
+    "scores below probabilities": ("scores", changed("state/values0", lambda values: values - 1)),
+    "shares of more than all": ("scores", changed("state/shares", lambda shares: shares * 1e300)),
+    "shares below 0": ("scores", changed("state/shares", lambda shares: shares - 0.5)),
+    "a regression said to classify": ("numbers", said(lambda meta: meta["wraps"].clear())),
     "a group twice": ("scores", changed("state/seen", lambda seen: seen[[0, 0, *range(2, len(seen))]])),
     "another group": ("scores", changed("state/seen", lambda seen: seen + 7)),
     "no scores": ("scores", changed("state/values0", lambda values: values[:0])),
@@ -136,8 +141,8 @@ LIES: dict[str, tuple[str, Callable[[Any, Any], None]]] = {
 def test_what_does_not_fit_is_refused(lie: str) -> None:
     name, spoil = LIES[lie]
     kind, meta, arrays = from_bytes(to_bytes(content_of(fitted(name))))
-    model_of(Content(kind, meta, dict(arrays)), class_named)  # the truth is taken
+    model_of(Content(kind, meta, dict(arrays)))  # the truth is taken
     arrays = dict(arrays)
     spoil(meta, arrays)
     with pytest.raises(ModelFileError):
-        model_of(Content(kind, meta, arrays), class_named)
+        model_of(Content(kind, meta, arrays))

@@ -155,6 +155,7 @@ def test_the_page_has_a_row_for_each_value_of_each_family_and_a_line_without_gro
 
 
 def test_what_cannot_be_one_frontier() -> None:
+    rng = np.random.default_rng(99)
     with pytest.raises(DataError, match="wrap plain ones, as in BarycentrePostprocessor"):
         made([LINEAR, LogisticRegression()])
     with pytest.raises(DataError, match="one frontier is of one task"):
@@ -164,4 +165,4 @@ def test_what_cannot_be_one_frontier() -> None:
     with pytest.raises(DataError, match="tolerances must be None"):
         made(tolerances=[])
     with pytest.raises(DataError, match="takes no control_features"):
-        made({"moved": FAMILIES["moved"]}, control_features=RNG.integers(0, 2, 800))
+        made({"moved": FAMILIES["moved"]}, control_features=rng.integers(0, 2, 800))

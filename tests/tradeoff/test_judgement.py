@@ -69,7 +69,8 @@ def test_figures_of_two_classes_are_those_of_each_group(weight: Any) -> None:
 
 
 def test_figures_of_numbers_are_means_and_r2() -> None:
-    y = SCORE + RNG.normal(0, 0.1, N)
+    rng = np.random.default_rng(99)
+    y = SCORE + rng.normal(0, 0.1, N)
     found = judged(Number(SCORE), *parts(y, {"sex": SEX}, regression=True), strength=1.0, seed=0)
     for one, name in zip(found.groups, ("f", "m"), strict=True):
         rows = ROWS[(ROWS >= 200) & (name == SEX)]
@@ -115,8 +116,9 @@ def test_a_model_that_decides_alike_is_marked_and_one_that_tells_people_apart_is
 
 def test_fairness_of_training_rows_alone_is_called_overfit() -> None:
     """Equal scores on the rows that taught the model, the groups apart on others: the planted fault."""
-    apart = 1 / (1 + np.exp(-(RNG.normal(size=N) + 2.0 * (SEX == "m"))))
-    fair = np.where(ROWS < 200, RNG.random(N), apart)
+    rng = np.random.default_rng(99)
+    apart = 1 / (1 + np.exp(-(rng.normal(size=N) + 2.0 * (SEX == "m"))))
+    fair = np.where(ROWS < 200, rng.random(N), apart)
     held_out, training = parts(LABEL, {"sex": SEX})
     found = judged(Told(fair), held_out, training, strength=1.0, seed=0)
     assert found.point.overfit

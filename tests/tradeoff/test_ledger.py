@@ -144,7 +144,16 @@ def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("record", "content"),
-    [("[]", None), ("7", None), ("{", None), ("[" * 100_000, None), (b"\xff", None), (3.5, None), ("{}", "text")],
+    [
+        ("[]", None),
+        ("7", None),
+        ("{", None),
+        ("[" * 100_000, None),
+        (b"\xff", None),
+        (3.5, None),
+        ("{}", "text"),
+        (r'{"\ud800": 1}', None),
+    ],
 )
 def test_rows_that_no_ledger_writes_are_refused(path: Path, record: object, content: object) -> None:
     ledger = Ledger(path, "run")
@@ -154,11 +163,14 @@ def test_rows_that_no_ledger_writes_are_refused(path: Path, record: object, cont
         ledger.finished()
 
 
+POINT = {"strength": 0.0, "seed": 0, "accuracy": 1.0, "unfairness": 0.0}
+OFF_GRID = {"validation": POINT, "test": POINT, "curves": {"grid": [0.0], "density": {}, "cumulative": {"a": [0.0, 1]}}}
 FORGED: list[Any] = [
     {},
     {"validation": {}, "test": {}, "curves": None},
     {"validation": 1, "test": None},
     {"validation": {"strength": 10**400, "seed": 0, "accuracy": 1, "unfairness": 0}},
+    OFF_GRID,
 ]
 
 

@@ -209,7 +209,8 @@ def test_the_constant_model_is_a_point_of_every_frontier(front: Frontier) -> Non
 
 def test_a_constant_has_unequal_losses() -> None:
     """Risk parity compares losses: those of a constant are the base rates."""
-    unequal = (A + RNG.random(N) > 1.1).astype(int)
+    rng = np.random.default_rng(99)
+    unequal = (A + rng.random(N) > 1.1).astype(int)
     found = frontier(FairClassifier(epochs=2, criterion="risk_parity"), X, unequal, sensitive_features=A, strengths=[0])
     assert found.constant is not None
     assert found.constant.unfairness > 0.5

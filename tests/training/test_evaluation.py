@@ -120,10 +120,11 @@ def test_each_model_of_a_stack_keeps_its_own_best_weights(kind: Any) -> None:
 
 
 def test_stopping_early_saves_a_network_from_knowing_rows_by_heart() -> None:
-    wide = np.concatenate([X, RNG.normal(size=(N, 40))], 1)
-    fresh = RNG.normal(size=(4000, 44))
-    fresh[:, :4] += 0.7 * RNG.integers(2, size=(4000, 1))
-    truth = (fresh[:, :4].sum(1) + 2 * RNG.normal(size=4000) > 2.5).astype(int)
+    rng = np.random.default_rng(99)
+    wide = np.concatenate([X, rng.normal(size=(N, 40))], 1)
+    fresh = rng.normal(size=(4000, 44))
+    fresh[:, :4] += 0.7 * rng.integers(2, size=(4000, 1))
+    truth = (fresh[:, :4].sum(1) + 2 * rng.normal(size=4000) > 2.5).astype(int)
     risks = []
     for early in (False, 0.25):
         model = FairClassifier(0.0, epochs=600, learning_rate=0.02, early_stopping=early, random_state=0).fit(wide, Y)

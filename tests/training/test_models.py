@@ -403,8 +403,9 @@ def of_a_stream(x: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, to
 @pytest.mark.parametrize("moments", [weighted_moments, of_a_stream])
 def test_moments_keep_their_digits_far_from_zero(moments: Callable[..., tuple[torch.Tensor, torch.Tensor]]) -> None:
     """Against whole numbers, which Python adds exactly."""
-    steps = RNG.integers(0, 1000, 20_000)
-    x, weight = torch.as_tensor(steps + 10**12).double().unsqueeze(1), torch.as_tensor(RNG.integers(1, 9, 20_000) / 8)
+    rng = np.random.default_rng(99)
+    steps = rng.integers(0, 1000, 20_000)
+    x, weight = torch.as_tensor(steps + 10**12).double().unsqueeze(1), torch.as_tensor(rng.integers(1, 9, 20_000) / 8)
     mean, scale = moments(x, weight)
     exact = sum(int(step) * int(8 * own) for step, own in zip(steps, weight, strict=True)) / float(8 * weight.sum())
     assert abs(float(mean[0] - 10**12) - exact) <= 2**-11  # a few of the last digits there
@@ -414,7 +415,8 @@ def test_moments_keep_their_digits_far_from_zero(moments: Callable[..., tuple[to
 
 @pytest.mark.parametrize("value", [0.0, 0.1 + 0.2, -1e12, 1e-300])
 def test_a_constant_has_unit_spread_wherever_it_lies(value: float) -> None:
-    weight = torch.as_tensor(RNG.uniform(0.1, 2, 999))
+    rng = np.random.default_rng(99)
+    weight = torch.as_tensor(rng.uniform(0.1, 2, 999))
     mean, scale = weighted_moments(torch.full((999, 1), value, dtype=torch.float64), weight)
     assert scale[0] == 1.0
     assert float(mean[0]) == pytest.approx(value, rel=1e-15)

@@ -23,8 +23,7 @@ from metrifair.problem.cells import Contrast
 from metrifair.problem.predictions import models_of
 from metrifair.problem.tables import Table, library_of
 from metrifair.results import FEW, Favourable
-from metrifair.selection_rates import LEAST_SHARE
-from metrifair.standards import StandardName
+from metrifair.selection_rates import LEAST_SHARE, StandardName
 
 
 @overload

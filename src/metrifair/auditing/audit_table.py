@@ -29,8 +29,7 @@ from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import library_of
 from metrifair.provenance import source_files
 from metrifair.results import FEW, Favourable
-from metrifair.selection_rates import LEAST_SHARE
-from metrifair.standards import StandardName
+from metrifair.selection_rates import LEAST_SHARE, StandardName
 
 
 @overload

@@ -169,6 +169,15 @@ def _log_loss(scores: LabelledScores, confidence: float) -> Measure:
     return Measure(value, interval, Interval(*ends) if ends[0] < ends[1] else None)
 
 
+def reliability_bin(scores: Floats) -> Integers:
+    """Which bin of the reliability curve scores are in; a score at an edge is in the one below, as in scikit-learn.
+
+    >>> reliability_bin(np.array([0.0, 0.1, 0.11, 1.0]))
+    array([0, 0, 1, 9])
+    """
+    return np.searchsorted(np.linspace(0.0, 1.0, BINS + 1)[1:-1], scores)
+
+
 class _Binned(NamedTuple):
     """The bins of the reliability curve: weight, mean score, rate of positives, and how many samples they are worth."""
 
@@ -179,10 +188,9 @@ class _Binned(NamedTuple):
 
 
 def _binned(scores: LabelledScores) -> _Binned:
-    """Empty bins are left out; a score at an edge is in the bin below it, as in scikit-learn."""
-    edges = np.linspace(0.0, 1.0, BINS + 1)[1:-1]
+    """Empty bins are left out."""
     middle = scores.low / 2 + scores.high / 2
-    place = np.searchsorted(edges, middle)
+    place = reliability_bin(middle)
     both = scores.positive + scores.negative
     weight = np.bincount(place, both, BINS).astype(np.float64)
     used = weight > 0
@@ -215,8 +223,7 @@ def _calibration_error(scores: LabelledScores, confidence: float) -> Measure:
     share, gap = found.weight / total, found.score - found.rate
     value = float(share @ np.abs(gap))
     both, width = scores.positive + scores.negative, scores.high - scores.low
-    edges = np.linspace(0.0, 1.0, BINS + 1)[1:-1]
-    astride = np.searchsorted(edges, scores.low) != np.searchsorted(edges, scores.high)
+    astride = reliability_bin(scores.low) != reliability_bin(scores.high)
     unknown = float(both @ width + 2 * both[astride].sum()) / total
     bracket = Interval(max(0.0, value - unknown), min(1.0, value + unknown)) if unknown > 0 else None
     if not scores.sampled:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import narwhals.stable.v2 as nw
 
-from metrifair.auditing.differences import correlations, difference_of, figures_of, judged
+from metrifair.auditing.differences import correlations, difference_of, figures_of, judged, meant
 from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
@@ -218,19 +218,11 @@ def _check_comparable(first: AuditRecord, other: AuditRecord) -> None:
         )
     for argument in ("favourable", "pos_label"):
         told = [getattr(one, argument) for one in (first, other)]
-        if None not in told and _meant(told[0]) != _meant(told[1]):
+        if None not in told and meant(told[0]) != meant(told[1]):
             raise DataError(
                 f"audits with {argument}={told[0]!r} and {argument}={told[1]!r} cannot be compared; audit both "
                 f"with the same {argument}"
             )
-
-
-def _meant(label: str) -> str | float:
-    """A label as it is written, but 1, 1.0 and True are one, whichever of them a file has."""
-    try:
-        return float({"True": "1", "False": "0"}.get(label, label))
-    except ValueError:
-        return label
 
 
 def compared_audits(
@@ -254,7 +246,7 @@ def compared_audits(
         held = first.rows, other.rows
         origins = [None if one is None else one.origin for one in held]
         known_same = same_rows or first is other or (origins[0] is not None and origins[0] is origins[1])
-        common = correlations(*held) if paired or (paired is None and known_same) else None
+        common = correlations([first, other]) if paired or (paired is None and known_same) else None
         at_hand |= None not in held
         if common is None and paired:
             raise DataError(

@@ -15,8 +15,7 @@ from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.errors import DataError
 from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
 from metrifair.results import Decisions, GroupRates, SelectedBy
-from metrifair.selection_rates import HIGHEST, RatioRule, rated
-from metrifair.standards import STANDARDS
+from metrifair.selection_rates import HIGHEST, STANDARDS, RatioRule, rated
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights
@@ -107,7 +106,11 @@ def rules_for(sample: AuditSample, request: Request) -> dict[str, RatioRule]:
     attributes = (sample.rated or sample.problem).scheme.attributes
     given, rules = request.reference, {}
     if isinstance(given, Mapping) and (strange := set(given) - {one.name for one in attributes}):
-        raise DataError(f"reference names {min(strange)!r}, which is none of {[one.name for one in attributes]}")
+        names = [one.name for one in attributes]
+        such = f"{attributes[0].groups[0]} of {names[0]!r}"
+        raise DataError(
+            f"reference names {min(strange)!r}, which is none of {names}; name one of their groups, such as {such}"
+        )
     for attribute in attributes:
         wanted = given.get(attribute.name, HIGHEST) if isinstance(given, Mapping) else given
         names = [str(group) for group in attribute.groups]

@@ -6,24 +6,28 @@ common: of rows that are at hand, the correlation of two distances is that of th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from metrifair.auditing.by_group import SMALLEST
+from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, selection_of
-from metrifair.auditing.distribution import Floats, utility_of
-from metrifair.auditing.result import HeldRows
-from metrifair.auditing.sample import Compared, compared_in, members_of, parts_of, sets_of
+from metrifair.auditing.distribution import Floats, Integers, utility_of
+from metrifair.auditing.result import Audit, HeldRows
+from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.errors import DataError
 from metrifair.metrics.registry import METRICS, facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.problem import Problem
 from metrifair.results import AuditRecord, Difference, Interval, Verdict
+
+_T = TypeVar("_T")
 
 BY_GROUP = "by group"
 """Where a comparison lists figures of one group, beside the names of criteria."""
@@ -49,9 +53,25 @@ class Figure(NamedTuple):
         return self.attribute, self.criterion, self.within, self.groups, self.metric
 
 
+def meant(name: str) -> str:
+    """A name by which values match that are equal: 1, 1.0 and True are one, whichever of them a file has.
+
+    >>> meant("1.0"), meant("y = 1.0 and age = 0.5"), meant("True"), meant("v1.0.2")
+    ('1', 'y = 1 and age = 0.5', '1', 'v1.0.2')
+    """
+    return {"True": "1", "False": "0"}.get(name, re.sub(r"(?<![\w.])(-?\d+)\.0(?![\w.])", r"\1", name))
+
+
+def _matched(figures: Mapping[tuple[Any, ...], _T]) -> dict[Hashable, _T]:
+    def spelled(part: Any) -> Hashable:
+        return meant(part) if isinstance(part, str) else tuple(map(meant, part))
+
+    return {tuple(map(spelled, key)): figure for key, figure in figures.items()}
+
+
 def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
     """By what they are about; the cut of a number may be another one in each audit."""
-    found: dict[Hashable, Figure] = {}
+    found: dict[tuple[Any, ...], Figure] = {}
     for one in record.findings:
         place = one.attribute, one.criterion, one.within
         key = *place, () if one.cuts else one.groups, one.metric
@@ -69,7 +89,7 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
                     where = table.attribute, BY_GROUP, table.within
                     figure = Figure(*where, (group.group,), metric, own.value, own.interval, more_is_better)
                     found[figure.key] = figure
-    return found
+    return _matched(found)
 
 
 _ALIKE = 0.9  # a correlation of errors
@@ -88,24 +108,29 @@ def difference_of(name: str, before: Figure, after: Figure, correlation: float |
     found = Difference(name, *place, before.value, after.value, apart)
     if before.interval is None or after.interval is None:
         return found
-    sides = [_centred(one) for one in (before, after)]
-    (old, less_old, more_old, _), (new, less_new, more_new, _) = sides
-    near_zero = [one.near_zero for one in sides]
-    shared = -1.0 if correlation is None else min(0.0, correlation) if any(near_zero) else correlation
-    below = _added(less_new, more_old, -1.0 if near_zero[1] else shared)
-    above = _added(more_new, less_old, -1.0 if near_zero[0] else shared)
-    # Errors so alike cancel, and their bias with them; the middles of two resampled intervals differ by chance.
-    centre = apart if shared > _ALIKE else new - old
-    half = below if centre > 0 else above
+    sign = -1.0 if before.larger_is_better else 1.0  # what lacks to 1 is a figure like the others: less is better
+    old, new = (_centred(one) for one in (before, after))
+    near_zero = old.near_zero or new.near_zero
+    shared = -1.0 if correlation is None else min(0.0, correlation) if near_zero else correlation
+    if shared > _ALIKE:
+        # Errors so alike cancel, their bias and skewness with them; the middles of two resampled intervals differ by
+        # chance.
+        halves = [(one.below + one.above) / 2 for one in (old, new)]
+        values = sign * before.value, sign * after.value
+        old, new = (_Centred(value, half, half, False) for value, half in zip(values, halves, strict=True))
     z = float(ndtri((1 + confidence) / 2))
+    below = _added(new.below, old.above, -1.0 if new.near_zero else shared)
+    above = _added(new.above, old.below, -1.0 if old.near_zero else shared)
+    centre = new.value - old.value
+    half = below if centre > 0 else above
     p_value = 1.0 if centre == 0 else 0.0 if half == 0 else float(2 * ndtr(-z * abs(centre) / half))
-    interval = Interval(min(centre - below, apart), max(centre + above, apart))
-    verdict: Verdict = "better" if (centre > 0) == before.larger_is_better else "worse"
-    return replace(found, interval=interval, p_value=p_value, verdict=verdict)
+    ends = sorted((sign * (centre - below), sign * (centre + above)))
+    interval = Interval(min(ends[0], apart), max(ends[1], apart))
+    return replace(found, interval=interval, p_value=p_value, verdict="worse" if centre > 0 else "better")
 
 
 class _Centred(NamedTuple):
-    """The best guess of a figure, and how far off it may be below and above."""
+    """The best guess of a figure of which less is better, and how far off it may be below and above."""
 
     value: float
     below: float
@@ -117,15 +142,17 @@ def _centred(one: Figure) -> _Centred:
     """The middle of an interval has no bias, which the value of a sample has; squares are guessed as their roots."""
     if one.interval is None:
         raise DataError(f"the {one.metric} has no interval")
-    low, high = one.interval.low, one.interval.high
+    value, low, high = one.value, one.interval.low, one.interval.high
+    if one.larger_is_better:
+        value, low, high = 1 - value, 1 - high, 1 - low
     if low <= 0 or one.metric not in METRICS:
-        return _Centred(one.value, one.value - low, high - one.value, low <= 0)
+        return _Centred(value, value - low, high - value, low <= 0)
     squared = facts(one.metric).squared
-    value = ((sqrt(low) + sqrt(high)) / 2) ** 2 if squared else (low + high) / 2
+    middle = ((sqrt(low) + sqrt(high)) / 2) ** 2 if squared else (low + high) / 2
     half = (high - low) / 2
     if facts(one.metric).is_maximum:  # how large its bias is, is not known, and cancels in a difference
-        half -= _SLACK * max(0.0, one.value - value)
-    return _Centred(value, half, half, False)
+        half -= _SLACK * max(0.0, value - middle)
+    return _Centred(middle, half, half, False)
 
 
 def _added(one: float, other: float, correlation: float) -> float:
@@ -149,11 +176,12 @@ def judged(differences: Sequence[Difference], confidence: float) -> list[Differe
     return found
 
 
-def correlations(before: HeldRows | None, after: HeldRows | None) -> dict[Hashable, float] | None:
-    """Of the errors of each finding in two audits of the same rows; None where they are not, or not at hand."""
+def correlations(audits: Sequence[Audit]) -> dict[Hashable, float] | None:
+    """Of the errors of each figure in two audits of the same rows; None where they are not, or not at hand."""
+    before, after = (one.rows for one in audits)
     if before is None or after is None or not _same_rows(before, after):
         return None
-    found: dict[Hashable, float] = {}
+    found: dict[tuple[Any, ...], float] = {}
     theirs = {_place(one): one for one in _comparisons(after)}
     orders = [
         np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in (before, after)
@@ -166,19 +194,22 @@ def correlations(before: HeldRows | None, after: HeldRows | None) -> dict[Hashab
             if metric in after.request.named_metrics():
                 together = _correlation_of(metric, (mine, other), orders)
                 found |= {} if together is None else {(*_place(mine), metric): together}
-    by_group = [_told_by_group(one, order) for one, order in zip((before, after), orders, strict=True)]
-    shared = (key for key in by_group[0] if key in by_group[1])
-    return found | {key: _correlation(by_group[0][key], by_group[1][key]) for key in shared}
+    told = [
+        _told_by_group(held, order) | _told_of_ratios(held, one.record, order)
+        for held, one, order in zip((before, after), audits, orders, strict=True)
+    ]
+    shared = {key: _correlation(mine, told[1][key]) for key, mine in told[0].items() if key in told[1]}
+    return _matched(found | shared)
 
 
 def _same_rows(before: HeldRows, after: HeldRows) -> bool:
     """Whether groups, labels, strata and weights of all rows are equal, in the order in which they were handed over."""
     columns = []
-    for one in (before, after):
-        problem, order = one.sample.problem, one.sample.order
+    for held in (before, after):
+        problem, order = held.sample.problem, held.sample.order
         place = slice(None) if order is None else np.argsort(order)
-        names = [(attribute.name, tuple(map(str, attribute.groups))) for attribute in problem.scheme.attributes]
-        parts = problem.groups, problem.labels, problem.strata, one.sample.weight
+        names = [(one.name, [meant(str(group)) for group in one.groups]) for one in problem.scheme.attributes]
+        parts = problem.groups, problem.labels, problem.strata, held.sample.weight
         columns.append((names, [None if part is None else part[place] for part in parts]))
     (names, mine), (other, theirs) = columns
     return names == other and all(
@@ -197,10 +228,10 @@ def _place(one: Compared) -> tuple[Any, ...]:
 
 
 class _Told(NamedTuple):
-    """What the rows of both sides, in one order for all audits, add to a distance, and their weights."""
+    """What the rows of each side, in one order for all audits, add to a figure, and their weights."""
 
-    utility: tuple[Floats, Floats]
-    weight: tuple[Floats, Floats]
+    utility: Sequence[Floats]
+    weight: Sequence[Floats]
 
 
 def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[Any]) -> float | None:
@@ -219,7 +250,7 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
         sides = [units[np.argsort(orders[audit][units], kind="stable")] for units in audits[audit].sides]
         left, right = (values[counted.place[units]] for units in sides)
         weight = [np.ones(len(units)) if counted.amount is None else counted.amount[units] for units in sides]
-        return _Told((left, right), (weight[0], weight[1]))
+        return _Told((left, right), weight)
 
     known = _correlation(told(0, 0), told(1, 1))
     if not facts(metric).is_maximum or signs[0] != signs[1]:
@@ -229,8 +260,8 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
     return max(known, (_correlation(told(0, 0), told(1, 0)) + _correlation(told(0, 1), told(1, 1))) / 2)
 
 
-def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
-    """What the rows of each group add to its AUC, accuracy and log loss.
+def _told_by_group(held: HeldRows, order: Any) -> dict[tuple[Any, ...], _Told]:
+    """What the rows of each group add to its AUC, accuracy, log loss and calibration error.
 
     An AUC has two sides: the mean over positive rows of the share of negative ones below them, and the other way round.
     """
@@ -239,31 +270,63 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Hashable, _Told]:
     if positive is None or score is None or len(sample.problem.scheme.classes) != 2:
         return {}
     selection = selection_of(sample, held.request)
-    told: dict[Hashable, _Told] = {}
+    told: dict[tuple[Any, ...], _Told] = {}
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
-            units, codes, present = members_of(sample.problem, inside, place)
-            for code in present:
-                own = units[codes == code]
-                own = own[np.argsort(order[own], kind="stable")]
-                weight = np.ones(len(own)) if sample.weight is None else sample.weight[own]
-                first, second = own[positive[own] == 1], own[positive[own] == 0]
+            for code, own, weight in _groups_of(sample, sample.problem, (inside, place), order):
                 where = attribute.name, BY_GROUP, within, (str(attribute.groups[code]),)
-                if len(first) and len(second):
-                    weights = weight[positive[own] == 1], weight[positive[own] == 0]
-                    below = _share_below(score[first], score[second], weights[1])
-                    above = 1 - _share_below(score[second], score[first], weights[0])
+                is_positive, scores = positive[own] == 1, score[own]
+                if 0 < is_positive.sum() < len(own):
+                    weights = weight[is_positive], weight[~is_positive]
+                    below = _share_below(scores[is_positive], scores[~is_positive], weights[1])
+                    above = 1 - _share_below(scores[~is_positive], scores[is_positive], weights[0])
                     told[*where, "auc"] = _Told((below, above), weights)
-                nobody = np.zeros(0), np.zeros(0)
                 if selection is not None:
                     chosen = selection.amount[own] > 0
-                    right = chosen == ((positive[own] == 1) == (sample.favourable == "high"))
-                    told[*where, "accuracy"] = _Told((right.astype(np.float64), nobody[0]), (weight, nobody[1]))
+                    right = chosen == (is_positive == (sample.favourable == "high"))
+                    told[*where, "accuracy"] = _Told([right.astype(np.float64)], [weight])
                 if sample.probabilities and not are_decisions(score):
-                    inside_of = np.clip(score[own], SMALLEST, 1 - SMALLEST)
-                    loss = -np.where(positive[own] == 1, np.log(inside_of), np.log1p(-inside_of))
-                    told[*where, "log_loss"] = _Told((loss, nobody[0]), (weight, nobody[1]))
+                    inside_of = np.clip(scores, SMALLEST, 1 - SMALLEST)
+                    loss = -np.where(is_positive, np.log(inside_of), np.log1p(-inside_of))
+                    told[*where, "log_loss"] = _Told([loss], [weight])
+                    # Of each bin, what rows add to its gap, whichever sign that has.
+                    bin_of, off = reliability_bin(scores), scores - is_positive
+                    signs = np.sign(np.bincount(bin_of, weight * off))
+                    told[*where, "calibration_error"] = _Told([signs[bin_of] * off], [weight])
     return told
+
+
+def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[tuple[Any, ...], _Told]:
+    """What the rows of every group add to the smallest ratio of selection rates: those of the two it is of."""
+    sample, selection = held.sample, selection_of(held.sample, held.request)
+    problem = sample.rated or sample.problem
+    sets = dict(sets_of(STATISTICAL_PARITY, problem))
+    places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
+    told: dict[tuple[Any, ...], _Told] = {}
+    for table in record.decisions:
+        ratio = table.selection_ratio
+        if selection is None or ratio is None:
+            continue
+        inside = sets.get(table.within, np.arange(len(problem)))  # a standard asks for everyone, too
+        groups = problem.scheme.attributes[places[table.attribute]].groups
+        slopes = {table.reference: -ratio, next(one.group for one in table.rates if one.ratio == ratio): 1.0}
+        sides = [
+            (slopes.get(str(groups[code]), 0.0) * (selection.amount[own] > 0), weight)
+            for code, own, weight in _groups_of(sample, problem, (inside, places[table.attribute]), order)
+        ]
+        told[table.attribute, "decisions", table.within, "selection_ratio"] = _Told(*zip(*sides, strict=True))
+    return told
+
+
+def _groups_of(
+    sample: AuditSample, problem: Problem, where: tuple[Integers, int], order: Any
+) -> Iterator[tuple[int, Integers, Floats]]:
+    """The groups of an attribute, given by its place, inside a set of rows: their rows as handed over, and weights."""
+    units, codes, present = members_of(problem, *where)
+    for code in present:
+        own = units[codes == code]
+        own = own[np.argsort(order[own], kind="stable")]
+        yield int(code), own, np.ones(len(own)) if sample.weight is None else sample.weight[own]
 
 
 def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
@@ -278,8 +341,6 @@ def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
 def _correlation(mine: _Told, theirs: _Told) -> float:
     moments = np.zeros((2, 2))
     for one, other, weight in zip(mine.utility, theirs.utility, mine.weight, strict=True):
-        if not len(weight):
-            continue
         share = weight / weight.sum()
         apart = np.stack([values - share @ values for values in (one, other)]) * share
         moments += apart @ apart.T

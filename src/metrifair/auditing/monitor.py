@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from metrifair.auditing.compare import audit_in
-from metrifair.auditing.differences import difference_of, figures_of
+from metrifair.auditing.differences import difference_of, figures_of, meant
 from metrifair.auditing.request import Criteria
 from metrifair.auditing.result import Audit
 from metrifair.auditing.state import AuditState
@@ -259,7 +259,7 @@ def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) ->
             found.append(
                 Look(
                     name,
-                    *now.key,
+                    *(was if list(map(meant, was.groups)) == list(map(meant, now.groups)) else now).key,
                     sizes[now.key],
                     now.value,
                     None if now.interval is None else _widened(now.value, now.interval, wider),

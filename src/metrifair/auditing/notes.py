@@ -17,12 +17,11 @@ from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
-from metrifair.report.numbers import few_text, listed, percent_text
+from metrifair.report.numbers import few_text, listed, percent_text, positive_text
 from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note
 
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
-_TELLING_LABELS = ({0, 1}, {-1, 1})  # False and True equal 0 and 1
 _CLEARLY = 4.0  # standard deviations below chance
 _SLIGHT = 0.02  # below chance: of no interest, however many the samples
 _STAND_INS = 100_000  # rows that stand for all rows of a file where a correlation is looked at
@@ -48,8 +47,8 @@ def notes_of(
     notes = left_out_notes(sum(sample.left_out.values()), sample.withheld) + constant_notes(sample, decisions)
     if not decided:
         notes.append(UNDECIDED)
-    if assumed and len(classes) == 2 and (sample.favourable == "low" or set(classes) not in _TELLING_LABELS):
-        notes.append(label_note(classes, problem.scheme.positive))
+    if assumed and (text := positive_text(classes, problem.scheme.positive)):
+        notes.append(Note("labels", text))
     counted, outcome = sample.predicted.get(""), sample.outcome  # None: of several classes
     if counted is not None and outcome is not None and classes:
         positive, negative = (np.flatnonzero(outcome == label) for label in (1, 0))
@@ -59,7 +58,7 @@ def notes_of(
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         unknown = sample.size(np.flatnonzero(code < 0))
         notes += missing_notes(attribute.name, unknown, sample.size(units))
-        notes += naming_notes(attribute.name, attribute.groups)
+        notes += naming_notes(attribute.name, attribute.groups) + outcome_notes(sample, attribute.name, code)
     notes += [level_note(*one) for one in sample.levels.items()]
     notes += absent_notes(_absent(sample, parts)) + small_notes(findings, plan.confidence, plan.least_count)
     notes += [] if complete is None else [exactness_note(sample.size(units), complete=complete)]
@@ -181,15 +180,15 @@ def left_out_notes(left_out: int, withheld: int = 0) -> list[Note]:
 
 
 def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
-    """That a group has the name of a missing value, or two names differ only by case or spaces.
+    """That a group has the name of a missing value, or two names differ only by case, spaces or ".0".
 
     >>> print(*(note.text for note in naming_notes("sex", ["Female", "female ", "NA", "male"])), sep="\\n")
     sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty.
-    sex: the groups 'Female' and 'female ' differ only by case or spaces; if they are one, write them in one way.
+    sex: the groups 'Female' and 'female ' differ only by how they are written; if they are one, write them in one way.
     """
     alike: dict[str, list[str]] = {}
     for group in filter(lambda one: isinstance(one, str), groups):
-        alike.setdefault("".join(str(group).split()).casefold(), []).append(str(group))
+        alike.setdefault("".join(str(group).split()).casefold().removesuffix(".0"), []).append(str(group))
     found = [
         f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
         "empty."
@@ -197,8 +196,8 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
         for name in alike.get(word, ())
     ]
     found += [
-        f"{attribute}: the groups {' and '.join(map(repr, names))} differ only by case or spaces; if they are one, "
-        "write them in one way."
+        f"{attribute}: the groups {' and '.join(map(repr, names))} differ only by how they are written; if they "
+        "are one, write them in one way."
         for names in alike.values()
         if len(names) > 1
     ]
@@ -226,16 +225,18 @@ def alike_note(threshold: float, *, selected: bool) -> Note:
     return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
 
 
-def label_note(classes: Sequence[object], positive: int) -> Note:
-    """Which of two labels counts as the positive one, where nobody said so and they do not tell.
-
-    >>> label_note(["approved", "denied"], 1).text
-    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
-    """
-    names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
-    return Note(
-        "labels", f"Positive label: {classes[positive]!r} (the {place} of {names}); pass pos_label= to change it."
-    )
+def outcome_notes(sample: AuditSample, attribute: str, code: Integers) -> list[Note]:
+    """Groups that are the label in other words, which leaves nothing to compare but the outcome itself."""
+    labels, classes = sample.problem.labels, len(sample.problem.scheme.classes)
+    if labels is None or not classes:
+        return []
+    both = code * classes + labels
+    pairs = np.flatnonzero(np.bincount(both[code >= 0]))
+    alike = 1 < len(pairs) == len(set(pairs // classes)) == len(set(pairs % classes))
+    if not alike or min(sample.size(np.flatnonzero(both == pair)) for pair in pairs) < FEWEST:
+        return []
+    text = f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
+    return [Note("labels", text)]
 
 
 def direction_note(auc: float, favourable: Favourable = "high") -> Note:

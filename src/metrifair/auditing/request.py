@@ -18,8 +18,7 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
 from metrifair.provenance import said_of
 from metrifair.results import FEW, Favourable
-from metrifair.selection_rates import HIGHEST, LEAST_SHARE
-from metrifair.standards import STANDARDS, StandardName
+from metrifair.selection_rates import HIGHEST, LEAST_SHARE, STANDARDS, StandardName
 
 MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart

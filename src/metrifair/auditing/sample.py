@@ -33,7 +33,7 @@ from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
 from metrifair.results import Favourable, Interval
-from metrifair.standards import STANDARDS
+from metrifair.selection_rates import STANDARDS
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 

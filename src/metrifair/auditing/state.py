@@ -28,6 +28,7 @@ from metrifair.auditing.state_file import (
     ends_of,
     parts_of,
     plain,
+    warn_of_the_same,
 )
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
@@ -40,8 +41,7 @@ from metrifair.problem.tables import Table, codes, columns, levels
 from metrifair.report.numbers import listed
 from metrifair.results import FEW, Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.selection_rates import LEAST_SHARE
-from metrifair.standards import StandardName
+from metrifair.selection_rates import LEAST_SHARE, StandardName
 
 
 class AuditState:
@@ -230,6 +230,7 @@ class AuditState:
         2
         """
         found = AuditState(self.criteria, range=self.range, threshold=self.threshold)
+        warn_of_the_same([one._parts for one in (self, *others)])
         for one in (self, *others):
             for what in ("range", "threshold", "criteria"):
                 ours, theirs = getattr(self, what), getattr(one, what)

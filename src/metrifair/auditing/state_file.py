@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -18,8 +19,9 @@ from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded,
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
 from metrifair.auditing.request import Request
 from metrifair.auditing.state_counts import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
-from metrifair.errors import DataError, ModelFileError
+from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.problem.criteria import criterion_named
+from metrifair.results import FEW
 from metrifair.saving.modelfile import Content
 from metrifair.saving.schema import Arrays, Count, Record, record_of
 
@@ -76,6 +78,24 @@ class StateParts(NamedTuple):
     cells: list[tuple[Value, ...]]
     selected: Floats
     counts: StateCounts | None
+
+
+def warn_of_the_same(states: Sequence[StateParts]) -> None:
+    """Warn where two states hold the same counts, so many that they are the same rows rather than chance."""
+    seen: dict[tuple[object, ...], str] = {}
+    for one in states:
+        if one.counts is None or (rows := int(one.counts.rows.sum())) < FEW:
+            continue
+        counts = (*one.cells, *(part.tobytes() for part in (one.counts.cell, one.counts.low, one.counts.rows)))
+        if counts in seen:
+            named = " and ".join(filter(None, (seen[counts], ", ".join(one.names))))
+            warnings.warn(
+                f"two of the states hold the same counts of {rows:,} rows{f' ({named})' if named else ''}: where these "
+                "are the same rows, they count twice",
+                MetrifairWarning,
+                stacklevel=3,
+            )
+        seen[counts] = ", ".join(one.names)
 
 
 Name = Annotated[str, Meta(max_length=_LONGEST)]
@@ -289,7 +309,13 @@ def check_few(cells: int) -> None:
 def added(
     parts: Sequence[tuple[Sequence[tuple[Value, ...]], Floats, StateCounts]],
 ) -> tuple[list[tuple[Value, ...]], Floats, StateCounts]:
-    """The cells of one or two counts in ascending order, how much of each is selected, and all counts together."""
+    """The cells of one or two counts in ascending order, how much of each is selected, and all counts together.
+
+    A column that is text in one and numbers in the other is text, as where both files are read at once.
+    """
+    columns = zip(*(cell for cells, *_ in parts for cell in cells), strict=True)
+    text = [any(isinstance(value, str) for value in column) for column in columns]
+    parts = [([_as_text(cell, text) for cell in cells], some, counts) for cells, some, counts in parts]
     every = sorted({cell for cells, *_ in parts for cell in cells}, key=lambda cell: [rank_of(value) for value in cell])
     check_few(len(every))
     place = {cell: number for number, cell in enumerate(every)}
@@ -302,6 +328,10 @@ def added(
     if int(found.rows.max(initial=0)) > MOST_ROWS:
         raise DataError(f"a bin would hold more than {MOST_ROWS:,} rows; audit the states by parts")
     return every, total, found
+
+
+def _as_text(cell: tuple[Value, ...], text: Sequence[bool]) -> tuple[Value, ...]:
+    return tuple(str(one) if told and one is not None else one for one, told in zip(cell, text, strict=True))
 
 
 def check_last(parts: StateParts, request: Request) -> None:

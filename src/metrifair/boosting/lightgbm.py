@@ -92,7 +92,16 @@ class _FairLGBM(FairBooster):
         if plan.evaluations:
             names = None if not hasattr(self, "predict_proba") else () if several else _BY_RANKS
             arguments |= _evaluation(plan, arguments, start, names)
-        fit(**arguments)
+        try:
+            fit(**arguments)
+        except lightgbm.basic.LightGBMError as error:
+            if "num_features" not in str(error):
+                raise
+            rows, least = len(plan.problem.training.weight), estimator.min_child_samples
+            raise DataError(
+                f"LightGBM finds no feature in X that it could split: all are constant, or {rows} rows are too few for "
+                f"two leaves of min_child_samples={least} each; pass more rows or features, or lower min_child_samples"
+            ) from error
         classes = f"multiclass num_class:{len(plan.problem.scheme.classes)}"
         _complete(estimator.booster_, start, classes if several else self._in_model_text)
 

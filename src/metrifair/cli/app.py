@@ -12,20 +12,20 @@ import click
 from metrifair.cli.options import RENAMED, as_options
 from metrifair.errors import DataError, MissingExtra
 
-_COMMANDS = (
-    "audit",
-    "compare",
-    "count",
-    "merge",
-    "monitor",
-    "train",
-    "frontier",
-    "predict",
-    "card",
-    "export",
-    "datasets",
-    "demo",
-)
+_COMMANDS = {  # and the module of each
+    "audit": "audit",
+    "compare": "compare",
+    "count": "counts",
+    "merge": "counts",
+    "monitor": "compare",
+    "train": "train",
+    "frontier": "frontier",
+    "predict": "models",
+    "card": "models",
+    "export": "models",
+    "datasets": "datasets",
+    "demo": "datasets",
+}
 _INTERRUPTED = 130  # as a shell reports it; 1 would read as "unfair"
 _PIPE_CLOSED = 141  # the same
 
@@ -37,7 +37,7 @@ class _Refusal(click.ClickException):
 
 
 class _Commands(click.Group):
-    """Commands by the name of their module; their typed errors reach the user as one line."""
+    """Commands by name; their typed errors reach the user as one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
@@ -47,7 +47,8 @@ class _Commands(click.Group):
             raise click.UsageError("the paper's experiments moved: python -m experiments NAME", ctx)
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"metrifair.cli.{cmd_name}").command
+        module = importlib.import_module(f"metrifair.cli.{_COMMANDS[cmd_name]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -89,5 +90,5 @@ def _discard_output() -> None:
 def main() -> None:
     """Train and audit predictors whose scores are distributed alike across demographic groups.
 
-    Exit codes: 0 done, 1 found unfair (audit --fail-above), 2 input that cannot be used.
+    Exit codes: 0 done, 1 found unfair (--fail-above and its kin, --fail-worse), 2 input that cannot be used.
     """

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
-from metrifair.cli.limits import Limit, broken, limit_options, limits_of
 from metrifair.cli.options import (
     CONTRAST,
     GROUP,
@@ -21,6 +20,7 @@ from metrifair.cli.options import (
     STANDARD_OUTPUT,
     TABLES,
     WEIGHT,
+    Function,
     Number,
     Output,
     about_options,
@@ -34,7 +34,18 @@ from metrifair.cli.options import (
     number_options,
     together,
 )
-from metrifair.cli.rates import SEVERAL_RATES, NumberOrMedian, rate_options, reference_asked, show_rates, write_rates
+from metrifair.cli.rules import (
+    SEVERAL_RATES,
+    Limit,
+    NumberOrMedian,
+    broken,
+    limit_options,
+    limits_of,
+    rate_options,
+    reference_asked,
+    show_rates,
+    write_rates,
+)
 from metrifair.errors import DataError
 from metrifair.report.numbers import number_text, p_text
 
@@ -79,7 +90,16 @@ measure_options = together(
 )
 """How groups are compared."""
 
-output_options = together(
+
+class Written(NamedTuple):
+    """The files to write, of those that were asked for."""
+
+    html: Path | None
+    json_to: Path | None
+    output: Path | None
+
+
+_OUTPUT_OPTIONS = together(
     [
         click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on."),
         click.option(
@@ -92,7 +112,17 @@ output_options = together(
         ),
     ]
 )
-"""Files to write."""
+
+
+def output_options(function: Function) -> Function:
+    """Add the options that name files to write; the command gets them as one, ``written``."""
+
+    @wraps(function)
+    def command(*given: Any, **named: Any) -> Any:
+        return function(*given, written=Written(*(named.pop(name) for name in Written._fields)), **named)
+
+    return _OUTPUT_OPTIONS(command)  # type: ignore[return-value]
+
 
 result_options = together(
     [
@@ -155,43 +185,17 @@ result_options = together(
 @click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
 @SEED
 @click.pass_context
-def command(
+def audit_command(
     ctx: click.Context,
     /,
     *,
     file: str,
     score: tuple[str, ...],
-    group: tuple[str, ...],
-    continuous: tuple[str, ...],
-    cuts: tuple[tuple[str, list[float]], ...],
-    label: str | None,
-    positive: str | None,
-    intersectional: bool,
-    control: tuple[str, ...],
-    weight: str | None,
-    threshold: float | str | None,
-    criteria: tuple[str, ...],
-    loss: str | None,
-    metrics: tuple[str, ...],
-    contrast: str,
-    confidence: float,
-    least_count: int,
-    standard: str | None,
-    references: tuple[str, ...],
-    favourable: str,
-    least_share: float,
     rates: Path | None,
-    tolerance: float,
-    title: str | None,
-    about: tuple[tuple[str, str], ...],
-    html: Path | None,
-    json_to: Path | None,
-    output: Path | None,
-    most_groups: int | None,
-    vc_dimension: int | None,
-    seed: int,
+    written: Written,
     reading: FileOptions,
     table: str | None,
+    **asked: Any,
 ) -> None:
     """Measure how far apart the scores of groups are in FILE, a table with one row for each person.
 
@@ -207,55 +211,38 @@ def command(
     """
     if rates is not None and len(score) > 1:
         raise DataError(SEVERAL_RATES)
-    place = table_at(file, table, [html, json_to, output, rates])
+    place = table_at(file, table, [*written, rates])
     from metrifair.auditing.audit_file import audit_file
     from metrifair.auditing.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
 
-    out = console(stderr=json_to == STANDARD_OUTPUT)
+    out = console(stderr=written.json_to == STANDARD_OUTPUT)
     audit = partial(audit_file, file, **asdict(reading)) if place is None else partial(audit_table, place)
     with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
-        found = audit(
-            score=score[0] if len(score) == 1 else list(score),
-            group=list(group),
-            continuous=continuous_asked(continuous, group),
-            cuts=cuts_asked(cuts, group),
-            label=label,
-            pos_label=positive,
-            intersectional=intersectional,
-            control=list(control) or None,
-            weight=weight,
-            criteria=list(criteria) or None,
-            loss=loss,
-            metrics=metrics_asked(metrics, limits_of(ctx)),
-            contrast=contrast,
-            threshold="auto" if threshold is None else threshold,
-            confidence=confidence,
-            random_state=seed,
-            tolerance=tolerance,
-            most_groups=most_groups,
-            least_count=least_count,
-            vc_dimension=vc_dimension,
-            standard=standard,
-            reference=reference_asked(references, group),
-            favourable=favourable,
-            least_share=least_share,
-            title=title,
-            about=dict(about) or None,
-        )
+        found = audit(score=score[0] if len(score) == 1 else list(score), **audit_arguments(ctx, asked, asked["group"]))
     write_rates(out, found, rates)
-    hand_over(ctx, out, found, html=html, json_to=json_to, output=output)
+    hand_over(ctx, out, found, written)
+
+
+def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """Options as arguments of an audit of these columns: of the same names, but for a few, and None for nothing."""
+    names = {"positive": "pos_label", "seed": "random_state", "references": "reference"}
+    found = {names.get(name, name): list(value) if isinstance(value, tuple) else value for name, value in asked.items()}
+    for name in {"control", "criteria"} & set(found):
+        found[name] = found[name] or None
+    if "continuous" in asked:
+        found["continuous"] = continuous_asked(asked["continuous"], columns)
+    if "cuts" in asked:
+        found["cuts"] = cuts_asked(asked["cuts"], columns)
+    if "threshold" in asked:
+        found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
+    if "references" in asked:
+        found["reference"] = reference_asked(asked["references"], columns)
+    return found | {"metrics": metrics_asked(asked["metrics"], limits_of(ctx)), "about": dict(asked["about"]) or None}
 
 
 def hand_over(
-    ctx: click.Context,
-    out: Console,
-    found: Audit | AuditDifference,
-    *,
-    html: Path | None,
-    json_to: Path | None,
-    output: Path | None,
-    files: Sequence[str] = (),
+    ctx: click.Context, out: Console, found: Audit | AuditDifference, written: Written, files: Sequence[str] = ()
 ) -> None:
     """Show the audit, write what was asked for, and leave with exit code 1 where a limit is broken.
 
@@ -284,33 +271,26 @@ def hand_over(
         found = replace(found, record=replace(found.record, provenance=told))
         verdict = broken(found.record, limits)
         show_audit(out, found.record)
-    write_asked(out, found, html=html, json_to=json_to, output=output)
+    write_asked(out, found, written)
     for line in verdict:
         out.print(f"Unfair: {printable(line)}", soft_wrap=True)
     if verdict:
         ctx.exit(_UNFAIR)
 
 
-def write_asked(
-    out: Console,
-    found: Audit | AuditDifference | AuditSeries,
-    *,
-    html: Path | None,
-    json_to: Path | None,
-    output: Path | None,
-) -> None:
+def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, written: Written) -> None:
     """Write what ``output_options`` ask for, and say where it is."""
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table, write_text
 
-    if html is not None:
-        found.to_html(html)
-        out.print(f"Report: {printable(html)}")
-    if output is not None:
-        write_table(found.to_frame("polars"), output)
-        out.print(f"Table: {printable(output)}")
-    if json_to is not None:
-        write_text(found.to_json(), json_to)
+    if written.html is not None:
+        found.to_html(written.html)
+        out.print(f"Report: {printable(written.html)}")
+    if written.output is not None:
+        write_table(found.to_frame("polars"), written.output)
+        out.print(f"Table: {printable(written.output)}")
+    if written.json_to is not None:
+        write_text(found.to_json(), written.json_to)
 
 
 def table_at(file: str, table: str | None, outputs: Iterable[Path | None]) -> Connected | None:

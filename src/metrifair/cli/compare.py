@@ -1,25 +1,33 @@
-"""`metrifair compare`: what got better or worse between audits that were written as JSON, or counted."""
+"""`metrifair compare` and `monitor`: what got better or worse between audits, and over time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.audit import hand_over, output_options
-from metrifair.cli.options import STANDARD_OUTPUT, about_options, as_options, check_paths
+from metrifair.cli.audit import Written, audit_arguments, hand_over, measure_options, output_options, write_asked
+from metrifair.cli.options import (
+    SEED,
+    STANDARD_OUTPUT,
+    about_options,
+    as_options,
+    check_paths,
+    criteria_option,
+)
 from metrifair.report.numbers import figure_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.auditing.compare import AuditDifference
-    from metrifair.auditing.result import Audit
-    from metrifair.auditing.state import AuditState
+    from metrifair.auditing.monitor import AuditSeries
 
-_SHOWN = 20  # differences in the table on the terminal
+
+_SHOWN = 20  # rows of the table on the terminal
+_CHANGED = 1  # the exit code
 
 
 @click.command(short_help="What got better or worse between two audits?")
@@ -28,16 +36,14 @@ _SHOWN = 20  # differences in the table on the terminal
 @output_options
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
 @click.pass_context
-def command(
+def compare_command(
     ctx: click.Context,
     /,
     *,
     files: tuple[str, ...],
     title: str | None,
     about: tuple[tuple[str, str], ...],
-    html: Path | None,
-    json_to: Path | None,
-    output: Path | None,
+    written: Written,
     seed: int,
 ) -> None:
     """Compare audits, which metrifair audit --json wrote (or counts of metrifair count), with the first of them.
@@ -51,15 +57,13 @@ def command(
     """
     if len(files) < 2:
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
-    if len({Path(file).resolve() for file in files}) < len(files):
-        raise click.UsageError("compare takes different files; one of these is named twice")
-    check_paths(files, [html, json_to, output])
+    check_paths(files, written)
     from metrifair.auditing.compare import compared_audits
     from metrifair.auditing.result import Audit
     from metrifair.cli.console import console, working
     from metrifair.provenance import Provenance, made_now, said_of
 
-    out = console(stderr=json_to == STANDARD_OUTPUT)
+    out = console(stderr=written.json_to == STANDARD_OUTPUT)
     with working(f"Comparing {len(files)} audits"):
         audits = {
             name: one if isinstance(one, Audit) else one.audit(random_state=seed)
@@ -67,24 +71,25 @@ def command(
         }
         origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
         found = compared_audits(audits, origin=origin)
-    hand_over(ctx, out, found, html=html, json_to=json_to, output=output, files=files)
+    hand_over(ctx, out, found, written, files)
 
 
-def audits_in(command: str, files: Sequence[str]) -> dict[str, Audit | AuditState]:
-    """The audits that were written as JSON, and the counts, by the names of their files."""
+def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
+    """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
     from metrifair.auditing.compare import audit_in
     from metrifair.auditing.state import AuditState
     from metrifair.errors import DataError, ModelFileError
     from metrifair.provenance import names_of_files
 
-    found: dict[str, Audit | AuditState] = {}
+    taken = "" if counts_only else "an audit's .json or "
+    found: dict[str, Any] = {}
     for name, file in zip(names_of_files(files), files, strict=True):
         try:
-            found[name] = audit_in(file) if file.endswith(".json") else AuditState.load(file)
-        except ModelFileError:
-            raise DataError(
-                f"{command} takes an audit's .json or counts of metrifair count, and {file} is neither"
-            ) from None
+            one = audit_in(file) if file.endswith(".json") and not counts_only else AuditState.load(file)
+        except ModelFileError as error:
+            raise DataError(f"{command} takes {taken}counts of metrifair count; {error}") from None
+        own = ", ".join(one.names) if isinstance(one, AuditState) else ""
+        found[own if own and own not in found else name] = one
     return found
 
 
@@ -115,3 +120,73 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     show_table(out, headings, rows, left=3)
     if len(ordered) > _SHOWN:
         out.print(f"... and {len(ordered) - _SHOWN} more differences; --output or --html shows all.")
+
+
+@click.command(short_help="Have distances changed over time?")
+@click.argument("files", nargs=-1, required=True)
+@criteria_option("as counted")
+@measure_options
+@about_options
+@output_options
+@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a distance has grown.")
+@SEED
+@click.pass_context
+def monitor_command(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    written: Written,
+    fail_worse: bool,
+    **asked: Any,
+) -> None:
+    """Compare each of FILES, counts of metrifair count in the order of time, with the first of them.
+
+    The test holds for repeated looks: with no change, the chance of any false alarm is at most 5% (1 - confidence), in
+    however many files. JSON of metrifair audit is taken too.
+
+    \b
+    Example:
+      metrifair monitor monday.state tuesday.state wednesday.state --html week.html
+    """
+    check_paths(files, written)
+    from metrifair.auditing.monitor import monitor
+    from metrifair.cli.compare import audits_in
+    from metrifair.cli.console import command_text, console, working
+    from metrifair.provenance import files_of, with_files
+
+    out = console(stderr=written.json_to == STANDARD_OUTPUT)
+    with working(f"Looking at {len(files)} files"):
+        found = monitor(audits_in("monitor", files), **audit_arguments(ctx, asked, ()))
+    origins = with_files(found.record.provenance, files)
+    whole = replace(found.record.origin, call=command_text(ctx), files=files_of(origins))
+    found = replace(found, record=replace(found.record, origin=whole, provenance=origins))
+    show_alarms(out, found)
+    write_asked(out, found, written)
+    if fail_worse and any(one.alarm == "worse" for one in found.alarms):
+        ctx.exit(_CHANGED)
+
+
+def show_alarms(out: Console, found: AuditSeries) -> None:
+    """Sentences first, then the distances that have changed, the most certain on top."""
+    from metrifair.cli.console import printable, show_table
+    from metrifair.report.numbers import figure_text, number_text, p_text
+
+    for sentence in found.summary:
+        out.print(printable(sentence), soft_wrap=True)
+    rows = [
+        [
+            f"{one.attribute}: {', '.join(one.groups)}",
+            f"{one.within}: {one.criterion.replace('_', ' ')}",
+            one.look,
+            one.metric,
+            number_text(one.value),
+            figure_text(one.difference, signed=True),
+            p_text(one.p_value),
+            one.alarm,
+        ]
+        for one in sorted(found.alarms, key=lambda one: one.p_value or 0.0)[:_SHOWN]
+    ]
+    if rows:
+        headings = ["groups", "compared", "look", "distance", "value", "since the first", "p-value", "alarm"]
+        show_table(out, headings, rows, left=4)

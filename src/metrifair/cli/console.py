@@ -18,8 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
-from metrifair.cli.limits import limits_of
 from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.rules import limits_of
 from metrifair.cli.training_options import Costs, Families, Strengths
 from metrifair.errors import MetrifairWarning
 from metrifair.report.frontier.view import figure_texts

@@ -1,4 +1,4 @@
-"""`metrifair datasets`: what the data sets are, and their tables as files."""
+"""`metrifair datasets` and `demo`: what the data sets are, their tables as files, and the whole trade-off on one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import TABLES, Output
+from metrifair.cli.options import TABLES, Number, Output
+from metrifair.errors import DataError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
 
 # Rows by name; `metrifair datasets` lists them without reading, or downloading, any data.
 ROWS = {
@@ -33,7 +35,7 @@ LABEL = "label"  # the column that is to be predicted, in the files that are wri
     type=Output(*TABLES),
     help="File for the table (csv, tsv, parquet, arrow or ndjson).",
 )
-def command(name: str | None, output: Path | None) -> None:
+def datasets_command(name: str | None, output: Path | None) -> None:
     """List the data sets; with NAME, tell about one; with --output, write its table to a file.
 
     The file has the features as numbers, the column label, and the groups by name.
@@ -85,3 +87,57 @@ def _export(out: Console, name: str, path: Path) -> None:
     write_table(pl.DataFrame(table), path)
     out.print(f"{len(data.y):,} rows, {data.X.shape[1]} features, the groups {attribute}: {', '.join(data.names)}.")
     out.print(f"Next: metrifair train {path} --label {LABEL} --group {attribute}", soft_wrap=True)
+
+
+@click.command(short_help="The whole trade-off on mortgage applications, with a report.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Folder for the report, the picture and the model.",
+)
+@click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Models of each strength.")
+@click.option(
+    "--max-unfairness",
+    type=Number(0, 1),
+    default=0.15,
+    show_default=True,
+    help="Largest unfairness (Kolmogorov distance of the scores) of the model that is chosen and saved.",
+)
+def demo_command(output: Path, seeds: int, max_unfairness: float) -> None:
+    """Fair mortgages: the whole trade-off on 1,989 applications in Boston, by race, with a report."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
+    from metrifair import FairClassifier, datasets, frontier
+    from metrifair.cli.console import console, selected, show_frontier
+
+    out = console()
+    data = datasets.load("mortgage")
+    click.echo(
+        f"{len(data.y):,} mortgage applications, {data.X.shape[1]} features. Who is approved, and is it fair by race?"
+    )
+    front = frontier(
+        FairClassifier(verbose=True),
+        data.X,
+        data.y,
+        sensitive_features=data.sensitive_features,
+        seeds=seeds,
+    )
+    selected(front, max_unfairness=max_unfairness)
+    show_frontier(out, front)
+    files = {
+        "report": output / "demo-report.html",
+        "picture": output / "demo-frontier.png",
+        "model": output / "demo-model.metrifair",
+    }
+    front.to_html(files["report"], title="Mortgage approvals in Boston, by race")
+    front.to_picture(files["picture"])
+    front.refit().save(files["model"])
+    for what, path in files.items():
+        click.echo(f"{what:>8}: {path.resolve()}")
+    click.echo(
+        f"The model was trained again on all {len(data.y):,} applications; the figures are those of the first fit."
+    )
+    click.echo('In Python: metrifair.load("demo-model.metrifair").predict_proba(X)')

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 @click.option("--html", type=Output(".html", ".htm"), help="File for a report with a slider over the strengths.")
 @click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
 @click.pass_context
-def command(
+def frontier_command(
     ctx: click.Context,
     /,
     *,

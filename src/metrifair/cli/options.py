@@ -138,6 +138,7 @@ _SPOKEN = {
     "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
     "y_true holds": "--label holds",
+    "pass y_true, got None": "name their column with --label",
     "leave y_true out": "leave --label out",
     "pos_label must be": "--positive must be",
     "pass pos_label= to": "use --positive to",
@@ -145,6 +146,8 @@ _SPOKEN = {
     "say which: loss=": "say which: --loss ",
     "pass reference=..., ": "use --reference, ",
     "reference must be": "--reference must be",
+    "reference names": "--reference names",
+    "cut it into groups, or set intersectional=False": "cut it into groups with --cuts, or leave --intersectional out",
     "standard='": "--standard '",
     "pass threshold=..., ": "use --threshold, ",
 }
@@ -156,21 +159,23 @@ def as_options(text: str) -> str:
     >>> as_options("are the columns separated by ';'? pass separator=';'")
     "are the columns separated by ';'? use --separator ';'"
     """
-    text = re.sub(r"continuous=\[(.*?)\]", lambda found: _named("--continuous", found[1]), text)
+    text = re.sub(
+        r"continuous=\[(.*?)\]",
+        lambda found: " ".join(f"--continuous {quote(name)}" for name in literal_eval(f"[{found[1]}]")),
+        text,
+    )
     for argument, option in _SPOKEN.items():
         # An argument that is spoken of as an option already is left as it is.
         text = re.sub(rf"(?<!-){re.escape(argument)}", option, text)
     return text
 
 
-def _named(option: str, columns: str) -> str:
-    """An option for each column of a list as Python writes it."""
-    return " ".join(f"{option} {quote(name)}" for name in literal_eval(f"[{columns}]"))
-
-
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:
-    """Raise an error where a command would write over a file that it reads, or one twice, or an input is not there."""
-    read = {str(given): matching(str(given)) for given in inputs}
+    """Raise an error where a command reads or writes a file twice, would write over one that it reads, or lacks one."""
+    given = [str(one) for one in inputs]
+    if len({Path(one).resolve() for one in given}) < len(given):
+        raise click.UsageError("one of these files is named twice; name different ones")
+    read = {one: matching(one) for one in given}
     uses = {Path(name).resolve(): "read" for found in read.values() for name in found}
     for path in outputs:
         if path is not None and path != STANDARD_OUTPUT:
@@ -179,9 +184,9 @@ def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) ->
                     f"{str(path)!r} cannot be written, as it is {uses[path.resolve()]} too; name another file"
                 )
             uses[path.resolve()] = "written"
-    for given, found in read.items():
-        if not found and given != "-" and not (Path(given).exists() or has_magic(given)):  # others have their own words
-            raise DataError(f"there is no file {given}")
+    for one, found in read.items():
+        if not found and one != "-" and not (Path(one).exists() or has_magic(one)):  # others have their own words
+            raise DataError(f"there is no file {one}")
 
 
 def known(names: Sequence[str], others: Sequence[str] = ()) -> Callable[[click.Context, click.Parameter, Any], Any]:

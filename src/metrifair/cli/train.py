@@ -49,7 +49,7 @@ from metrifair.cli.training_options import Costs, TrainingOptions, training_opti
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
 @click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
 @click.pass_context
-def command(
+def train_command(
     ctx: click.Context,
     /,
     *,

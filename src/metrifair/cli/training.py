@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.cli.console import printable, show_table
-from metrifair.cli.options import cuts_text
+from metrifair.cli.options import as_options, cuts_text
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.cli.training_options import TrainingOptions
 from metrifair.errors import DataError
@@ -21,9 +21,8 @@ from metrifair.provenance import Provenance, SourceFile, made_now
 from metrifair.report.frontier.notes import floor_note
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import interval_note
-from metrifair.report.numbers import figure_text
-from metrifair.table_model import TableModel
-from metrifair.thresholds import ChosenThreshold, Costs, ThresholdRule, choose_threshold
+from metrifair.report.numbers import figure_text, positive_text
+from metrifair.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
@@ -74,7 +73,11 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         raise DataError(f"a threshold decides between two classes, which {source.options.label!r} does not have")
     if asked.costs is not None and len(asked.costs) != 2:
         raise DataError("--cost must be 2 rows of 2 costs, by label and decision, in ascending order of the classes")
-    notes = list(source.notes)
+    scheme = data.problem.scheme
+    notes = [
+        *source.notes,
+        "" if source.options.positive else as_options(positive_text(scheme.classes, scheme.positive)),
+    ]
     held_out = data.held_out(parts.test) if len(parts.test) else None
     if held_out is not None:
         notes.append(small_groups(held_out, "the rows kept apart"))  # refuses rows that lack a group

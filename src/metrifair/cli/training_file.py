@@ -125,7 +125,7 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        front = replace(front, notes=(*front.notes, *self.notes, *told.notes, *told.unfinished))
+        front = replace(front, notes=(*map(as_options, front.notes), *self.notes, *told.notes, *told.unfinished))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
                 replace(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from metrifair.checks import check_known, require
-from metrifair.datasets import adult, communities, compas, drug, fetch, mortgage, student
+from metrifair.datasets import compas, fetch, mortgage, uci
 from metrifair.datasets.dataset import Dataset
 
 
@@ -18,13 +18,13 @@ class _Entry(NamedTuple):
 
 
 _ENTRIES = {
-    "adult": _Entry(adult.load, adult.DESCRIPTION),
-    "communities": _Entry(communities.load, communities.DESCRIPTION),
+    "adult": _Entry(uci.load_adult, uci.ADULT),
+    "communities": _Entry(uci.load_communities, uci.COMMUNITIES),
     "compas": _Entry(compas.load, compas.DESCRIPTION),
-    "drug": _Entry(drug.load, drug.DESCRIPTION),
+    "drug": _Entry(uci.load_drug, uci.DRUG),
     "mortgage": _Entry(mortgage.load, mortgage.DESCRIPTION),
-    "student-math": _Entry(student.load_math, student.DESCRIPTION),
-    "student-portuguese": _Entry(student.load_portuguese, student.DESCRIPTION),
+    "student-math": _Entry(uci.load_math, uci.STUDENT),
+    "student-portuguese": _Entry(uci.load_portuguese, uci.STUDENT),
 }
 
 

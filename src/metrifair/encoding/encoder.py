@@ -224,8 +224,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         meant = categories(X)
         for name, column in found.items():
             coder = self._coder(name, column)
-            if isinstance(coder, Levels) and name not in meant:
-                _warn_of_strays(name, column)
+            if isinstance(coder, Levels) and name not in meant and (strays := strays_in(column.tolist())) is not None:
+                warnings.warn(f"{strays.note(name)}, or make it a category to have names.", UserWarning, stacklevel=3)
             if isinstance(coder, Omitted):
                 self.dropped_[name] = str(coder)
             else:
@@ -252,7 +252,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = self._columns(X, reset=False)
         lacking = [name for name in self.coders_ if name not in found]
         if lacking:
-            raise DataError(f"the table lacks {_listed(lacking)}, which was there at fit; add it")
+            word, more = "column" if len(lacking) == 1 else "columns", " ..." if len(lacking) > 10 else ""
+            listed = f"{', '.join(map(repr, lacking[:10]))}{more}"
+            raise DataError(f"the table lacks the {word} {listed}, which was there at fit; add it")
         return np.concatenate([_encoded(name, found[name], coder) for name, coder in self.coders_.items()], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -313,12 +315,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _warn_of_strays(name: str, column: Column) -> None:
-    found = strays_in(column.tolist())
-    if found is not None:
-        warnings.warn(f"{found.note(name)}, or make it a category to have names.", UserWarning, stacklevel=4)
-
-
 def _encoded(name: str, column: Column, coder: Coder) -> Floats:
     """The columns that one becomes; a value far beyond those seen at ``fit`` is an error."""
     values = as_kind(name, column, coder.kind)
@@ -330,8 +326,3 @@ def _encoded(name: str, column: Column, coder: Coder) -> Floats:
             f"column {name!r} holds {strange[0]:g}, which is too far from the values at fit; leave the row out"
         )
     return found
-
-
-def _listed(names: list[str]) -> str:
-    word = "column" if len(names) == 1 else "columns"
-    return f"the {word} {', '.join(map(repr, names[:10]))}{' ...' if len(names) > 10 else ''}"

@@ -145,6 +145,14 @@ class FairEstimator(Saved, BaseEstimator):
                 "or check the scale of X and y"
             )
         self.__dict__.update(fitted)
+        if self.strength and data.x.shape[1] and self.predictor_.is_constant:
+            longer = "" if self.epochs == "auto" else f", or train for more than {self.epochs} epochs"
+            warnings.warn(
+                f"the model predicts the same for everyone: at strength {self.strength:g} training found nothing with "
+                f"a lower objective on these rows. Lower the strength{longer}",
+                MetrifairWarning,
+                stacklevel=2,
+            )
         return self
 
     def partial_fit(

@@ -20,15 +20,22 @@ from sklearn.utils import (
     indexable,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from metrifair.checks import check_integer, check_number, check_switches, seed_of
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
 from metrifair.methods.group_model import Correction, GroupModel, fitted_group_model
-from metrifair.methods.meta_estimator import check_learner, groups_if_asked
-from metrifair.methods.postprocessor import Postprocessor, asked, predicted, probabilities
-from metrifair.methods.training_data import CrossedGroups, Floats, Integers, learned_by_heart, out_of_fold, with_ties
+from metrifair.methods.meta_estimator import Postprocessor, check_learner, groups_if_asked, predicted, probabilities
+from metrifair.methods.training_data import (
+    CrossedGroups,
+    Floats,
+    Integers,
+    dealt_folds,
+    learned_by_heart,
+    out_of_fold,
+    with_ties,
+)
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.saved import Saved
@@ -261,27 +268,15 @@ class ScorePostprocessor(Saved, Postprocessor):
 
     def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> GivenRows:
         """What was handed over, checked, without rows of weight 0."""
-        numeric, base = is_regressor(self), self.estimator
-        if base is not None:
-            check_learner(base, "regressor" if numeric else "classifier")
-        validate_data(self, X, skip_check_array=True)
-        count = _num_samples(X)
-        if count < 2:
-            raise DataError(f"X must hold rows of at least two groups, got {count} sample(s)")
-        if self.prefit:
-            if base is None:
-                raise DataError("prefit=True needs a fitted estimator, got None")
-            check_is_fitted(base)
-        if y is None and (self._needs_labels or not self.prefit):
-            only = "" if self._needs_labels else "; only a prefit estimator needs none"
-            raise DataError(f"{type(self).__name__} requires y to be passed, but the target y is None{only}")
+        self._check_wrapped(X, y, needs_labels=self._needs_labels)
+        numeric, count = is_regressor(self), _num_samples(X)
         target = None if y is None else _checked_target(X, y, numeric=numeric)
         problem = problem_of(
             Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}),
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None if numeric or not self.prefit else np.asarray(base.classes_).tolist(),
+            classes=None if numeric or not self.prefit else np.asarray(self.estimator.classes_).tolist(),
         )
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
@@ -301,19 +296,13 @@ class ScorePostprocessor(Saved, Postprocessor):
         """Which fold each row is kept apart in: all have the same mix of groups and labels, up to one row of each."""
         labels = np.zeros(len(problem), dtype=int) if not problem.scheme.classes else problem.labels
         labels = np.zeros(len(problem), dtype=int) if labels is None else labels
-        count = min(self.folds, int(np.bincount(labels)[np.unique(labels)].min()))
-        order = np.lexsort((np.random.RandomState(seed_of(self.random_state)).random(len(problem)), group, labels))
-        folds = np.empty(len(problem), dtype=np.int64)
-        folds[order] = np.arange(len(problem)) % max(count, 1)
-        return folds
+        return dealt_folds(self.folds, labels, group, seed_of(self.random_state))
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
         """Probabilities of the positive class, or predictions."""
         if is_regressor(self):
             return predicted(base, X, sensitive_features)
-        if not hasattr(base, "predict_proba"):  # some have it only once they are fitted
-            raise DataError(f"estimator must have predict_proba, which {base!r} lacks; pass another one, or None")
-        return probabilities(asked(base.predict_proba, X, sensitive_features))[:, self.positive_]
+        return probabilities(base, X, sensitive_features)[:, self.positive_]
 
     def _codes(self, X: Table, sensitive_features: Table) -> Integers:
         """The crossed group of new rows; a value that ``fit`` did not see is an error."""

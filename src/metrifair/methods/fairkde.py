@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -114,22 +115,9 @@ class FairKDEClassifier(NetworkClassifier):
     device: str = "auto"
     random_state: Any = None
 
-    def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one from probability ``threshold`` upwards.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        accepted = self.predict_proba(X)[:, 1] >= self.threshold
-        predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
-        return predicted
+    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+        accepted: NDArray[np.bool_] = self.predict_proba(X)[:, 1] >= self.threshold
+        return accepted
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, strengths = grid

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
@@ -19,7 +19,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
-from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin, training_data
+from metrifair.methods.training_data import Floats, Integers, LogOddsMixin, TrainingData, training_data
 from metrifair.problem.cells import Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
@@ -48,6 +48,25 @@ class StackedEstimator(BaseEstimator):
 
     _two_groups: ClassVar[bool] = False
     _two_classes: ClassVar[bool] = True
+
+    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
+        """Train on these samples, from scratch.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels; a method for two classes takes 0 and 1, -1 and 1, or booleans. They stay as they are.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(X, y, sensitive_features)
 
     @abstractmethod
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
@@ -102,75 +121,11 @@ def fit_stack(
     return models
 
 
-class NetworkClassifier(TwoClassMixin, StackedEstimator):
+class NetworkClassifier(LogOddsMixin, StackedEstimator):
     """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
 
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train from scratch.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels: 0 and 1, -1 and 1, or booleans.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features)
-
-    def decision_function(self, X: Table) -> Floats:
-        """Log-odds of the positive class.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Log-odds.
-        """
+    def _log_odds(self, X: Table) -> Floats:
         return output_of(self, X)
-
-    def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the two classes.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
-        probability = BINARY.prediction(torch.as_tensor(self.decision_function(X))).numpy()
-        return np.stack([1 - probability, probability], axis=1)
-
-    def predict(self, X: Table) -> NDArray[Any]:
-        """The class of each sample: the positive one from probability one half upwards.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        output = self.decision_function(X)
-        predicted: NDArray[Any] = self.classes_[(output >= 0).astype(int)]
-        return predicted
 
     def _network(self) -> FairClassifier:
         """The plain network that the parameters describe, checked."""

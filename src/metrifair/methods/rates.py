@@ -234,7 +234,9 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
     sets, groups = curves[0].rate.shape[1], len(curves)
     if sets > 1:
         most = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
-        curves = [curve.take(_spread(curve, most)) for curve in curves]
+        ways = [curve.rate.sum(1) for curve in curves]  # so many points, evenly along each, both ends among them
+        spread = [np.searchsorted(way, np.linspace(way[0], way[-1], most)).clip(max=len(way) - 1) for way in ways]
+        curves = [curve.take(np.unique(places)) for curve, places in zip(curves, spread, strict=True)]
     starts = [np.unique(np.concatenate([curve.rate[:, k] for curve in curves])) for k in range(sets)]
     if sets == 1:
         reached = [_least_within(curve.rate[:, 0], curve.loss, starts[0], tolerance) for curve in curves]
@@ -261,12 +263,6 @@ def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]
     """Which points (columns) lie in which windows (rows)."""
     found: NDArray[np.bool_] = (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
     return found
-
-
-def _spread(curve: Curve, most: int) -> NDArray[np.int64]:
-    """So many points, evenly along the curve, both ends among them."""
-    way = curve.rate.sum(1)
-    return np.unique(np.searchsorted(way, np.linspace(way[0], way[-1], most)).clip(max=len(way) - 1))
 
 
 def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) -> tuple[Floats, NDArray[np.int64]]:

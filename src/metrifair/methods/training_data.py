@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.criteria import BINARY, STATISTICAL_PARITY
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table
 
@@ -67,6 +68,63 @@ class TwoClassMixin(ClassifierMixin):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+class LogOddsMixin(TwoClassMixin):
+    """Two classes by the log-odds of the positive one, ``_log_odds``; it is decided for from one half upwards."""
+
+    def decision_function(self, X: Table) -> Floats:
+        """The score: log-odds of the positive class.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-odds.
+        """
+        found: Floats = self._log_odds(X)
+        return found
+
+    def predict_proba(self, X: Table) -> Floats:
+        """Probabilities of the two classes.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        probability = BINARY.prediction(torch.as_tensor(self._log_odds(X))).numpy()
+        return np.stack([1 - probability, probability], axis=1)
+
+    def predict(self, X: Table) -> NDArray[Any]:
+        """The class of each sample: the positive one where its probability reaches the threshold of the method.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
+        predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
+        return predicted
+
+    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+        accepted: NDArray[np.bool_] = self._log_odds(X) >= 0
+        return accepted
 
 
 def training_data(
@@ -213,6 +271,18 @@ def rounding_of(values: Floats, usual: float | None = None) -> Floats:
     usual = float(np.median(np.abs(values))) if usual is None else usual
     found: Floats = _ROUNDING * np.abs(values) + _CANCELLED * usual
     return found
+
+
+def dealt_folds(most: int, labels: Integers, group: Integers, seed: int) -> Integers:
+    """Which fold each row is kept apart in: all have the same mix of labels and groups, up to one row of each.
+
+    There are no more than ``most`` of them, and than rows of the rarest label.
+    """
+    count = min(most, int(np.bincount(labels)[np.unique(labels)].min()))
+    order = np.lexsort((np.random.RandomState(seed).random(len(labels)), group, labels))
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[order] = np.arange(len(labels)) % max(count, 1)
+    return folds
 
 
 def out_of_fold(fitted: Fitted, told: Told, folds: Integers) -> Floats:

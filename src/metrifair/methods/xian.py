@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, hstack, kron, vstack
 from sklearn.base import ClassifierMixin
 
 from metrifair.checks import check_number, check_switches, seed_of
-from metrifair.methods.postprocessor import Postprocessor, asked, probabilities
+from metrifair.methods.meta_estimator import Postprocessor, probabilities
 from metrifair.methods.rates import cheapest_rates
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.tables import Table
@@ -39,10 +39,11 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
         ``predict`` draws on, whether it is given one row or all: a row may get another label the next time.
     prefit : bool, default=False
         The estimator is fitted already; ``fit`` then needs no labels.
-    holdout : float, default=0.0
-        Share of the rows that the estimator does not see and the post-processor is fitted on; 0: both see all.
+    folds : int, default=1
+        Parts in which rows are kept apart from copies of the estimator, whose probabilities of them are then learned
+        from; 1: from the estimator's own, of rows that it has seen.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, of the rows held out and of the labels drawn since ``fit``.
+        Seed of the default network, of the folds and of the labels drawn since ``fit``.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
     alpha: float = 0.0
     randomized: bool = False
     prefit: bool = False
-    holdout: float = 0.0
+    folds: int = 1
     random_state: Any = None
 
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
@@ -98,8 +99,8 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
         if self.alpha != inf:
             check_number("alpha", self.alpha, low=0)
         check_switches(randomized=self.randomized)
-        base, rows, their_features, group = self._calibration(X, y, sensitive_features)
-        self._calibrate(probabilities(asked(base.predict_proba, rows, their_features)), group)
+        base, scores, group = self._fitted_scores(X, y, sensitive_features, probabilities)
+        self._calibrate(scores, group)
         self.base_, self.classes_ = base, base.classes_
         self.generator_ = np.random.RandomState(seed_of(self.random_state))
         return self
@@ -144,7 +145,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
             Labels.
         """
         group = self._groups(X, sensitive_features)
-        scores = probabilities(asked(self.base_.predict_proba, X, sensitive_features))
+        scores = probabilities(self.base_, X, sensitive_features)
         if scores.shape[1] == 2:
             chosen = (scores[:, 1] > self.thresholds_[group]).astype(int)
         else:

@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import null_space
 from scipy.optimize import brentq
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from metrifair.checks import check_known, check_number, check_switches, require
 from metrifair.errors import DataError
 from metrifair.methods.logistic import ColumnScale, Logistic, merged
-from metrifair.methods.training_data import Floats, TrainingData, TwoClassMixin, features_at_predict, training_data
+from metrifair.methods.training_data import Floats, LogOddsMixin, TrainingData, features_at_predict, training_data
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
 
@@ -41,7 +40,7 @@ _MANY = 50_000  # rows beyond which a first-order solver takes over
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ZafarClassifier(TwoClassMixin, BaseEstimator):
+class ZafarClassifier(LogOddsMixin, BaseEstimator):
     """Logistic regression whose decision boundary hardly covaries with the group.
 
     Give ``tau`` or ``gamma``, not both; without either no covariance is left (``tau`` 0). That does not imply equal
@@ -162,53 +161,12 @@ class ZafarClassifier(TwoClassMixin, BaseEstimator):
         if self.gamma is not None and usual_name(self.criterion) in MISTREATED:
             raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
 
-    def decision_function(self, X: Table) -> Floats:
-        """The score: log-odds of the later class.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores.
-        """
+    def _log_odds(self, X: Table) -> Floats:
         return features_at_predict(self, X) @ self.coef_ + self.intercept_
 
-    def predict_proba(self, X: Table) -> Floats:
-        """Probabilities of the two classes.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
-        probability = expit(self.decision_function(X))
-        return np.stack([1 - probability, probability], axis=1)
-
-    def predict(self, X: Table) -> NDArray[Any]:
-        """The later class where the score is above zero.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        accepted = self.decision_function(X) > 0  # as its authors decide
-        predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
-        return predicted
+    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+        accepted: NDArray[np.bool_] = self._log_odds(X) > 0  # as its authors decide
+        return accepted
 
 
 def covariances(data: TrainingData, design: Floats) -> Floats:

@@ -45,6 +45,7 @@ AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
 _BLOCK = 2**22  # pairs held in memory at once
+_FEW = 64  # scores that are compared pair by pair
 
 
 class Form(NamedTuple):
@@ -126,18 +127,16 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
                 _check_enough(pair)
-                fractions = (0.0, 0.0) if pair.fraction is None else _by_side(pair.fraction)
+                q = pair.fraction  # of two blocks: numbers, or arrays that broadcast against the scores
+                fractions = (
+                    (0.0, 0.0) if q is None else q.tolist() if q.ndim == 1 else [p.numpy() for p in q.split(1, -1)]
+                )
             counted = energy_coefficients(array, *pair.left, fractions=fractions)
             coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
     # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
     centred = z - (centre if z.ndim == 1 else centre.unsqueeze(-1))
     value: Tensor = torch.dot(coefficients, centred) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centred)
     return value if unbiased else value.clamp_min(0.0)
-
-
-def _by_side(fraction: Tensor) -> Sequence[Any]:
-    """Those of two blocks, as energy_coefficients takes them: numbers, or arrays that broadcast against the scores."""
-    return fraction.tolist() if fraction.ndim == 1 else [part.numpy() for part in fraction.split(1, -1)]
 
 
 def _plain_array(pair: Pair) -> NDArray[Any] | None:
@@ -180,17 +179,22 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     - m, where equal scores count half, itself among them, the derivative of the distance by a left score is
     2 (B / nm - A / n(n-1)), by a right one 2 (A / nm - B / m(m-1)); the plug-in has n^2 for n(n-1), and ``fractions``,
     how much of the left and of the right rows is here, lead from the former at 0 to the latter at 1. Counts are
-    integers, and NumPy's steps cost a fraction of torch's on small batches. Large samples are worked through in pieces
-    that stay in the processor's cache.
+    integers, and NumPy's steps cost a fraction of torch's on small batches. Few scores are counted pair by pair, which
+    takes fewer of them; large samples are worked through in pieces that stay in the processor's cache.
 
     >>> coefficients, _ = energy_coefficients(np.array([0.0, 1.0, 1.0, 3.0]), 2, fractions=(1, 1))
     >>> coefficients                       # -1 x 1 + 1 x 1 + 0.5 x 3 = 1.5
     array([-0.5, -1. ,  1. ,  0.5])
     """
-    points, places = sorted_places(z)
-    below_left, below_all = _twice_below(points, places < left)
     right = z.shape[-1] - left
     found = np.empty_like(z)
+    if z.ndim == 1 and len(z) <= _FEW:
+        with np.errstate(invalid="ignore"):  # of scores without end
+            above = np.sign(z[:, None] - z)
+        found[:] = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
+        return found, np.sort(z)[len(z) // 2]
+    points, places = sorted_places(z)
+    below_left, below_all = _twice_below(points, places < left)
     for piece in pieces(z.shape[-1]) if z.ndim == 1 else [slice(None)]:
         place = places[..., piece]
         a = below_left[..., piece] - float(left)
@@ -201,6 +205,14 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
         else:
             np.put_along_axis(found, place, coefficients.astype(z.dtype), -1)
     return found, points[..., points.shape[-1] // 2]
+
+
+@lru_cache(maxsize=256)
+def _of_pairs(left: int, right: int, *fractions: float) -> AnyFloats:
+    """What each pair of scores adds to the first one's coefficient, (n, n), where the first is above the second."""
+    second = np.repeat([1.0, 0.0], [left, right])
+    of_left, of_right = energy_slopes(second, 1 - second, left, right, fractions=fractions)
+    return np.repeat([of_left, of_right], [left, right], axis=0)
 
 
 def energy_slopes(

@@ -12,6 +12,7 @@ MISSING = "\N{EN DASH}"
 
 MINUS = "\N{MINUS SIGN}"
 
+_TELLING_LABELS = ({0, 1}, {-1, 1}, {"no", "yes"}, {"n", "y"}, {"false", "true"})  # False and True equal 0 and 1
 _LISTED = 5
 
 
@@ -130,6 +131,21 @@ def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> s
         f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
     )
     return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
+
+
+def positive_text(classes: Sequence[object], positive: int) -> str:
+    """Which of two labels counts as the positive one, where nobody said so; empty where they tell it themselves.
+
+    >>> positive_text(["approved", "denied"], 1)
+    "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    >>> positive_text(["No", "Yes"], 1)
+    ''
+    """
+    meant = {label.lower() if isinstance(label, str) else label for label in classes}
+    if len(classes) != 2 or (positive == 1 and meant in _TELLING_LABELS):
+        return ""
+    names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
+    return f"Positive label: {classes[positive]!r} (the {place} of {names}); pass pos_label= to change it."
 
 
 def noun(label: str) -> str:

@@ -154,7 +154,8 @@ def _header(data: bytes) -> bytes:
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > len(data) - 8:
         raise ModelFileError(
-            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); save the model again"
+            f"this is not a model file of metrifair, or it was cut short ({len(data)} bytes); name one that was "
+            "saved, or save it again"
         )
     if length > LARGEST_HEADER:
         raise ModelFileError(f"the header takes {length} bytes, more than the {LARGEST_HEADER} that are read")

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import importlib
 import reprlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Literal
 
+import msgspec
+import numpy as np
 import torch
+from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
-from metrifair.errors import ModelFileError
-from metrifair.saving import boosters, estimators, pipelines, postprocessors
-from metrifair.saving.modelfile import Content
-from metrifair.saving.schema import PipelineRecord, record_of
+from metrifair.checks import check_known, seed_of
+from metrifair.encoding.encoder import Levels, TableEncoder
+from metrifair.errors import DataError, ModelFileError
+from metrifair.saving import boosters, estimators
+from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
+from metrifair.saving.modelfile import Content, prefixed, under
+from metrifair.saving.schema import (
+    Arrays,
+    EncoderParameters,
+    EncoderRecord,
+    Features,
+    InnerRecord,
+    PipelineRecord,
+    PostprocessorRecord,
+    in_one_line,
+    plain,
+    record_of,
+    value_of,
+)
+from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
     "FairClassifier": "metrifair.estimators",
@@ -25,8 +46,8 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
     "BarycentrePostprocessor": "metrifair.methods.barycentre",
     "ThresholdPostprocessor": "metrifair.methods.threshold",
 }
-_PLAIN = (estimators.KIND, boosters.KIND)
-KINDS = (*_PLAIN, postprocessors.KIND, pipelines.KIND)
+PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which post-processor, the record says
+KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE)
 
 
 def class_named(name: str) -> Any:
@@ -37,46 +58,250 @@ def class_named(name: str) -> Any:
 def content_of(model: Any) -> Content:
     """What the file of a fitted model holds: a fair estimator or booster, a post-processor or a pipeline of them."""
     if isinstance(model, Pipeline):
-        return pipelines.content_of(model, content_of, lambda last: class_named(type(last).__name__) is type(last))
+        return _pipeline_content(model)
     room = _room(type(model))
     if room == "methods":
-        return postprocessors.content_of(model, content_of)
+        return _postprocessor_content(model)
     return boosters.content_of(model) if room == "boosting" else estimators.content_of(model)
 
 
-def model_of(content: Content, class_named: Callable[[str], type | None], module: torch.nn.Module | None = None) -> Any:
+def model_of(content: Content, module: torch.nn.Module | None = None) -> Any:
     """The model that ``content_of`` took apart, of the class that its record names.
 
-    >>> model_of(Content("estimator", {"kind": "Oracle"}, {}), {}.get)
+    >>> model_of(Content("estimator", {"kind": "Oracle"}, {}))
     Traceback (most recent call last):
     metrifair.errors.ModelFileError: it holds a model of the kind 'Oracle', which this metrifair does not know
     """
-    if content.kind == pipelines.KIND:
-        return pipelines.pipeline_of(content, lambda inner: model_of(inner, class_named, module))
+    if content.kind == PIPELINE:
+        return _pipeline_of(content, module)
     name = content.meta.get("kind")
     kind = class_named(name) if isinstance(name, str) else None
     if kind is None:
         raise ModelFileError(f"it holds a model of the kind {reprlib.repr(name)}, which this metrifair does not know")
     room = _room(kind)
     if room == "methods":
-        return postprocessors.postprocessor_of(kind, content, lambda inner: _wrapped(inner, class_named, module))
+        return _postprocessor_of(kind, content, module)
     return boosters.booster_of(kind, content) if room == "boosting" else estimators.estimator_of(kind, content, module)
 
 
-def _wrapped(content: Content, class_named: Callable[[str], type | None], module: torch.nn.Module | None) -> Any:
+def _wrapped(content: Content, module: torch.nn.Module | None) -> Any:
     """The model within a post-processor, which is not one itself: no file is to be nested without end."""
     found = content
-    if content.kind == pipelines.KIND:
+    if content.kind == PIPELINE:
         last = record_of(PipelineRecord, content.meta, "a pipeline").model
         found = Content(last.kind, last.meta, {})
     name = found.meta.get("kind")
     kind = class_named(name) if isinstance(name, str) else None
-    if found.kind not in _PLAIN or (kind is not None and _room(kind) == "methods"):
+    if found.kind not in (estimators.KIND, boosters.KIND) or (kind is not None and _room(kind) == "methods"):
         raise ModelFileError("a post-processor wraps no other")
-    return model_of(content, class_named, module)
+    return model_of(content, module)
 
 
 def _room(kind: type) -> str:
     """The room of ours that a class comes from."""
     ours = [base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("metrifair.")]
     return next((room for room in ours if room in ("boosting", "methods")), "estimators")
+
+
+def _pipeline_content(pipeline: Pipeline) -> Content:
+    """What the file of a fitted pipeline holds."""
+    if type(pipeline) is not Pipeline:  # a plain one would be read again, which may do something else
+        raise DataError(
+            f"a {type(pipeline).__name__} is a pipeline of another class than scikit-learn's own, which a model file "
+            "cannot hold; put its steps into a sklearn.pipeline.Pipeline, or save its parts yourself"
+        )
+    *before, (last, model) = pipeline.steps
+    for name, step in before:
+        if step not in (None, "passthrough") and type(step) is not TableEncoder:
+            raise DataError(
+                f"step {name!r} of the pipeline is a {type(step).__name__}, which a model file cannot hold: before the "
+                "model it holds TableEncoder only, which also scales; save the other steps yourself"
+            )
+    if class_named(type(model).__name__) is not type(model):
+        raise DataError(
+            f"step {last!r} of the pipeline is a {type(model).__name__}, which a model file cannot hold; end with a "
+            "model of ours, such as FairClassifier(0) or FairLGBMClassifier(0)"
+        )
+    inner = content_of(model)
+    record = PipelineRecord(
+        steps=[name for name, _ in pipeline.steps],
+        encoders=[encoder_record(step) if isinstance(step, TableEncoder) else None for _, step in before],
+        model=InnerRecord(kind=inner.kind, meta=inner.meta),  # type: ignore[arg-type]
+        verbose=bool(pipeline.verbose),
+        transform_input=None if pipeline.transform_input is None else list(pipeline.transform_input),
+    )
+    return Content(PIPELINE, record.as_json(), inner.arrays)
+
+
+def _pipeline_of(content: Content, module: torch.nn.Module | None) -> Pipeline:
+    """The pipeline that ``content_of`` took apart."""
+    record = record_of(PipelineRecord, content.meta, "a pipeline")
+    if len(record.steps) != len(record.encoders) + 1:
+        raise ModelFileError("the file does not describe a pipeline: its steps are not those that it names")
+    if record.model.kind == PIPELINE:
+        raise ModelFileError("the file does not describe a pipeline: it ends with another, not with a model")
+    encoders = ["passthrough" if one is None else encoder_of(one) for one in record.encoders]
+    model = model_of(Content(record.model.kind, record.model.meta, content.arrays), module)
+    fitted = [step for step in (*encoders, model) if not isinstance(step, str)]
+    for encoder, after in pairwise(fitted):
+        made, taken = len(encoder.get_feature_names_out()), after.n_features_in_
+        if made != taken:
+            raise ModelFileError(f"the encoder makes {made} columns, and the next step takes {taken}")
+    steps = list(zip(record.steps, [*encoders, model], strict=True))
+    found = Pipeline(steps, verbose=record.verbose, transform_input=record.transform_input)
+    try:
+        found._validate_steps()  # unique names, which are no parameters
+    except (ValueError, TypeError) as error:
+        raise ModelFileError(f"the file does not describe a pipeline: {in_one_line(error)}") from error
+    return found
+
+
+def encoder_record(encoder: TableEncoder) -> EncoderRecord:
+    """What a file holds of an encoder.
+
+    >>> record = encoder_record(TableEncoder().fit({"age": [20, 40]}))
+    >>> record.coders["age"]
+    {'kind': 'number', 'median': 30.0, 'centre': 30.0, 'spread': 10.0, 'flagged': False}
+    >>> encoder_of(record).transform({"age": [50]})
+    array([[2.]])
+    """
+    check_is_fitted(encoder, "coders_")
+    names = getattr(encoder, "feature_names_in_", None)
+    return EncoderRecord(
+        parameters=EncoderParameters(**{name: int(value) for name, value in encoder.get_params().items()}),
+        count=int(encoder.n_features_in_),
+        names=None if names is None else [str(name) for name in names],
+        coders={name: msgspec.to_builtins(coder) for name, coder in encoder.coders_.items()},
+        dropped=dict(encoder.dropped_),
+        output=getattr(encoder, "_sklearn_output_config", {}).get("transform"),
+    )
+
+
+def encoder_of(record: EncoderRecord) -> TableEncoder:
+    """The encoder, or a ModelFileError where the record does not describe one."""
+    # Before any list of so many names is made: the number is whatever the file says.
+    if record.count != len(record.coders) + len(record.dropped):
+        raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
+    encoder = TableEncoder(min_frequency=record.parameters.min_frequency, max_levels=record.parameters.max_levels)
+    encoder.n_features_in_, encoder.dropped_ = record.count, record.dropped
+    known = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
+    if record.names is not None:
+        encoder.feature_names_in_ = np.array(known, dtype=object)
+    if sorted([*record.coders, *record.dropped]) != sorted(known):
+        raise ModelFileError(f"the encoder describes other columns than it names: {reprlib.repr(known)}")
+    encoder.coders_ = record.columns()
+    for name, coder in encoder.coders_.items():
+        if isinstance(coder, Levels) and len(set(coder.levels)) < len(coder.levels):
+            raise ModelFileError(f"column {reprlib.repr(name)} names a level twice: {reprlib.repr(coder.levels)}")
+        if not coder.names(""):
+            raise ModelFileError(f"column {reprlib.repr(name)} becomes no column")
+    if not encoder.coders_:
+        raise ModelFileError("the encoder has no columns")
+    encoder.set_output(transform=record.output)  # None changes nothing
+    return encoder
+
+
+_WRAPPED: tuple[Literal["estimator", "group_model"], ...] = ("estimator", "group_model")
+
+
+def _postprocessor_content(model: Any) -> Content:
+    """What the file of a fitted post-processor holds; the models that it wraps are kept as their own files would be.
+
+    What its maps and thresholds hold, its class says (``_state``) and checks (``_restore``).
+    """
+    check_own_class(type(model))
+    check_is_fitted(model, "base_")
+    parts = {"base": model.base_} | ({} if model.needs_group else {"guess": model.group_model_.model})
+    inner = {}
+    for name, part in parts.items():
+        if not (type(part).__module__.startswith("metrifair.") or isinstance(part, Pipeline)):
+            raise DataError(
+                f"{type(model).__name__} wraps a {type(part).__name__}, which a model file cannot hold; wrap one of "
+                "ours, such as FairClassifier(0) or FairLGBMClassifier(0), or save its parts yourself"
+            )
+        inner[name] = content_of(part)
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name not in _WRAPPED}
+    if isinstance(parameters["random_state"], (np.random.RandomState, np.random.Generator)):
+        parameters["random_state"] = None
+    if isinstance(parameters.get("utility"), np.ndarray):
+        parameters["utility"] = parameters["utility"].tolist()
+    names = getattr(model, "feature_names_in_", None)
+    record = PostprocessorRecord(
+        kind=type(model).__name__,
+        parameters={name: plain(name, value) for name, value in parameters.items()},
+        wraps=[name for name in _WRAPPED if getattr(model, name) is not None],
+        features=Features(
+            count=int(model.n_features_in_), names=None if names is None else [str(one) for one in names]
+        ),
+        classes=classes_record(model.classes_) if hasattr(model, "classes_") else None,
+        scheme=scheme_record(model.crossed_.scheme),
+        inner={name: InnerRecord(kind=own.kind, meta=own.meta) for name, own in inner.items()},  # type: ignore[arg-type]
+        requests=requests_of(model),
+    )
+    arrays = prefixed("state/", {"seen": model.crossed_.seen.astype(np.float64), **model._state()})
+    for name, own in inner.items():
+        arrays |= prefixed(f"{name}/", own.arrays)
+    return Content(POSTPROCESSOR, record.as_json(), arrays)
+
+
+def _postprocessor_of(kind: type, content: Content, module: torch.nn.Module | None) -> Any:
+    """The post-processor that ``content_of`` took apart."""
+    record = record_of(PostprocessorRecord, content.meta)
+    if set(record.inner) not in ({"base"}, {"base", "guess"}):
+        raise ModelFileError("the file does not describe a model: a post-processor wraps a base, and at most a guess")
+    if sum(len(under(f"{name}/", content.arrays)) for name in (*record.inner, "state")) < len(content.arrays):
+        raise ModelFileError("the file holds arrays that belong to no part of the model")
+    inner = {
+        name: _wrapped(Content(own.kind, own.meta, under(f"{name}/", content.arrays)), module)
+        for name, own in record.inner.items()
+    }
+    try:
+        return _put_together(_constructed(kind, record, inner), record, inner, Arrays(under("state/", content.arrays)))
+    except ModelFileError:
+        raise
+    except (DataError, TypeError, ValueError, OverflowError) as error:  # from the checks of a user's own arguments
+        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
+
+
+def _put_together(model: Any, record: PostprocessorRecord, inner: Mapping[str, Any], state: Arrays) -> Any:
+    base, classes = inner["base"], None
+    model.n_features_in_ = record.features.count
+    if record.features.names is not None:
+        model.feature_names_in_ = np.array(record.features.names, dtype=object)
+    if record.classes is not None:
+        model.classes_ = classes = classes_of(record.classes)
+    if not (classes is None) == is_regressor(base) == is_regressor(model):
+        raise ModelFileError("classes are of classifiers, and only of them")
+    if classes is not None and (len(classes) != 2 or list(base.classes_) != list(classes)):
+        raise ModelFileError("the classes are not the two of the model that is wrapped")
+    count = record.features.count  # a pipeline whose first step passes on what it gets does not say its own
+    if any(getattr(one, "n_features_in_", count) != count for one in inner.values()):
+        raise ModelFileError("a model that is wrapped takes another number of features")
+    scheme = scheme_of(record.scheme, classes)
+    model.base_, model.positive_ = base, scheme.positive
+    seen = state.take("seen", (None, len(scheme.attributes))).numpy()
+    model._restore(scheme, seen.astype(np.int64), inner.get("guess"), state)
+    state.check_all_taken()
+    restore_requests(model, record.requests)
+    model.generator_ = np.random.RandomState(seed_of(model.random_state))
+    return model
+
+
+def _constructed(kind: type, record: PostprocessorRecord, inner: Mapping[str, Any]) -> Any:
+    """With its parameters; an estimator that was given is one like the model that is wrapped, not fitted."""
+    known = {name for name in kind().get_params(deep=False) if name not in _WRAPPED}
+    for name in record.parameters:
+        check_known("a parameter", name, known)
+    values = {name: value_of(name, json) for name, json in record.parameters.items()}
+    model = kind(**values)
+    wrapped = {"estimator": inner["base"], "group_model": inner.get("guess")}
+    for name in record.wraps:
+        if wrapped[name] is None:
+            raise ModelFileError(f"{name} is missing")
+        setattr(model, name, wrapped[name] if name == "estimator" and model.prefit else clone(wrapped[name]))
+    model._check_parameters()
+    if model.needs_group != ("guess" not in inner):
+        raise ModelFileError("a post-processor guesses the group where it does not need it, and nowhere else")
+    if model.random_state is not None and not isinstance(model.random_state, int):
+        raise ModelFileError("random_state must be an integer or None")
+    return model

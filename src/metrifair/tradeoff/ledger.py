@@ -23,7 +23,7 @@ from metrifair.provenance import Provenance
 from metrifair.results import Curves, Point
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
-from metrifair.saving.models import class_named, content_of, model_of
+from metrifair.saving.models import content_of, model_of
 from metrifair.saving.schema import Count, Positive, Record, record_of
 from metrifair.utility import UTILITIES, Utility
 
@@ -92,6 +92,15 @@ class Figures(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     curves: Curves | None = None
     training: Point | None = None
 
+    def __post_init__(self) -> None:
+        """All curves stand on the whole grid; small groups have no density."""
+        if self.curves is None:
+            return
+        density, cumulative = self.curves.density, self.curves.cumulative
+        lengths = {len(one) for by_group in (density, cumulative) for one in by_group.values()}
+        if not density.keys() <= cumulative.keys() or not lengths <= {len(self.curves.grid)}:
+            raise ValueError("its curves do not stand on their grid")
+
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
         found: dict[str, Any] = msgspec.to_builtins(self, enc_hook=np.generic.item)  # NumPy's numbers are not floats
@@ -154,10 +163,13 @@ class Ledger:
         with self._usable(), closing(self._connect()) as database:
             rows = database.execute("SELECT job, record, content FROM finished WHERE run = ?", (self.run,)).fetchall()
             kept = msgspec.convert(rows, list[tuple[str, str, bytes | None]], builtin_types=(bytes,))
-            return {
+            found = {
                 job: Entry(msgspec.convert(json.loads(record), dict[str, Any]), content)
                 for job, record, content in kept
             }
+            if any(r"\ud" in record.lower() for _, record, _ in kept):
+                json.dumps(found, ensure_ascii=False, default=repr).encode()  # half of a character: UnicodeEncodeError
+            return found
 
     def add(self, entries: Mapping[str, Entry]) -> None:
         """Note jobs as done, all of them or, if the process dies meanwhile, none."""
@@ -197,13 +209,9 @@ def outcome_of(entry: Entry, job: Job, estimator: Any) -> Outcome:
     """The outcome that ``entry_of`` kept."""
     figures, model = Figures.of(entry.record), None
     if entry.content is not None:
-        module, own = getattr(estimator, "model", None), {type(estimator).__name__: type(estimator)}
+        module = getattr(estimator, "model", None)
         try:
-            model = model_of(
-                from_bytes(entry.content),
-                lambda name: own.get(name) or class_named(name),
-                module if isinstance(module, torch.nn.Module) else None,
-            )
+            model = model_of(from_bytes(entry.content), module if isinstance(module, torch.nn.Module) else None)
         except ModelFileError as error:
             raise DataError(f"the ledger holds a model that cannot be read ({error}); name a new ledger") from error
     return Outcome(job, figures.validation, figures.test, figures.curves, model, figures.training)
@@ -292,8 +300,6 @@ def write_frontier(path: PathLike, front: Frontier) -> None:
 def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Callable[[Content], Any]) -> Frontier:
     """The frontier that ``write_frontier`` wrote, by its class; ``model_in`` makes each model of its own content."""
     record = record_of(FrontierRecord, content.meta, "a frontier")
-    for one in record.outcomes:
-        _check_curves(one.curves)
     outcomes = []
     for place, one in enumerate(record.outcomes):
         arrays = under(f"{place}/", content.arrays)
@@ -306,12 +312,3 @@ def frontier_from(content: Content, made: Callable[..., Frontier], model_in: Cal
         front.utility = record.utility.utility()
     front.chosen_by = None if record.chosen_by is None else record.chosen_by.utility()
     return front
-
-
-def _check_curves(curves: Curves | None) -> None:
-    """Raise a ModelFileError unless all curves stand on the whole grid; small groups have no density."""
-    if curves is None:
-        return
-    lengths = {len(one) for by_group in (curves.density, curves.cumulative) for one in by_group.values()}
-    if not curves.density.keys() <= curves.cumulative.keys() or not lengths <= {len(curves.grid)}:
-        raise ModelFileError("the file does not describe a frontier: its curves do not stand on their grid")

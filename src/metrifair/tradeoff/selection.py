@@ -30,6 +30,10 @@ class Wish:
         for name, limit in limits.items():
             if not (limit is None or is_number(limit)):
                 raise DataError(f"{name} must be a finite number, got {limit!r}")
+        if self.max_unfairness is not None and self.max_unfairness > 1:
+            raise DataError(
+                f"max_unfairness must be at most 1, as it is a distance between shares, got {self.max_unfairness!r}"
+            )
         if self.rule is not None:
             check_known("rule", self.rule, ("donini",))
         check_switches(certified=self.certified)

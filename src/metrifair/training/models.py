@@ -315,6 +315,12 @@ class Predictor:
         outputs = [self.model(self.parameters, self.scaling.apply(piece.unsqueeze(0)))[0, 0] for piece in pieces]
         return torch.cat(outputs).numpy()
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether a model of ours returns the same for all features, its last weights being 0."""
+        last = f"weight{len(self.model.widths) - 2}" if isinstance(self.model, Network) else ""
+        return bool(last) and not self.parameters[last].any()
+
     def linear_parts(self) -> tuple[Floats, Floats] | None:
         """Weights (outputs, features) and intercepts (outputs,) in the units of X; None of networks."""
         if not isinstance(self.model, Network) or self.model.hidden:

@@ -15,7 +15,7 @@ from metrifair.metrics.dependence import with_scales
 from metrifair.problem.cells import Batch, Samples, joined
 from metrifair.problem.criteria import constant_output
 from metrifair.training.adam import Adam
-from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
+from metrifair.training.models import Floats, Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
 
 _LEFT_OUT = (
@@ -97,11 +97,13 @@ class Learner:
         if self.fresh:
             for name, value in self._start(samples).items():
                 self.adam.parameters[name].detach().copy_(value)
+        features = samples.x.numpy()
         if self.standardize:
-            self.moments = (moments or Moments.none(samples.x.shape[1])).with_samples(
-                samples.x.numpy(), samples.weight.numpy()
-            )
-        self._find_gradient(batch)
+            self.moments = (moments or Moments.none(features.shape[1])).with_samples(features, samples.weight.numpy())
+        if not self._descended(batch, features):
+            scaled = self._scaling(features.shape[1]).apply(samples.x.unsqueeze(0))
+            terms = self.objective(self.model(self.adam.parameters, scaled, training=True), batch)
+            (terms.risk + self.strength * terms.unfairness).sum().backward()
         finite = self.moments is None or self.moments.are_finite  # or all features seem to be constants
         if not (finite and self.adam.step_if_finite()):
             self.adam.gradient.zero_()
@@ -115,18 +117,10 @@ class Learner:
         self.updates += 1
         self.fresh = False
 
-    def _find_gradient(self, batch: Batch) -> None:
-        if self._descended(batch):
-            return
-        features = self._scaling(batch.samples.x.shape[1]).apply(batch.samples.x.unsqueeze(0))
-        terms = self.objective(self.model(self.adam.parameters, features, training=True), batch)
-        (terms.risk + self.strength * terms.unfairness).sum().backward()
-
-    def _descended(self, batch: Batch) -> bool:
+    def _descended(self, batch: Batch, features: Floats) -> bool:
         """Whether the gradient of the batch was found by hand, which is faster and takes a network of ours."""
         if not isinstance(self.model, Network) or self.model.outputs > 1:
             return False
-        features = batch.samples.x.numpy()
         if self.standardize and self.moments is not None:
             features = self.moments.standardized(features)
         output, back = self.model.traced(self.adam.arrays, features)

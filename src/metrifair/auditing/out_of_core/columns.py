@@ -68,8 +68,11 @@ class Roles(NamedTuple):
         for role, name in (("label", label), ("weight", weight)):
             if name is not None and not isinstance(name, str):
                 raise DataError(f"{role} must be the name of a column, got {name!r}")
-            if name == score:
-                raise DataError(f"score and {role} both name the column {name!r}; they must be two columns")
+            several[role] = () if name is None else (name,)
+        for one, role in (*(("score", role) for role in several), ("label", "group"), ("weight", "group")):
+            names = (score,) if one == "score" else several[one]
+            if twice := set(names) & set(several[role]):
+                raise DataError(f"{one} and {role} both name the column {min(twice)!r}; they must be two columns")
         edges = cuts_by_column(cuts, several["group"])
         return cls(score, several["group"], label, several["control"], weight, edges, continuous)
 

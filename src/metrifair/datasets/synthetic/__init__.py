@@ -26,10 +26,9 @@ from metrifair.datasets.synthetic.closed_forms import (
     uniform_distances,
 )
 from metrifair.datasets.synthetic.examples import HiddenExperience, IndependentLabels
-from metrifair.datasets.synthetic.finite_space import FairFit, FiniteSpace
 from metrifair.datasets.synthetic.offset import OffsetRegression
 from metrifair.datasets.synthetic.online import Chunk, OnlineRegression, RegimeEstimate, reference_slopes
-from metrifair.datasets.synthetic.population import Sample, TradeOffPoint, unrestricted_tradeoff
+from metrifair.datasets.synthetic.population import FairFit, FiniteSpace, Sample, TradeOffPoint, unrestricted_tradeoff
 
 __all__ = [
     "BiasedClassification",

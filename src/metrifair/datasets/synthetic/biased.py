@@ -9,8 +9,8 @@ import numpy as np
 
 from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, Normal, atomic_distances
-from metrifair.datasets.synthetic.finite_space import FiniteSpace
 from metrifair.datasets.synthetic.population import (
+    FiniteSpace,
     Floats,
     Integers,
     Sample,

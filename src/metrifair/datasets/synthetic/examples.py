@@ -10,8 +10,8 @@ import numpy as np
 
 from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances, uniform_distances
-from metrifair.datasets.synthetic.finite_space import FiniteSpace
 from metrifair.datasets.synthetic.population import (
+    FiniteSpace,
     Floats,
     Sample,
     Seed,

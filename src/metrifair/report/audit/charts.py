@@ -26,7 +26,7 @@ from metrifair.report.charts import (
 from metrifair.report.html import Json
 from metrifair.report.numbers import MISSING, percent_text, shown_number
 from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
-from metrifair.standards import STANDARDS
+from metrifair.selection_rates import STANDARDS
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160

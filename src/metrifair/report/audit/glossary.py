@@ -17,8 +17,7 @@ from metrifair.report.audit.words import (
 )
 from metrifair.report.numbers import number_text, percent_text
 from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
-from metrifair.selection_rates import FOUR_FIFTHS, is_below
-from metrifair.standards import STANDARDS
+from metrifair.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
     "constant": "The same for everyone",

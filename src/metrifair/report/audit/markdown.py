@@ -1,9 +1,10 @@
-"""What an audit found, as Markdown: sentences, tables by group, and the distances that are most certain."""
+"""What an audit found, as Markdown: sentences, tables by group, the most certain distances; and a head in YAML."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES, measure_text
@@ -11,6 +12,8 @@ from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.numbers import number_text, percent_text
 from metrifair.results import AuditRecord, Interval, Measure
+
+Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 
 MOST_TABLES = 4
 _MOST_FINDINGS = 10
@@ -78,3 +81,38 @@ def markdown_text(text: str) -> str:
     """
     plain = re.sub(r"([\\`*_\[\]<>&|~$@]|:(?=//)|(?<=www)\.|^[#+=-])", r"\\\1", " ".join(text.split()))
     return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", plain)  # else a list begins
+
+
+def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
+    """Lines of YAML; every text is quoted, what is empty left out.
+
+    >>> print(*yaml_lines({"name": 'no: "x"', "tags": ["yes"], "z": [], "of": [{"value": 1e-05, "type": "f"}]}), sep="")
+    name: "no: \\"x\\""
+    tags:
+    - "yes"
+    of:
+    - value: 1.0e-05
+      type: "f"
+    <BLANKLINE>
+    """
+    for key, inner in value.items():
+        if isinstance(inner, str | int | float):
+            yield f"{indent}{key}: {_scalar(inner)}\n"
+        elif isinstance(inner, Mapping):
+            yield f"{indent}{key}:\n"
+            yield from yaml_lines(inner, indent + "  ")
+        elif inner:
+            yield f"{indent}{key}:\n"
+            for one in inner:
+                lines = list(yaml_lines(one, indent + "  ")) if isinstance(one, Mapping) else [f"  {_scalar(one)}\n"]
+                yield f"{indent}- {lines[0].strip()}\n"
+                yield from lines[1:]
+
+
+def _scalar(value: Value) -> str:
+    """A number, or text in quotes with everything escaped that a reader of YAML could take for something else."""
+    if not isinstance(value, str):
+        text = repr(value)
+        return text if "." in text or "e" not in text else text.replace("e", ".0e")  # else YAML 1.1 reads a text
+    plain = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(sign if sign.isprintable() else f"\\U{ord(sign):08x}" for sign in plain) + '"'

@@ -10,8 +10,7 @@ from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
 from metrifair.report.numbers import MISSING, figure_text, number_text, p_text, percent_text, strength_texts
 from metrifair.results import AuditRecord, Decisions, GroupRates, Interval, Point
-from metrifair.selection_rates import is_below
-from metrifair.standards import COLUMNS, NO_VERDICT, STANDARDS
+from metrifair.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, is_below
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _WIDTH, _HEIGHT, _LEFT, _BASE = 640, 220, 40, 190  # of the drawing of ratios at deciles

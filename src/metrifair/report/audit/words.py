@@ -13,8 +13,7 @@ from typing import NamedTuple
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
 from metrifair.results import FEW, Decisions, Finding, GroupRates, Interval, Note
-from metrifair.selection_rates import is_below
-from metrifair.standards import STANDARDS
+from metrifair.selection_rates import STANDARDS, is_below
 
 CHANCES = ("", "could be chance", "not by chance", "too few rows to tell")
 """Whether chance explains a finding: not known, yes, no, and that nobody can tell."""

@@ -1,23 +1,29 @@
-"""`metrifair count`: the counts of a file's scores, to be added to others and audited later."""
+"""`metrifair count` and `merge`: the counts of a file's scores, and the audit of the counts of many files together."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.audit import table_at
+from metrifair.cli.audit import Written, audit_arguments, hand_over, measure_options, result_options, table_at
 from metrifair.cli.options import (
+    CONTINUOUS,
     CUTS,
     GROUP,
+    SEED,
+    STANDARD_OUTPUT,
     WEIGHT,
     Number,
     Output,
+    check_paths,
     criteria_option,
     cuts_asked,
     file_options,
 )
+from metrifair.cli.rules import rate_options, write_rates
 
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
@@ -47,7 +53,7 @@ from metrifair.cli.options import (
 @click.option("--output", type=Output(), required=True, help="File for the counts.")
 @file_options
 @click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
-def command(
+def count_command(
     *,
     file: str,
     score: str,
@@ -102,3 +108,48 @@ def command(
     out = console()
     out.print(printable(f"{kept!r}; {kept.left_out:,} rows left out."), soft_wrap=True)
     out.print(f"Counts: {printable(output)}")
+
+
+@click.command(short_help="Add up the counts of several files, and audit all of them together.")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@criteria_option("as counted")
+@CONTINUOUS
+@measure_options
+@rate_options
+@result_options
+@click.option("--save", "save_to", type=Output(), help="File for all counts together.")
+@click.option("--most-groups", type=click.IntRange(2, 10_000), help="Groups that a column may have.")
+@SEED
+@click.pass_context
+def merge_command(
+    ctx: click.Context,
+    /,
+    *,
+    files: tuple[str, ...],
+    rates: Path | None,
+    written: Written,
+    save_to: Path | None,
+    **asked: Any,
+) -> None:
+    """Add up the counts in FILES, which metrifair count wrote, and audit all rows together.
+
+    \b
+    Example:
+      metrifair merge monday.state tuesday.state --html report.html
+    """
+    check_paths(files, [*written, save_to, rates])
+    from metrifair.cli.compare import audits_in
+    from metrifair.cli.console import console, printable, warnings_told, working
+
+    out = console(stderr=written.json_to == STANDARD_OUTPUT)
+    with warnings_told(out), working(f"Adding up {len(files)} files"):
+        first, *others = audits_in("merge", files, counts_only=True).values()
+        state = first.merge(*others)
+        columns = () if state.shape is None else state.shape.groups
+        found = state.audit(**audit_arguments(ctx, asked, columns))
+    if save_to is not None:
+        state.save(save_to)
+        out.print(f"Counts: {printable(save_to)}")
+    write_rates(out, found, rates)
+    hand_over(ctx, out, found, written, files)

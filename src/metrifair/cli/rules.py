@@ -1,0 +1,269 @@
+"""What rules ask of an audit: limits that it may not break (``--fail-above`` and its kin), and tables of rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from metrifair.checks import check_known
+from metrifair.cli.options import METRIC_NAMES, TABLES, Number, Output, together
+from metrifair.errors import DataError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from metrifair.auditing.compare import AuditDifference
+    from metrifair.auditing.result import Audit
+    from metrifair.results import AuditRecord
+
+
+GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
+RATIOS = ("selection_ratio",)
+_AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
+_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
+_KEPT = "metrifair.limits"
+_SHOWN = 12  # tables of rates on the terminal, and lines on one limit
+_MOST_ROWS = 60  # of all those tables together
+
+
+class Limit(NamedTuple):
+    """The largest value of a metric that passes, or the smallest; ``certain``: bounds are judged, not values."""
+
+    metric: str
+    value: float
+    above: bool = True
+    certain: bool = False
+
+    @property
+    def option(self) -> str:
+        """How it is typed."""
+        return f"--fail-{'certain-' if self.certain else ''}{'above' if self.above else 'below'}"
+
+
+class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+    """METRIC=VALUE, of a metric or of a gap between decisions; or of a ratio, which is not to be below it."""
+
+    name = "metric=value"
+
+    def __init__(self, kind: Limit) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Limit:
+        """The limit, or a usage error."""
+        if isinstance(value, Limit):
+            return value
+        metric, sign, number = str(value).partition("=")
+        try:
+            limit = float(number)
+        except ValueError:
+            limit = math.nan
+        if not sign or not metric or not (0 <= limit < math.inf):
+            such = f"{self.kind.metric}={self.kind.value:g}"
+            self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as {such}", param, ctx)
+        above = METRIC_NAMES if self.kind.certain else (*METRIC_NAMES, *GAPS)
+        check_known(self.kind.option, metric.strip(), above if self.kind.above else RATIOS)
+        if limit > 1 and metric.strip() in _AT_MOST_1:
+            never = "never" if self.kind.above else "always"
+            self.fail(
+                f"{value!r} is {never} broken, as this figure is at most 1; {limit:g} percent are {limit / 100:g}",
+                param,
+                ctx,
+            )
+        return self.kind._replace(metric=metric.strip(), value=limit)
+
+
+limit_options = [
+    click.option(
+        kind.option,
+        multiple=True,
+        type=Limited(kind),
+        expose_value=False,
+        callback=lambda ctx, _param, value: ctx.meta.setdefault(_KEPT, []).extend(value),
+        help=f"Exit with code 1 where {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
+    )
+    for kind, what in (
+        (Limit("kolmogorov", 0.1), "a distance is larger"),
+        (Limit("kolmogorov", 0.1, certain=True), "the lower bound of a distance, all at once, is larger"),
+        (Limit("selection_ratio", 0.8, above=False), "a ratio is smaller"),
+        (Limit("selection_ratio", 0.8, above=False, certain=True), "the upper bound of a ratio is smaller"),
+    )
+]
+"""What makes an audit fail; ``limits_of`` has all of them."""
+
+
+def limits_of(ctx: click.Context) -> list[Limit]:
+    """The limits that were typed."""
+    found: list[Limit] = ctx.meta.get(_KEPT, [])
+    return found
+
+
+def broken(record: AuditRecord, limits: Iterable[Limit]) -> list[str]:
+    """A line for each figure that breaks a limit, the worst first; of many, how many more there are."""
+    found = []
+    for limit in limits:
+        measured = _measured(record, limit)
+        undefined = [one for one in record.decisions if one.selection_ratio is None]
+        if not measured and not record.findings:
+            raise DataError(
+                f"{limit.option} {limit.metric}: nothing could be compared, so there is no such figure; each "
+                "comparison needs two groups with rows"
+            )
+        if not measured and limit.metric in RATIOS and undefined:
+            from metrifair.report.audit.glossary import ratio_text
+
+            why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0])}"
+            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. Of {why}")
+        if not measured and limit.certain:
+            raise DataError(
+                f"{limit.option} {limit.metric}: there are no bounds of it that hold for all comparisons at once; use "
+                f"{limit._replace(certain=False).option}, or rows without weights and groups of more rows"
+            )
+        if not measured:
+            needed = "decisions: use --threshold" if not record.decisions else "labels that --label names"
+            raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure, as it needs {needed}")
+        sign, side = (1, "above") if limit.above else (-1, "below")
+        beyond = [one for one in measured if sign * (one[0] - limit.value) > limit.value * _ROUNDING]
+        figure = ("at least " if limit.above else "at most ") if limit.certain else ""
+        for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]:
+            found.append(f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}")
+        if len(beyond) > _SHOWN:
+            found.append(f"{limit.metric} is {side} {limit.value:g} in {len(beyond) - _SHOWN} more comparisons")
+    return found
+
+
+def _measured(record: AuditRecord, limit: Limit) -> list[tuple[float, str]]:
+    """The figures that a limit is about, values or bounds, each with what it is of."""
+    found: list[tuple[float | None, str]] = []
+    if limit.metric in METRIC_NAMES:
+        for one in (one for one in record.findings if one.metric == limit.metric):
+            low = None if one.joint_interval is None else one.joint_interval.low
+            few = "" if one.enough else "; too few rows to tell"
+            where = f"{one.groups[0]} against {one.groups[1]} ({one.attribute}, {one.criterion}, {one.within}{few})"
+            found.append((low if limit.certain else one.value, where))
+    else:
+        for decisions in record.decisions:
+            interval = decisions.selection_ratio_interval
+            high = None if interval is None else interval.high
+            value = high if limit.certain else getattr(decisions, limit.metric)
+            where = f"{decisions.attribute}, {decisions.within}"
+            if limit.metric in RATIOS and decisions.selection_ratio is not None:
+                least = min((one for one in decisions.rates if one.ratio is not None), key=lambda one: one.ratio or 0.0)
+                few = "; too few rows to tell" if least.few else ""
+                where = f"{least.group} against {decisions.reference} ({where}{few})"
+            found.append((value, where))
+    return [(value, where) for value, where in found if value is not None]
+
+
+SEVERAL_RATES = "--rates is the table of one audit; name one --score, got several"
+
+rate_options = together(
+    [
+        click.option(
+            "--standard",
+            type=click.Choice(["ll144", "four-fifths", "credit"]),
+            help="Show the tables of rates and ratios that a rule asks for; nothing is said about any law.",
+        ),
+        click.option(
+            "--reference",
+            "references",
+            multiple=True,
+            metavar="CATEGORY",
+            help="Whose rate others are divided by; of several columns COLUMN=CATEGORY each.  [default: the highest]",
+        ),
+        click.option(
+            "--favourable",
+            type=click.Choice(["high", "low"]),
+            default="high",
+            show_default=True,
+            help="Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
+        ),
+        click.option(
+            "--least-share",
+            type=Number(0, 1),
+            default=0.02,
+            show_default=True,
+            help="Groups of a smaller share of the rows are in no ratio.",
+        ),
+        click.option(
+            "--rates",
+            type=Output(*TABLES),
+            help="File for the table of rates and ratios (csv, tsv, parquet, arrow or ndjson).",
+        ),
+    ]
+)
+"""How rates are compared, and where their table goes."""
+
+
+def reference_asked(references: Sequence[str], columns: Sequence[str]) -> str | dict[str, str]:
+    """What others are divided by, as an argument of an audit of these columns.
+
+    >>> reference_asked(["sex=male"], ["sex", "race"]), reference_asked(["a=b"], ["sex"]), reference_asked([], ["sex"])
+    ({'sex': 'male'}, 'a=b', 'highest')
+    """
+    parts = [one.partition("=") for one in references]
+    named = {name: rest for name, sign, rest in parts if sign and name in (*columns, " x ".join(columns))}
+    if not named and len(references) <= 1:
+        return references[0] if references else "highest"
+    if len(named) < len(references):
+        raise DataError(f"--reference must be COLUMN=CATEGORY for each of several columns, got {list(references)}")
+    return named
+
+
+class NumberOrMedian(Number):
+    """A finite number, or the word median."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number or the word, or a usage error."""
+        return value if value == "median" else super().convert(value, param, ctx)
+
+
+def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None) -> None:
+    """Write the table of rates and ratios, where a file is named."""
+    from metrifair.auditing.compare import AuditDifference
+    from metrifair.cli.console import printable
+    from metrifair.cli.tables import write_table
+
+    if path is None:
+        return
+    if isinstance(found, AuditDifference):
+        raise DataError(SEVERAL_RATES)
+    write_table(found.rates_to_frame("polars"), path)
+    out.print(f"Rates: {printable(path)}")
+
+
+def show_rates(out: Console, record: AuditRecord) -> None:
+    """Rates by group, with the ratio to the reference; of a standard, what its table is; and what else is by group."""
+    from metrifair.cli.console import printable, show_table
+    from metrifair.report.audit.by_group import measure_text
+    from metrifair.selection_rates import NO_VERDICT, STANDARDS
+
+    asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
+    if asked and asked[0].standard:
+        out.print(printable(STANDARDS[asked[0].standard].title), soft_wrap=True)
+    rows = []
+    for table in asked[:_SHOWN]:
+        for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
+            ratio = "left out" if rate.left_out else "-" if rate.ratio is None else f"{rate.ratio:.3f}"
+            shares = rate.selection_rate, rate.accuracy, rate.true_positive_rate, rate.false_positive_rate
+            told = ["-" if share is None else f"{share:.3f}" for share in shares]
+            rows.append([f"{table.attribute}: {rate.group}", table.within, f"{rate.size:,}", told[0], ratio, *told[1:]])
+    headings = ["group", "within", "rows", "selected", "ratio", "right", "of positives", "of negatives"]
+    if rows:
+        show_table(out, headings, rows[:_MOST_ROWS], left=2)
+    if len(rows) > _MOST_ROWS:
+        out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
+    if asked and asked[0].standard:
+        out.print(NO_VERDICT, soft_wrap=True)
+    if record.by_group:
+        figures = [
+            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
+            for found in record.by_group[:_SHOWN]
+            for one in found.groups
+            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+        ]
+        headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
+        show_table(out, headings, figures[:_MOST_ROWS], left=2)
