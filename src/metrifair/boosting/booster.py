@@ -33,7 +33,7 @@ from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
-from metrifair.saving.models import Saved
+from metrifair.saving.saved import Saved
 
 METRIC_NAME = "penalised_risk"
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why

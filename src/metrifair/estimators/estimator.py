@@ -36,7 +36,7 @@ from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
-from metrifair.saving.models import Saved
+from metrifair.saving.saved import Saved
 from metrifair.training import Predictor
 from metrifair.training.online import Learner
 

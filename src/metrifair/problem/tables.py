@@ -182,8 +182,7 @@ def levels(name: str, column: Column) -> tuple[object, ...]:
         raise DataError(
             f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
         ) from None
-    bands = [_BAND.fullmatch(value) for value in found] if found and isinstance(found[0], str) else []
-    if bands and all(bands):
+    if found and isinstance(found[0], str) and all(map(_BAND.fullmatch, found)):
         found.sort(key=lambda value: float(value.split()[1]) if value.startswith("above") else -inf)
     return tuple(found)
 
