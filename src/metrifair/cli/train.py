@@ -94,7 +94,7 @@ def train_command(
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, printable
-    from metrifair.cli.tables import write_json, write_table
+    from metrifair.cli.tables import write_json
     from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained
     from metrifair.cli.training_file import training_file
 
@@ -103,8 +103,6 @@ def train_command(
     found = trained(source, Training(test, validation, threshold, choose_threshold, cost, refit))
     if output is not None:
         found.model.save(output)
-    if held_out is not None:
-        write_table(source.predictions(found.measured, found.parts.test), held_out)
     show_trained(out, source, found, held_out)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
@@ -288,8 +286,7 @@ def _figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
 def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, wish: _Wish) -> None:
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
-    from metrifair.cli.tables import write_table
-    from metrifair.cli.training import held_out_sentences
+    from metrifair.cli.training import write_held_out
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:
@@ -297,9 +294,7 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     if wish.certified:
         out.print(f"Proven, with 95 % confidence: its unfairness is at most {wish.max_unfairness:g}.")
     if wish.held_out is not None:
-        rows = front.source.test
-        write_table(source.predictions(model, rows), wish.held_out)
-        lines = held_out_sentences(source.options, model, len(rows), wish.held_out)
+        lines = write_held_out(source, model, front.source.test, wish.held_out)
         out.print("\n".join(map(printable, lines)), soft_wrap=True)
     if wish.output is None:
         return

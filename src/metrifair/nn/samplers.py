@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.batches.stratified import layout, stratified_pass
+from metrifair.batches.stratified import Passes, layout
 from metrifair.checks import check_integer, check_known, is_integer, refuses_renamed
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
@@ -165,7 +165,8 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.epoch, self._first = epoch + 1, 0
         seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(seed)
-        drawn = stratified_pass(self.rows, self.layout, len(self), generator, odds=self._odds)
+        odds = None if self._odds is None else [self._odds]
+        (drawn,) = Passes([self.rows], self.layout, len(self), odds=odds)([generator])
         # Dealt like cards: rows lie cell by cell, so that ranks get as many of each, or one more.
         for place, rows in enumerate(drawn[:, self.rank :: self.world_size].tolist()[first:], first + 1):
             self._under_way = (epoch, place) if place < len(self) else None
