@@ -22,7 +22,8 @@ from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.results import FEW
 from metrifair.saving.modelfile import Content, prefixed, under
-from metrifair.saving.models import Saved, content_of, encoder_of, encoder_record
+from metrifair.saving.models import content_of, encoder_of, encoder_record
+from metrifair.saving.saved import Saved
 from metrifair.saving.schema import InnerRecord, TableModelRecord, record_of
 from metrifair.utility import UTILITIES, Utility, expected_cost
 

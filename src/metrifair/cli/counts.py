@@ -82,7 +82,7 @@ def count_command(
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
     place = table_at(file, table, [output])
-    from metrifair.auditing.count_file import count_file, count_table
+    from metrifair.auditing.audit_table import count_file, count_table
     from metrifair.auditing.out_of_core.columns import Roles
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, printable, working

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from metrifair.cli.console import printable, show_table
 from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
-from metrifair.cli.training_options import TrainingOptions
 from metrifair.errors import DataError
 from metrifair.provenance import Provenance, SourceFile, made_now
 from metrifair.report.frontier.notes import floor_note
@@ -130,7 +130,7 @@ _HEADINGS = {
 
 
 def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_out: Path | None) -> None:
-    """What was learned, what the model reaches on rows kept apart, and what to know before using it."""
+    """What was learned, what the model reaches on rows kept apart (written where asked), and what to know of it."""
     lines = source.description(found.measured.encoder)
     lines += [f"Note: {note}" for note in found.notes]
     lines.append(_rows_sentence(source, found))
@@ -143,7 +143,7 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_o
         _show_groups(out, judgement)
     told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
     if held_out is not None:
-        told += held_out_sentences(source.options, found.model, len(found.parts.test), held_out)
+        told += write_held_out(source, found.measured, found.parts.test, held_out)
     told += _refit_sentences(source, found)
     for line in told:
         out.print(printable(line), soft_wrap=True)
@@ -266,14 +266,18 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
-def held_out_sentences(options: TrainingOptions, model: TableModel, rows: int, path: Path) -> list[str]:
-    """Where the predictions of rows are that the model has not seen, and the command that audits them."""
-    told = [f"Held-out predictions: {path} ({rows:,} rows that the model has not seen)."]
+def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Path) -> list[str]:
+    """Write what the model says of rows that it has not seen; where that is, and the command that audits it."""
+    options, table = source.options, source.predictions(model, rows)
+    write_table(table, path)
+    told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
     if model.classes is not None and len(model.classes) > 2:
         return told
-    asked = ["--score", "prediction" if model.classes is None else "probability"]
+    asked = ["--score", table.columns[-1]]
     asked += [part for name in options.group for part in ("--group", name)]
-    asked += [part for name in options.continuous for part in ("--continuous", name)]
+    # Of fewer rows, fewer values: what is a number here might be taken for groups there.
+    numbers = options.continuous or source.estimator.continuous or ()
+    asked += [part for name in numbers for part in ("--continuous", name)]
     for column, cuts in options.cuts:
         asked += ["--cuts", cuts_text(column, cuts)]
     asked += [part for name in options.control for part in ("--control", name)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.methods.meta_estimator import Preprocessor, fit_learners
-from metrifair.methods.network import FitGrid, Fitted
+from metrifair.methods.network import FitGrid, Fitted, StackedEstimator
 from metrifair.methods.training_data import Floats, Integers, TrainingData, TwoClassMixin
-from metrifair.problem.tables import Table
 
 
 def independence_weights(y: Integers, group: Integers, weight: Floats | None = None) -> Floats:
@@ -75,27 +74,6 @@ class ReweighingClassifier(Preprocessor):
 
     estimator: Any = field(default=None, kw_only=False)
     random_state: Any = None
-
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Compute the weights and train.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels, of two or more classes.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights that the rows had before; the computed ones multiply them.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features, sample_weight)
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, _ = grid
@@ -184,24 +162,7 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     rounding: Literal["nearest", "ceiling"] = "nearest"
     random_state: Any = None
 
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Change some labels and train.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels: 0 and 1, -1 and 1, or booleans. They stay as they are: a copy is changed.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features)
+    fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, _ = grid

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from metrifair.checks import check_integer, check_known, check_number, check_switches
 from metrifair.errors import DataError
@@ -14,7 +14,6 @@ from metrifair.methods.meta_estimator import Preprocessor, check_continues, fit_
 from metrifair.methods.network import FitGrid, Fitted
 from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.problem.criteria import usual_name
-from metrifair.problem.tables import Table
 
 _SMALLEST_WEIGHT = 1e-12
 
@@ -134,27 +133,6 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     warm_start: bool = False
     variant: Literal["method", "reference"] = "method"
     random_state: Any = None
-
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Train for all rounds.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels: 0 and 1, -1 and 1, or booleans.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights that the rows had before; those of the rounds multiply them.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features, sample_weight)
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, _ = grid

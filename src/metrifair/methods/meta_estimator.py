@@ -70,6 +70,27 @@ def _fitted_has(name: str) -> Callable[[Any], bool]:
 class Preprocessor(ClassifierMixin, StackedEstimator):
     """Predictions of the base learner that ``fit`` kept in ``estimator_``, which knows classes by their codes."""
 
+    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on these samples, from scratch.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels; a method for two classes takes 0 and 1, -1 and 1, or booleans. They stay as they are.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights that the rows had before; those of the method multiply them.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(X, y, sensitive_features, sample_weight)
+
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample.
 

@@ -49,6 +49,25 @@ class StackedEstimator(BaseEstimator):
     _two_groups: ClassVar[bool] = False
     _two_classes: ClassVar[bool] = True
 
+    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
+        """Train on these samples, from scratch.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels; a method for two classes takes 0 and 1, -1 and 1, or booleans. They stay as they are.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        return self._fit(X, y, sensitive_features)
+
     @abstractmethod
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         """What each seed and, within it, each strength leads to."""
@@ -104,25 +123,6 @@ def fit_stack(
 
 class NetworkClassifier(LogOddsMixin, StackedEstimator):
     """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
-
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train from scratch.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels: 0 and 1, -1 and 1, or booleans.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features)
 
     def _log_odds(self, X: Table) -> Floats:
         return output_of(self, X)

@@ -118,7 +118,8 @@ class LogOddsMixin(TwoClassMixin):
         ndarray of shape (n_samples,)
             Labels.
         """
-        predicted: NDArray[Any] = self.classes_[self._accepted(X).astype(int)]
+        accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
+        predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
         return predicted
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:

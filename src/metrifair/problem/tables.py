@@ -104,7 +104,9 @@ def array_of(name: str, values: Any) -> Column:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise DataError(f"{name} must hold numbers, got {array.dtype} values such as {_first(array)}") from None
+            what = "text" if isinstance(array.flat[0], str) else f"{array.dtype} values"
+            hint = "; write decisions as 1 and 0" if name.startswith("y_pred") else ""
+            raise DataError(f"{name} must hold numbers, got {what} such as {_first(array)}{hint}") from None
     return array
 
 
@@ -129,7 +131,7 @@ def check_exact(name: str, array: Column) -> None:
 
 
 def _first(array: Column) -> str:
-    return repr(array.flat[0]) if array.size else "nothing"
+    return repr(array.flat[:1].tolist()[0]) if array.size else "nothing"
 
 
 def is_missing(column: Column) -> Booleans:
@@ -180,8 +182,7 @@ def levels(name: str, column: Column) -> tuple[object, ...]:
         raise DataError(
             f"{name} mixes values that cannot be ordered ({', '.join(kinds)}); make them one type"
         ) from None
-    bands = [_BAND.fullmatch(value) for value in found] if found and isinstance(found[0], str) else []
-    if bands and all(bands):
+    if found and isinstance(found[0], str) and all(map(_BAND.fullmatch, found)):
         found.sort(key=lambda value: float(value.split()[1]) if value.startswith("above") else -inf)
     return tuple(found)
 

@@ -24,7 +24,9 @@ from metrifair.problem.tables import codes
 from metrifair.report.frontier.notes import small_groups_note
 from metrifair.results import Curves, Interval, Point
 from metrifair.selection_rates import RatioRule, ratios_of
+from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.split import HeldOut
+from metrifair.tradeoff.sweep import needs_group
 from metrifair.utility import CONFIDENCE, UTILITIES, Rival, Utility, decides_alike, rivals
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
@@ -35,18 +37,17 @@ _EXCHANGES, _CHANCE = 200, 0.01
 def predictions(model: Any, part: HeldOut) -> Predictions:
     """Scores and decisions of a model; groups are handed to models that ask for them."""
 
-    def asked(method: Any) -> Any:
-        if "sensitive_features" in inspect.signature(method).parameters:
-            return method(part.X, sensitive_features=part.sensitive_features)
-        return method(part.X)
+    def said(method: Any) -> NDArray[Any]:
+        asks = "sensitive_features" in inspect.signature(method).parameters
+        return np.asarray(method(part.X, **({"sensitive_features": part.sensitive_features} if asks else {})))
 
     if part.regression:
-        values = np.asarray(asked(model.predict), dtype=np.float64)
+        values = said(model.predict).astype(np.float64)
         return Predictions(values, values, "number")
     classes, positive = part.problem.scheme.classes, part.problem.scheme.positive
-    decision = codes("what the model predicts", np.asarray(asked(model.predict)), classes)
+    decision = codes("what the model predicts", said(model.predict), classes)
     if hasattr(model, "predict_proba"):
-        probability = np.asarray(asked(model.predict_proba), dtype=np.float64)
+        probability = said(model.predict_proba).astype(np.float64)
         if probability.shape[1] != max(2, len(classes)):
             raise DataError(
                 f"the model knows {probability.shape[1]} classes, and y holds the {len(classes)} classes "
@@ -55,7 +56,7 @@ def predictions(model: Any, part: HeldOut) -> Predictions:
         score = probability[:, positive if len(classes) == 2 else 1] if probability.shape[1] == 2 else probability
         return Predictions(score, decision, "probability")
     if hasattr(model, "decision_function"):
-        output = np.asarray(asked(model.decision_function), dtype=np.float64)
+        output = said(model.decision_function).astype(np.float64)
         return Predictions(-output if output.ndim == 1 and positive == 0 else output, decision, "output")
     return Predictions(_indicators(decision, part), decision, "decision")
 
@@ -313,3 +314,51 @@ def _figures(found: Predictions, part: HeldOut, own: Any) -> dict[str, float | N
         measured = UTILITIES[name].of(inside, problem)
         figures[name] = None if measured is None else measured.value
     return figures
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judges models on the rows to choose on and on those to judge the choice on, beside those of their training."""
+
+    training: HeldOut | None  # None where fitted models were handed over
+    choosing: HeldOut
+    judging: HeldOut
+    shown: int  # the seed whose distributions are looked at: one is enough
+    against: tuple[Rival, ...]
+    others: HeldOut  # the rows to choose on, then those to judge on: all that models are not trained on
+    floor: float  # the unfairness of scores that chance alone would show on these
+
+    def __call__(self, model: Any, job: Job) -> Outcome:
+        """What this model reaches on each part; None is a model whose training failed."""
+        if model is None:
+            lost = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
+            return Outcome(job, lost, lost)
+        seen, found = predictions(model, self.choosing), predictions(model, self.judging)
+        asks = needs_group(model)
+        validation, test = self._point(seen, self.choosing, job, asks), self._point(found, self.judging, job, asks)
+        training = None
+        if validation.failed or test.failed:
+            return Outcome(job, validation, test, model=model)
+        if self.training is not None:
+            own = predictions(model, self.training)
+            training = self._point(own, self.training, job, asks)
+            apart = Predictions(
+                np.concatenate([seen.score, found.score]), np.concatenate([seen.decision, found.decision]), found.kind
+            )
+            if not training.failed and is_overfit(own, self.training, apart, self.others, least=self.floor):
+                test = replace(test, overfit=True)
+        curves = curves_of(found, self.judging) if job.seed == self.shown else None
+        return Outcome(job, validation, test, curves, model, training)
+
+    def _point(self, found: Predictions, part: HeldOut, job: Job, asks: bool) -> Point:
+        reached = point_of(found, part, strength=job.value, seed=job.seed, against=self.against)
+        return replace(reached, family=job.family, needs_group=asks)
+
+    def constant(self, utility: Utility) -> tuple[Point, str]:
+        """What the constant model that is best by this utility reaches on the rows to judge on, and what it says."""
+        base = self.training or self.choosing
+        own = next((rival for rival in self.against if rival.utility is utility), None)
+        rival = own or rivals(base.problem, utility, X=base.X)[-1]
+        found = rival.constant.predictions(len(self.judging.problem))
+        against = self.against if own else (*self.against, rival)
+        return point_of(found, self.judging, strength=0.0, seed=0, against=against), rival.constant.text

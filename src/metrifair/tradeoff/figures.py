@@ -1,23 +1,101 @@
-"""What a sweep reached: points, Pareto line and area; as a table, a page and a picture."""
+"""What a frontier was made of, while it is in memory, and what it reached: points, Pareto line and area; as a table, a
+page and a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
-from metrifair.problem.tables import Backend, frame
+from metrifair.errors import DataError
+from metrifair.measures import Predictions
+from metrifair.problem.tables import Backend, Column, columns, frame
 from metrifair.provenance import Provenance
 from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import framed, write_html
 from metrifair.results import Curves, Point, area, pareto
-from metrifair.tradeoff.ledger import Job, Outcome  # noqa: F401  # Job: for the examples
-from metrifair.tradeoff.source import Source
-from metrifair.utility import UTILITIES, Utility
+from metrifair.tradeoff.evaluate import Judge, predictions, worth_of
+from metrifair.tradeoff.ledger import Job, Outcome  # Job: for the examples
+from metrifair.tradeoff.split import HeldOut, Rows
+from metrifair.tradeoff.sweep import Family, RowsToTrain, estimator_at
+from metrifair.utility import UTILITIES, Utility, rivals
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Rows, and the families that were trained on some of them."""
+
+    judge: Judge
+    test: Rows  # of the table, by number from 0
+    families: tuple[Family, ...] = ()  # none where fitted models were handed over
+    table: RowsToTrain | None = None  # with all its rows
+
+    def measured(self, outcome: Outcome, utility: Utility) -> Outcome:
+        """The outcome with one more utility."""
+        if outcome.model is None or outcome.validation.failed:
+            return outcome
+        base = self.judge.training or self.judge.choosing
+        against = rivals(base.problem, utility, X=base.X)[-1:]
+
+        def with_it(own: Point, part: HeldOut) -> Point:
+            worth = worth_of(predictions(outcome.model, part), part, against)
+            return replace(
+                own,
+                more={**own.more, **worth.values},
+                intervals={**own.intervals, **worth.intervals},
+                errors={**own.errors, **worth.errors},
+                marks={**own.marks, **worth.marks},
+            )
+
+        return replace(
+            outcome,
+            validation=with_it(outcome.validation, self.judge.choosing),
+            test=with_it(outcome.test, self.judge.judging),
+        )
+
+    def held_out(self, model: Any) -> dict[str, Column]:
+        """What a model says of the test rows: their numbers, groups, labels, predictions and probabilities."""
+        part = self.judge.judging
+        found = predictions(model, part)
+        return {"row": self.test, **held_out_columns(found, part)}
+
+    def refitted(self, job: Job) -> Any:
+        """The job's estimator at its value and seed, trained on all rows."""
+        if not self.families or self.table is None:
+            raise DataError("fitted models were handed over, and nothing is known of how to train them")
+        family = next(one for one in self.families if one.name == job.family)
+        return estimator_at(family.estimator, family.parameter, job).fit(**self.table.arguments())
+
+
+def held_out_columns(found: Predictions, part: HeldOut) -> dict[str, Column]:
+    """Groups, labels and predictions of rows that a model was not trained on, by name; what ``audit`` asks for."""
+    scheme = part.problem.scheme
+    named: dict[str, Column] = {}
+
+    def add(name: str, column: Column) -> None:
+        while name in named:  # an attribute may have this name
+            name += "'"
+        named[name] = column
+
+    for name, column in columns("sensitive_features", part.sensitive_features).items():
+        add(name, column)
+    add("label", np.asarray(part.problem.values))
+    classes = np.asarray(scheme.classes)
+    add("prediction", classes[found.decision] if scheme.classes else found.score)
+    if found.kind == "probability":
+        if found.score.ndim == 1:
+            add("probability", found.score)
+        else:
+            for place, label in enumerate(scheme.classes):
+                add(f"probability of {label}", found.score[:, place])
+    elif found.kind == "output":
+        add("score", found.score)
+    return named
 
 
 @dataclass(eq=False)

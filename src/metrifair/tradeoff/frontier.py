@@ -26,10 +26,10 @@ from metrifair.problem.tables import Table, library_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.frontier.notes import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
 from metrifair.report.numbers import positive_text
-from metrifair.tradeoff.evaluate import small_groups, unfairness_by_chance
+from metrifair.tradeoff.evaluate import Judge, small_groups, unfairness_by_chance
+from metrifair.tradeoff.figures import Source
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
-from metrifair.tradeoff.source import Judge, Source
 from metrifair.tradeoff.split import DataSet, Split, data_set
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of

@@ -13,10 +13,9 @@ from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.notes import marked_sentence, same_decisions_warning
 from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
-from metrifair.tradeoff.figures import FrontierFigures
+from metrifair.tradeoff.figures import FrontierFigures, Source
 from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Outcome: for the examples
 from metrifair.tradeoff.selection import Wish, best_of, suitable
-from metrifair.tradeoff.source import Source
 from metrifair.utility import UTILITIES, Utility, UtilityLike, utility_of
 
 
