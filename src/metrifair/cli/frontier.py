@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import click
 
 from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
 from metrifair.cli.training_options import FAMILIES, Costs, Families, Strengths, TrainingOptions, training_options
+from metrifair.errors import MetrifairWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from metrifair.cli.training_file import TrainingFile
     from metrifair.table_model import TableModel
     from metrifair.tradeoff.frontier import Frontier
+
+_NARROW = 100  # columns of a terminal without room for every figure
+_SHOWN = 8  # strengths in a table, about
+_SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
 
 
 @click.command(short_help="What does fairness cost? Train, compare and choose.")
@@ -105,7 +111,7 @@ def frontier_command(
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable, selected, show_frontier
+    from metrifair.cli.console import command_text, console, printable
     from metrifair.cli.tables import write_json
     from metrifair.cli.training import provenance_of
     from metrifair.cli.training_file import training_file
@@ -224,3 +230,67 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
     asks = f" (new rows must come with their groups: {named})" if named else ""
     out.print(printable(f"Model: {wish.output}{asks}"), soft_wrap=True)
+
+
+def selected(front: Frontier, **wish: Any) -> Any:
+    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MetrifairWarning)
+        return front.select(**wish)
+
+
+def show_frontier(out: Console, front: Frontier) -> None:
+    """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
+    from metrifair.cli.console import printable, show_table
+    from metrifair.report.frontier.view import figure_texts
+    from metrifair.report.frontier.words import (
+        choice_sentences,
+        constant_sentence,
+        families_sentence,
+        row_note,
+        shown_note,
+    )
+
+    view = front.view()
+    for note in view.notes:
+        out.print(printable(note), soft_wrap=True)
+    out.print(str(front), soft_wrap=True)
+    chosen = None if view.chosen is None else view.chosen.place
+    step = max(1, len(view.rows) // _SHOWN)
+    shown = [
+        row
+        for place, row in enumerate(view.rows)
+        if row.place == chosen or (row.on_front if view.knobs else place % step == 0)
+    ]
+    worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
+    gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
+    parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
+    if out.width < _NARROW:  # room for the most important ones only
+        gaps, parts = {}, parts[:1]
+    rows = [
+        [
+            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if row_note(row) else ''}",
+            *(["needed" if row.needs_group else ""] if view.knobs else []),
+            *(row.figures[key].text for key in (*worth, "unfairness")),
+            *(row.parts[name].text for name in parts),
+            *(row.figures[key].text for key in gaps),
+        ]
+        for row in shown
+    ]
+    if view.baseline is not None:
+        texts = figure_texts(view, replace(view.baseline, intervals={}))
+        own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
+        rows.append(["constant", *([""] if view.knobs else []), *own])
+    headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
+    first = ["on the Pareto line", "group"] if view.knobs else [front.parameter]
+    show_table(out, [*first, *headings], rows, left=len(first))
+    for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
+        own = [row.text for row in shown if row_note(row) == note]
+        named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
+        out.print(printable(f"* {named}: {note}."), soft_wrap=True)
+    if told := families_sentence(view):
+        out.print(printable(told), soft_wrap=True)
+    if view.baseline is not None:
+        out.print(printable(constant_sentence(view)), soft_wrap=True)
+    for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
+        out.print(printable(sentence), soft_wrap=True)
