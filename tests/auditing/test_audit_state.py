@@ -14,7 +14,7 @@ from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, ModelFileError, audit, load
 from metrifair.auditing import state_counts, state_file
-from metrifair.auditing.count_file import count_file
+from metrifair.auditing.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.state_counts import StateGrid
 from metrifair.saving.modelfile import from_bytes, to_bytes

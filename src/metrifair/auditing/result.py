@@ -15,7 +15,7 @@ from metrifair.errors import DataError
 from metrifair.files import write_json
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
-from metrifair.report.audit.plot import AuditChartKind, audit_chart
+from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
 from metrifair.report.numbers import figure_text

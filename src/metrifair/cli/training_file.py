@@ -19,9 +19,15 @@ from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.checks import check_known
 from metrifair.cli.console import working
-from metrifair.cli.leakage import check_leakage, label_as_group
 from metrifair.cli.options import as_options, continuous_asked, cuts_asked
-from metrifair.cli.tables import free_name, typed_text, with_predictions, without_missing_words
+from metrifair.cli.tables import (
+    check_leakage,
+    free_name,
+    label_as_group,
+    typed_text,
+    with_predictions,
+    without_missing_words,
+)
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder

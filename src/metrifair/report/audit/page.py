@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.report.audit.along import along_section
-from metrifair.report.audit.by_group import MEANINGS, by_group_section
+from metrifair.report.audit.by_group import MEANINGS, along_section, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.glossary import (
     audit_glossary,
