@@ -135,7 +135,8 @@ def test_a_column_that_is_not_there_is_named_before_torch_is_imported(tmp_path: 
     ]
     done = command("-c", LIGHT.format(calls=calls))
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(code, heavy) for code, _, heavy in found] == [(2, ["polars"])] * len(calls), done.stderr
+    assert [code for code, _, _ in found] == [2] * len(calls), done.stderr
+    assert all(set(heavy) <= {"numpy", "polars"} for _, _, heavy in found), found
     for call in calls:
         said = refusal(CliRunner().invoke(main, call))
         assert said.startswith(f"Error: {path} has no column 'h' (given as group); its columns are 'y', 'g'")
