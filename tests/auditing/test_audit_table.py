@@ -18,7 +18,6 @@ from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memo
 
 from metrifair import AuditState, DataError, audit_file, audit_table
 from metrifair.auditing import audit_table as counting_tables
-from metrifair.auditing import state_counts
 from metrifair.auditing.audit_table import count_file, count_table
 from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.brackets import CellSides, measured
@@ -81,7 +80,7 @@ def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, mon
 @pytest.mark.parametrize("atoms", [2**12, 50])
 @pytest.mark.parametrize("engine", ["polars, lazy", "DuckDB", "Ibis", "Dask"])
 def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeypatch):
-    for module in (state_counts, counting_tables):
+    for module in (bins, counting_tables):
         monkeypatch.setattr(module, "MOST_ATOMS", atoms)
     frame = incomplete(600)
     frame.write_parquet(tmp_path / "scores.parquet")

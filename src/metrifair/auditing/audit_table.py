@@ -22,6 +22,7 @@ from metrifair.auditing.counted import (
 )
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Integers
+from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, levels_for, used_rows
 from metrifair.auditing.out_of_core.connections import Connected
 from metrifair.auditing.out_of_core.files import opened
@@ -31,7 +32,6 @@ from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import ColumnOptions, Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state import AuditState
-from metrifair.auditing.state_counts import FINE, MOST_ATOMS, StateCounts, StateGrid
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.checks import seed_of
 from metrifair.errors import DataError

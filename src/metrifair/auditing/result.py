@@ -334,12 +334,9 @@ class Audit:
         write_html(path, audit_html(self.record, title=title, frontier=view))
 
     def __repr__(self) -> str:
-        counts = (
-            (len(self.findings), "finding", ""),
-            (len(self.decisions), "table", " of decisions"),
-            (len(self.notes), "note", ""),
-        )
-        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in counts)
+        counts = len(self.findings), len(self.decisions), len(self.notes)
+        named = zip(counts, ("finding", "table", "note"), ("", " of decisions", ""), strict=True)
+        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in named)
         first = f"Audit of {self.record.rows:,} samples: {listed}"
         one = self.headline
         if one is None or one.joint_interval is None:

@@ -12,9 +12,9 @@ import numpy as np
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit, traced
-from metrifair.auditing.state_counts import StateCounts, StateGrid
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -362,12 +362,8 @@ class AuditState:
         ----------
         criteria : str, Criterion or sequence of them, default=None
             What is compared; by default the state's, or what was counted allows.
-        metrics : str or sequence of str, default=None
-            How distributions are compared; by default kolmogorov, wasserstein and energy.
-        confidence : float, default=0.95
-            Of intervals and certified bounds.
-        random_state : int, Generator, RandomState or None, default=None
-            What resampling draws from.
+        metrics, confidence, random_state : str or sequence of str, float, int or generator
+            How distributions are compared, and how sure one can be, as in ``audit``.
         contrast, intersectional, continuous, pos_label : str, bool, "auto" or list of str, object
             Who is compared with whom, as in ``audit``.
         resamples, permutations, most_groups, least_count, vc_dimension : int

@@ -19,7 +19,8 @@ from metrifair.problem.tables import Table
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
-_ONE_FOR_EACH = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)  # class a constant to start from
+_FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
+"""Takes a constant to start from for each class, and names of metrics beside a function."""
 _OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
@@ -113,7 +114,7 @@ class _FairXGB(FairBooster):
             estimator.eval_metric = _metrics(estimator.eval_metric, plan)
         if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
             start = plan.problem.start
-            if several and _ONE_FOR_EACH:
+            if several and _FROM_3_1:
                 estimator.base_score = (start - np.mean(start)).tolist()
             elif not several:  # XGBoost asks for the prediction that it stands for
                 estimator.base_score = 1 / (1 + np.exp(-start)) if classes else start
@@ -231,6 +232,11 @@ def _metrics(given: Any, plan: FitPlan) -> Any:
                 f"eval_metric must be names where strength > 0, since XGBoost takes one function only and that is "
                 f"{METRIC_NAME}, got {metric!r}"
             )
+    if several and not _FROM_3_1:
+        raise DataError(
+            f"eval_metric={given!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and this is "
+            f"{xgboost.__version__}: leave it out, or install a later one"
+        )
     penalised = plan.metric()
 
     def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001

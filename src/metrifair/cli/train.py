@@ -196,9 +196,9 @@ def frontier_command(
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable, selected, show_frontier
+    from metrifair.cli.console import command_text, console, printable
     from metrifair.cli.tables import write_json
-    from metrifair.cli.training import provenance_of
+    from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)

@@ -80,13 +80,8 @@ def audit_html(
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
         part = frontier_section(frontier, most_numbers=25_000)
-        heading = element(
-            "section",
-            element("h2", frontier.title),
-            frontier_head(frontier),
-            origin_list(frontier.provenance),
-            class_="part",
-        )
+        head = element("h2", frontier.title), frontier_head(frontier), origin_list(frontier.provenance)
+        heading = element("section", *head, class_="part")
         added = [replace(part, body=joined(heading, part.body))]
     words = (
         dict(audit_glossary(record))
