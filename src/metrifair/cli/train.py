@@ -72,7 +72,7 @@ def train_command(
     json_to: Path | None,
     **given: Any,
 ) -> None:
-    """Train a fair model on FILE (csv, tsv, parquet, arrow or ndjson), and measure it on rows kept apart.
+    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and measure it on rows kept apart.
 
     Text, dates and missing values are taken as they are. The columns with the groups are used to train, not to predict.
     Rows are kept apart with the same mix of groups and labels.
@@ -196,9 +196,9 @@ def frontier_command(
     options = TrainingOptions(**given)
     check_paths([options.file], [output, held_out, html, json_to])
     table, files = options.table()
-    from metrifair.cli.console import command_text, console, printable, selected, show_frontier
+    from metrifair.cli.console import command_text, console, printable
     from metrifair.cli.tables import write_json
-    from metrifair.cli.training import provenance_of
+    from metrifair.cli.training import provenance_of, selected, show_frontier
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
