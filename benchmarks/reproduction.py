@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.stack import GROUPS, data
 from benchmarks.timing import Claim, print_table
-from metrifair.batches.stratified import layout, stratified_pass
+from metrifair.batches.stratified import Passes, layout
 from metrifair.problem.cells import Samples, rows_by_cell
 from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
@@ -37,13 +37,13 @@ def plain_seconds(samples: Samples, *, batch: int, steps: int) -> float:
     loss = torch.nn.BCEWithLogitsLoss()
     rows = rows_by_cell(samples.cell, 2)
     plan = layout([len(own) for own in rows], GROUPS, size=batch)
-    generator = torch.Generator().manual_seed(0)
+    generator, passes = torch.Generator().manual_seed(0), Passes([rows], plan, len(samples) // batch)
 
     def run(count: int) -> float:
         start = time.perf_counter()
         done = 0
         while done < count:
-            for chosen in stratified_pass(rows, plan, len(samples) // batch, generator):
+            for chosen in passes([generator])[0]:
                 output = network(samples.x[chosen]).squeeze(1)
                 objective = loss(output, samples.y[chosen])
                 objective = objective + unbiased_energy(output[: plan.counts[0]], output[plan.counts[0] :])

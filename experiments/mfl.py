@@ -18,10 +18,10 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.stratified import Epoch, EpochSource, Layout, Outputs, stratified_pass
+from metrifair.batches.stratified import Epoch, EpochSource, Layout, Outputs, Passes, cells_of_seeds
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.problem.cells import Attribute, Comparison, Samples, compiled, rows_by_cell
+from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
 from metrifair.problem.criteria import BINARY, regression
 from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS
 from metrifair.training import Schedule, Trained, train
@@ -109,7 +109,7 @@ def sweep(
                 seeds=together,
                 schedule=schedule(case, splits.train.shape[1], network=variant.network, decay=variant.decay),
                 rows=own,
-                source=plan and floored_epochs(samples, own, plan, cells.comparisons),
+                source=plan and floored_epochs(samples, own, plan, cells.comparisons, device_of(device)),
                 standardize=case.standardize,
                 device=device_of(device),
             )
@@ -166,16 +166,15 @@ def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0)
 
 
 def floored_epochs(
-    samples: Samples, rows: Sequence[Tensor], plan: Layout, comparisons: Sequence[Comparison]
+    samples: Samples, rows: Sequence[Tensor], plan: Layout, comparisons: Sequence[Comparison], device: torch.device
 ) -> EpochSource:
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
-    own = [[part[inside] for inside in rows_by_cell(samples.cell[part], len(plan.counts))] for part in rows]
+    own = cells_of_seeds(samples.cell, rows, len(plan.counts))
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    shares = torch.tensor(plan.counts) / plan.size
+    shares, passes = torch.tensor(plan.counts) / plan.size, Passes(own, plan, steps, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        passes = [stratified_pass(seed, plan, steps, one) for seed, one in zip(own, generators, strict=True)]
-        return Epoch(torch.stack(passes), torch.ones(len(own), 1, plan.size))
+        return Epoch(passes(generators), torch.ones(len(own), 1, plan.size))
 
     return EpochSource(plan.size, tuple(plan.sides(one, shares) for one in comparisons), draw)
 

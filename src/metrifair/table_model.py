@@ -22,7 +22,8 @@ from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.results import FEW
 from metrifair.saving.modelfile import Content, prefixed, under
-from metrifair.saving.models import Saved, content_of, encoder_of, encoder_record
+from metrifair.saving.models import content_of, encoder_of, encoder_record
+from metrifair.saving.saved import Saved
 from metrifair.saving.schema import InnerRecord, TableModelRecord, record_of
 from metrifair.utility import UTILITIES, Utility, expected_cost
 
@@ -74,6 +75,8 @@ class TableModel(Saved):
     threshold: float | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.encoder, TableEncoder):
+            raise DataError(f"the encoder must be a TableEncoder, and comes first, got {reprlib.repr(self.encoder)}")
         check_is_fitted(self.encoder, "coders_")
         if not hasattr(self.estimator, "n_features_in_"):
             raise DataError(f"the estimator must be a fitted one, got {reprlib.repr(self.estimator)}")

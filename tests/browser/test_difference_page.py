@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,10 @@ import numpy as np
 import pytest
 
 from metrifair import AuditDifference, AuditState, audit, monitor
+from metrifair.provenance import Provenance
+from metrifair.report.audit.page import audit_html
+from metrifair.report.numbers import number_text
+from metrifair.selection_rates import NO_VERDICT
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -51,6 +57,18 @@ def shown(opened: Any, text: str, name: str) -> Any:
     return page
 
 
+def printed(page: Any, origin: Provenance) -> str:
+    """The text of all pages on paper, each of which names the title; with where it comes from."""
+    pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
+    pages = [sheet.extract_text() for sheet in pypdf.PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True))).pages]
+    title = page.locator("h1").inner_text()
+    assert all(title in sheet and f"{at} / {len(pages)}" in sheet for at, sheet in enumerate(pages, 1))
+    text = " ".join(" ".join(pages).replace("\ufb01", "fi").split())
+    for said in (origin.call or "", origin.time, *origin.versions.values()):
+        assert "".join(said.split()) in text.replace(" ", ""), said
+    return text
+
+
 def test_a_comparison_lists_every_difference_and_draws_both(
     opened: Any, found: AuditDifference, tmp_path: Path
 ) -> None:
@@ -65,6 +83,10 @@ def test_a_comparison_lists_every_difference_and_draws_both(
     assert page.locator("h2", has_text=HOSTILE).count() >= 1  # as text
     bar = page.locator(".change-bar .measured.better").first
     assert "rgb(0, 105, 77)" in bar.evaluate("one => getComputedStyle(one).fill")
+    text, seen = printed(page, found.record.origin), Counter[str]()
+    seen.update(number_text(value) for one in found.differences for value in (one.before, one.after))
+    assert all(text.count(value) >= times for value, times in seen.items())
+    assert text.count("cannot be told apart") >= sum(one.verdict == "cannot be told apart" for one in found.differences)
 
 
 def test_figures_by_group_are_listed_with_their_curves(opened: Any, found: AuditDifference, tmp_path: Path) -> None:
@@ -94,6 +116,26 @@ def test_a_series_has_a_chart_for_each_distance(opened: Any, tmp_path: Path) -> 
     assert page.locator(".charts .plot").count() == 3
     assert page.locator("table.differences tbody tr").count() == len(series.record.series)
     assert page.locator(".change.worse").count() == len(series.alarms)
+    text, seen = printed(page, series.record.origin), Counter(number_text(one.value) for one in series.record.series)
+    assert all(text.count(value) >= times for value, times in seen.items())
+
+
+def test_a_printed_table_of_credit_holds_all_its_figures(opened: Any) -> None:
+    generator, group = np.random.default_rng(2), np.repeat(["f", "m", "x"], [300, 400, 80])
+    scores = generator.random(780) ** np.where(group == "f", 1.5, 1.0)
+    found = audit(
+        scores, sensitive_features=group, standard="credit", reference="m", resamples=60, permutations=0, random_state=0
+    )
+    page = opened(audit_html(found.record, title="Credit"))
+    text = printed(page, found.provenance)
+    (table,) = found.decisions
+    for rate in table.rates:
+        assert f"{rate.size:,}" in text
+        assert rate.ratio is not None
+        assert f"{rate.ratio:.3f}" in text
+        assert all(f"{ratio:.2f}" in text for ratio in rate.decile_ratios if ratio is not None)
+    assert page.locator("#ratios svg polyline.group").count() == 3
+    assert NO_VERDICT.split(".")[0] in text
 
 
 def test_a_notebook_and_what_it_shows_do_not_reach_each_other(opened: Any, found: AuditDifference) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +218,36 @@ def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
         assert words in refusal(call("audit", csv, *AUDIT, *asked))
 
 
+def test_why_there_is_no_ratio_is_told(csv: Path, people: pl.DataFrame, call: Any) -> None:
+    people.with_columns(sex=pl.when(pl.int_range(240) < 3).then(pl.lit("other")).otherwise("sex")).write_csv(csv)
+    asked = ("--standard", "credit", "--reference", "other", "--threshold", "3000")
+    assert "sex, everyone: There is no ratio: " in call("audit", csv, *AUDIT, *asked).stdout
+
+
 def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.DataFrame, call: Any) -> None:
     people.with_columns(p=0.1 + 0.8 * pl.col("member"), day=pl.col("number").str.slice(1).cast(int) // 3).write_csv(csv)
     told = call("audit", csv, "--score", "p", "--group", "day", "--continuous", "none", "--label", "hired").stdout
     assert "... and 20 more groups; --rates or --html shows all." in told
     assert len(told.splitlines()) < 160
+
+
+@pytest.mark.parametrize("families", [(), ("--families", "threshold")])
+def test_the_command_that_audits_held_out_rows_runs_as_it_is_told(
+    csv: Path, people: pl.DataFrame, call: Any, tmp_path: Path, families: tuple[str, ...]
+) -> None:
+    """Also where the model tells no probabilities, a column has their name, or few rows are left of a number."""
+    people = people.with_columns(probability=pl.lit("a") + pl.col("code"), age=pl.int_range(240) % 24)
+    people.write_csv(csv)
+    asked = ("--label", "hired", "--group", "sex", "--id", "probability", "--held-out", tmp_path / "held out.csv")
+    if families:
+        asked += (*families, "--model", "linear", "--max-unfairness", 1, "--strengths", 0)
+    else:
+        asked += ("--group", "age", "--model", "linear", "--test", 0.05)
+    done = call("frontier" if families else "train", csv, *asked)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("Audit them: metrifair ")]
+    words = shlex.split(line.removeprefix("Audit them: metrifair "))
+    assert words[words.index("--score") + 1] == ("decision" if families else "probability'")
+    assert call(*words).exit_code == 0
+    if not families:
+        assert len(set(pl.read_csv(tmp_path / "held out.csv")["age"])) < 20
+        assert words[words.index("--continuous") + 1] == "age"

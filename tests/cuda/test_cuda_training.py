@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair import FairClassifier, FairRegressor, frontier
+from metrifair import FairClassifier, FairRegressor
 from metrifair.estimators.stack import fit_stack
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 
@@ -66,6 +66,9 @@ def test_defaults_train_on_the_device() -> None:
 
 
 def test_a_frontier_on_the_device_is_that_on_the_cpu() -> None:
+    pytest.importorskip("msgspec")  # of its ledger; nothing else here needs it
+    from metrifair import frontier  # noqa: PLC0415
+
     x, y, a = people(2)
     options = {"strengths": [0.0, 1.0, 10.0], "seeds": 2}
     far, near = (

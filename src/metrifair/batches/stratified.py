@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import accumulate
 from math import inf
 from typing import NamedTuple, TypeAlias
 
@@ -13,6 +16,8 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, rows_by_cell, sides_of
+
+_THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, and rows from which they are faster
 
 
 class Layout(NamedTuple):
@@ -101,35 +106,65 @@ def odds_of(weight: Tensor) -> Tensor:
     return weight if bool((weight > 0).any()) else torch.ones_like(weight)
 
 
-def stratified_pass(
-    rows: Sequence[Tensor],
-    plan: Layout,
-    steps: int,
-    generator: torch.Generator,
-    *,
-    odds: Sequence[Tensor] | None = None,
-) -> Tensor:
-    """Rows of ``steps`` batches, (steps, size), each cell drawn from its own shuffled stream.
+class Passes:
+    """Passes of stratified batches over the rows of several seeds: every cell is dealt from a shuffled deck of its own.
 
-    Without ``odds`` a cell's rows are dealt out without replacement; when fewer are left than a batch takes,
-    they are dropped and the cell is shuffled anew. With ``odds`` (one weight per row of each cell) rows are
-    drawn independently, in proportion to them.
+    A cell's rows are dealt out without replacement; when fewer are left than a batch takes, they are dropped and the
+    cell is shuffled anew. With ``odds`` (one weight per row of each seed's cells) rows are drawn independently of each
+    other, in proportion to them. Only the shuffling is done here; what it means is looked up on the device.
+
+    >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
+    >>> Passes([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])       # (seeds, steps, size)
+    tensor([[[0, 1, 4],
+             [3, 2, 5]]])
     """
-    parts = []
-    for cell, (own, count) in enumerate(zip(rows, plan.counts, strict=True)):
-        if not count:
-            continue
-        if odds is not None:
-            drawn = torch.multinomial(odds[cell], steps * count, replacement=True, generator=generator)
-            parts.append(own[drawn].view(steps, count))
-            continue
-        per_shuffle, kept = len(own) // count, []
-        for _ in range(-(-steps // per_shuffle)):
-            order = torch.randperm(len(own), generator=generator, dtype=torch.int32)  # the same as of long integers
-            kept.append(order[: per_shuffle * count])
-        order = kept[0] if len(kept) == 1 else torch.cat(kept)
-        parts.append(own.index_select(0, order[: steps * count]).view(steps, count))  # own[order] takes thrice as long
-    return torch.cat(parts, 1)
+
+    def __init__(
+        self,
+        rows: Sequence[Sequence[Tensor]],
+        plan: Layout,
+        steps: int,
+        *,
+        odds: Sequence[Sequence[Tensor]] | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.rows, self.steps, self.odds, self.device = rows, steps, odds, torch.device(device)
+        shared = list({id(seed): seed for seed in rows}.values())  # often all seeds have the same
+        place = {id(seed): number for number, seed in enumerate(shared)}
+        self._cells, self._width = [], 0
+        for cell, count in enumerate(plan.counts):
+            if not count:
+                continue
+            table = torch.cat([seed[cell] for seed in shared])
+            starts = [0, *accumulate(len(seed[cell]) for seed in shared)]
+            kind = torch.int32 if len(table) < 2**31 else torch.int64
+            first = torch.tensor([[starts[place[id(seed)]]] for seed in rows], dtype=kind, device=self.device)
+            self._cells.append((cell, count, self._width, table.to(self.device), first))
+            self._width += steps * count + max(len(seed[cell]) for seed in rows)
+        many = self.device.type == "cuda" and len(rows) * self._width >= _WORTH_THREADS
+        self._threads = ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, _THREADS)) if many else None
+
+    def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
+        """The rows of the next pass of every seed: (seeds, steps, size)."""
+        seeds = len(self.rows)
+        decks = torch.empty(seeds, self._width, dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        each = map if self._threads is None else self._threads.map
+        list(each(self._shuffle, range(seeds), decks, generators))
+        decks, parts = decks.to(self.device, non_blocking=True), []
+        for _, count, start, table, first in self._cells:
+            chosen = decks[:, start : start + self.steps * count] + first
+            parts.append(table.index_select(0, chosen.view(-1)).view(seeds, self.steps, count))
+        return torch.cat(parts, 2)
+
+    def _shuffle(self, seed: int, deck: Tensor, generator: torch.Generator) -> None:
+        for cell, count, start, *_ in self._cells:
+            needed, own = self.steps * count, len(self.rows[seed][cell])
+            if self.odds is not None:
+                odds = self.odds[seed][cell]
+                deck[start : start + needed] = torch.multinomial(odds, needed, replacement=True, generator=generator)
+                continue
+            for done in range(0, needed, own // count * count):  # what is left of a shuffle the next one covers
+                torch.randperm(own, generator=generator, dtype=torch.int32, out=deck[start + done : start + done + own])
 
 
 def stratified(
@@ -193,7 +228,8 @@ def stratified(
     sizes = None if replacement else torch.tensor([len(own) for own in rows])
     sides = tuple(plan.sides(one, shares, sizes) for one in comparisons)
     odds = [odds_of(weight[own]) for own in rows] if replacement else None
-    for chosen in stratified_pass(rows, plan, len(samples) // plan.size, generator, odds=odds):
+    passes = Passes([rows], plan, len(samples) // plan.size, odds=None if odds is None else [odds])
+    for chosen in passes([generator])[0]:
         yield Batch(samples.take(chosen).with_weight(loss_weight), sides)
 
 
@@ -263,14 +299,18 @@ class Epoch(NamedTuple):
 
     def on(self, device: torch.device, dtype: torch.dtype) -> Epoch:
         """The same on another device, which need not be waited for."""
-        if device.type == "cpu":
-            return Epoch(self.rows, self.weight.to(dtype))
-        parts = self.rows.pin_memory(), self.weight.to(dtype).pin_memory()
-        return Epoch(*(part.to(device, non_blocking=True) for part in parts))
+        return Epoch(sent(self.rows, device), sent(self.weight, device).to(dtype))
 
     def part(self, some: slice) -> Epoch:
         """Some of the batches."""
         return Epoch(self.rows[:, some], self.weight[:, some] if self.weight.shape[1] > 1 else self.weight)
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on a device, which need not be waited for."""
+    if tensor.device.type == device.type:
+        return tensor
+    return tensor.contiguous().pin_memory().to(device, non_blocking=True)
 
 
 Outputs: TypeAlias = Callable[[], Tensor]
@@ -294,13 +334,14 @@ def stratified_epochs(
     batch_size: int,
     least: int,
     fewest: int | None = None,
+    device: torch.device | str = "cpu",
 ) -> EpochSource:
     """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time.
 
     ``least`` and ``fewest`` are those of ``layout``.
     """
     cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
-    own = [[part[inside] for inside in rows_by_cell(data.cell[part], cells)] for part in rows]
+    own = cells_of_seeds(data.cell, rows, cells)
     sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
     if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
         raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
@@ -317,19 +358,24 @@ def stratified_epochs(
     total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
     shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
     even = bool((weight == weight[0]).all())
-    odds = [None if even else [odds_of(weight[cell]) for cell in seed] for seed in own]
+    odds = None if even else [[odds_of(weight[cell]) for cell in seed] for seed in own]
     steps = max(1, min(len(part) for part in rows) // plan.size)
-    loss_weight = plan.weights(shares)
+    loss_weight = plan.weights(shares).to(device, torch.float32)
+    passes = Passes(own, plan, steps, odds=odds, device=device)
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        seeds = zip(own, generators, odds, strict=True)
-        passes = [stratified_pass(seed, plan, steps, generator, odds=odd) for seed, generator, odd in seeds]
-        return Epoch(torch.stack(passes), loss_weight)
+        return Epoch(passes(generators), loss_weight)
 
     # Where weights are odds, rows are drawn with replacement, as if there were no end of them; but one row is itself.
     endless = sizes.double() if even else sizes.double().masked_fill(sizes > 1, inf)
     drawn_from = endless[0] if bool((endless == endless[0]).all()) else endless.unsqueeze(1)  # (seeds, 1, cells)
     return EpochSource(plan.size, tuple(plan.sides(one, shares, drawn_from) for one in comparisons), draw)
+
+
+def cells_of_seeds(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
+    """Each seed's rows by cell; seeds that share their rows share these lists."""
+    by_rows = {id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows}
+    return [by_rows[id(part)] for part in rows]
 
 
 def _whole_epochs(

@@ -130,7 +130,7 @@ def export_command(*, model: Path, output: Path) -> None:
     from metrifair.cli.console import printable
     from metrifair.encoding.encoder import TableEncoder
     from metrifair.loading import load
-    from metrifair.saving.models import Saved
+    from metrifair.saving.saved import Saved
     from metrifair.table_model import TableModel
 
     known = load(model)

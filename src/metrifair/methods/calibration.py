@@ -38,7 +38,7 @@ from metrifair.methods.training_data import (
 )
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
-from metrifair.saving.models import Saved
+from metrifair.saving.saved import Saved
 from metrifair.saving.schema import Arrays
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import reprlib
 from collections.abc import Mapping
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -20,11 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from metrifair.checks import check_known, seed_of
 from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
-from metrifair.files import write_file
 from metrifair.saving import boosters, estimators
 from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
-from metrifair.saving.modelfile import Content, PathLike, prefixed, to_bytes, under, write
-from metrifair.saving.onnx import onnx_model
+from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.schema import (
     Arrays,
     EncoderParameters,
@@ -52,78 +48,6 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
 }
 PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which post-processor, the record says
 KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE)
-
-
-class Saved:
-    """How every fitted model leaves: to a file of ours, or to ONNX."""
-
-    def save(self, path: PathLike) -> None:
-        """Write the fitted model to one file, which ``metrifair.load`` reads without running any code.
-
-        The file holds parameters, weights or trees, names of classes, groups and features, what metadata scikit-learn
-        is asked to route, the state of ``partial_fit``, and the models that a post-processor wraps, which must be ours
-        too. It cannot hold functions (a metric, score, callback or sets of your own: a DataError), and of a
-        ``torch.nn.Module`` holds the weights only. A ``random_state`` that is a generator is saved as None. A crash
-        leaves the old file.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; one that is there is replaced, in one step.
-        """
-        write(path, self._content())
-
-    def to_onnx(self, path: PathLike) -> None:
-        """Write the fitted model as an ONNX graph, which runs without Python and without metrifair.
-
-        Inputs: ``X`` of doubles (n, n_features); of a model that takes tables one input (n, 1) for each column by its
-        name: doubles for numbers and booleans (1, 0), NaN where one is missing, and strings for text, empty where one
-        is missing. Levels that were not seen at ``fit`` count as in Python. Outputs: ``label`` (n,) and
-        ``probabilities`` (n, n_classes), or ``prediction`` (n,). A positive label and a threshold that were chosen
-        decide here too. docs/deploy.md says how close the numbers are, and what ONNX cannot refuse.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; one that is there is replaced, in one step.
-
-        Raises
-        ------
-        DataError
-            For what ONNX cannot say: dates, categories that a booster splits by, post-processors, a module of your own.
-            The message names it, and what to do.
-        MissingExtra
-            Where onnx is not installed.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import numpy as np
-        >>> import onnxruntime
-        >>> from metrifair import FairClassifier
-        >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["no", "yes", "no", "yes"])
-        >>> model = FairClassifier(0.0, model="linear").fit(X, y)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.to_onnx(Path(folder) / "model.onnx")
-        ...     session = onnxruntime.InferenceSession(Path(folder) / "model.onnx")
-        >>> label, probabilities = session.run(None, {"X": X})
-        >>> label.tolist(), bool(abs(probabilities - model.predict_proba(X)).max() < 1e-12)
-        (['no', 'no', 'yes', 'yes'], True)
-        """
-        about = {}
-        with contextlib.suppress(DataError):  # a model that no file can hold has no hash
-            about["sha256"] = sha256(to_bytes(self._content())).hexdigest()
-        try:
-            graph = onnx_model(self, about)
-        except UnicodeEncodeError as error:  # half of a character, as some files hold
-            raise DataError(
-                f"the text {error.object!r} cannot be written as ONNX; correct it, and fit again"
-            ) from error
-        write_file(path, graph)
-
-    def _content(self) -> Content:
-        return content_of(self)
 
 
 def class_named(name: str) -> Any:

@@ -23,6 +23,7 @@ double precision; ``fused_step`` returns None there, and where Triton is missing
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -46,10 +47,17 @@ _MOST_UNITS = 64
 _LARGEST = 2**31 - 1  # place in an array
 _TILE, _ROWS, _STEP = 64, 32, 16  # hidden units, of one model or several; rows; features of one product
 _PROGRAMS = 528  # that keep all multiprocessors busy
+_ANY = (  # numbers and places whose kind no kernel is compiled for
+    *("chosen", "weight", "strength", "rate", "features", "models", "seeds", "seed_units", "size", "left", "length"),
+    "parts",
+)
 
 
 def _kernel(function: Any) -> Any:
-    return function if triton is None else triton.jit(function)
+    """Compiled in seconds, once, for Triton keeps it on disk; so the same must do for data of nearly every shape."""
+    if triton is None:
+        return function
+    return triton.jit(do_not_specialize=[name for name in signature(function).parameters if name in _ANY])(function)
 
 
 @_kernel
@@ -61,25 +69,26 @@ def _split(value):
 
 @_kernel
 def _gather(
-    x, chosen, mean, scale, values, n, seeds, seed_units, FEATURES: tl.constexpr, WIDTH: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    x, y, chosen, mean, scale, values, label, n, features, width, seeds, seed_units, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Features of the rows in their seed's units, 0 beyond the last, as both products read them: (seeds, n, width) and
-    (seeds, width, n), of each the leading bits and the rest."""
+    """Labels of the rows, (seeds, n), and their features in the seed's units, 0 beyond the last, as both products read
+    them: (seeds, n, width) and (seeds, width, n), of each the leading bits and the rest."""
     seed, column = tl.program_id(2), tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     row = tl.load(chosen + seed * n + at, mask=at < n, other=0)
-    real = column < FEATURES
-    found = tl.load(x + row[:, None] * FEATURES + column[None, :], mask=(at < n)[:, None] & real[None, :], other=0.0)
+    tl.store(label + seed * n + at, tl.load(y + row), mask=(at < n) & (tl.program_id(1) == 0))
+    real = column < features
+    found = tl.load(x + row[:, None] * features + column[None, :], mask=(at < n)[:, None] & real[None, :], other=0.0)
     middle = tl.load(mean + seed * seed_units + column, mask=real, other=0.0)
     spread = tl.load(scale + seed * seed_units + column, mask=real, other=1.0)
     found = tl.where(real[None, :], (found - middle[None, :]) / spread[None, :], 0.0)
     high, low = _split(found)
-    inside = (at < n)[:, None] & (column < WIDTH)[None, :]
-    where, size = values + (seed * n + at)[:, None] * WIDTH + column[None, :], seeds * n * WIDTH
+    inside = (at < n)[:, None] & (column < width)[None, :]
+    where, size = values + (seed * n + at)[:, None] * width + column[None, :], seeds * n * width
     tl.store(where, high, mask=inside)
     tl.store(where + size, low, mask=inside)
-    where = values + 2 * size + (seed * WIDTH + column)[:, None] * n + at[None, :]
+    where = values + 2 * size + (seed * width + column)[:, None] * n + at[None, :]
     tl.store(where, tl.trans(high), mask=tl.trans(inside))
     tl.store(where + size, tl.trans(low), mask=tl.trans(inside))
 
@@ -95,9 +104,9 @@ def _product(left, right_high, right_low, total):
 
 @_kernel
 def _forward(
-    values, y, weight, strength, w0, b0, w1, b1, hidden, output, slope, n, models, seeds,
-    FEATURES: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, IS_BINARY: tl.constexpr, SCALED: tl.constexpr,
+    values, y, weight, strength, w0, b0, w1, b1, hidden, output, slope, n, features, width, models, seeds,
+    UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    IS_BINARY: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """Hidden units (seeds, models, units, n), outputs (seeds, models, n) and the slope of the loss by these."""
     tile, seed = tl.program_id(0), tl.program_id(2)
@@ -107,13 +116,13 @@ def _forward(
     real = (model < models) & (unit < UNITS)
     own = (seed * models + model) * UNITS + unit
     total = tl.zeros((TOGETHER * PADDED, ROWS), tl.float32)
-    for start in range(0, WIDTH, COLUMNS):
+    for start in range(0, width, COLUMNS):
         column = start + tl.arange(0, COLUMNS)
-        where = values + (seed * n + at)[None, :] * WIDTH + column[:, None]
+        where = values + (seed * n + at)[None, :] * width + column[:, None]
         high = tl.load(where, mask=(at < n)[None, :], other=0.0)
-        low = tl.load(where + seeds * n * WIDTH, mask=(at < n)[None, :], other=0.0)
-        inside = real[:, None] & (column < FEATURES)[None, :]
-        weights = tl.load(w0 + own[:, None] * FEATURES + column[None, :], mask=inside, other=0.0)
+        low = tl.load(where + seeds * n * width, mask=(at < n)[None, :], other=0.0)
+        inside = real[:, None] & (column < features)[None, :]
+        weights = tl.load(w0 + own[:, None] * features + column[None, :], mask=inside, other=0.0)
         total = _product(weights, high, low, total)
     total = tl.maximum(total + tl.load(b0 + own, mask=real, other=0.0)[:, None], 0.0)
     tl.store(hidden + own[:, None] * n + at[None, :], total, mask=real[:, None] & (at < n)[None, :])
@@ -183,12 +192,11 @@ def _compare(
 
 @_kernel
 def _backward(
-    values, hidden, slope, w1, gradient, length, n, models, seeds, rows_of_part,
-    FEATURES: tl.constexpr, WIDTH: tl.constexpr, UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    values, hidden, slope, w1, gradient, length, n, features, width, models, seeds, rows_of_part,
+    UNITS: tl.constexpr, PADDED: tl.constexpr, TOGETHER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Gradients by all parameters, from a part of the rows: (parts, length)."""
-    across = tl.cdiv(FEATURES, COLUMNS)
+    across = tl.cdiv(features, COLUMNS)
     tile, wide = tl.program_id(0) // across, tl.program_id(0) % across
     part, seed = tl.program_id(1), tl.program_id(2)
     place = tl.arange(0, TOGETHER * PADDED)
@@ -208,19 +216,19 @@ def _backward(
         steep = tl.load(slope + (seed * models + model)[:, None] * n + at[None, :], mask=inside, other=0.0)
         active = tl.load(hidden + own[:, None] * n + at[None, :], mask=inside, other=0.0)
         before = tl.where(active > 0, steep * last[:, None], 0.0)
-        inside = (at < end)[:, None] & (column < WIDTH)[None, :]
-        where = values + 2 * seeds * n * WIDTH + (seed * WIDTH + column)[None, :] * n + at[:, None]
+        inside = (at < end)[:, None] & (column < width)[None, :]
+        where = values + 2 * seeds * n * width + (seed * width + column)[None, :] * n + at[:, None]
         high = tl.load(where, mask=inside, other=0.0)
-        low = tl.load(where + seeds * n * WIDTH, mask=inside, other=0.0)
+        low = tl.load(where + seeds * n * width, mask=inside, other=0.0)
         of_w0 = _product(before, high, low, of_w0)
         of_b0 += before
         of_w1 += steep * active
         of_b1 += steep
     gradient += part * length  # parameters follow each other as in the stack's vector: w0, b0, w1, b1
-    inside = real[:, None] & (column < FEATURES)[None, :]
-    tl.store(gradient + own[:, None] * FEATURES + column[None, :], of_w0, mask=inside)
+    inside = real[:, None] & (column < features)[None, :]
+    tl.store(gradient + own[:, None] * features + column[None, :], of_w0, mask=inside)
     count = seeds * models * UNITS
-    gradient += count * FEATURES
+    gradient += count * features
     tl.store(gradient + own, tl.sum(of_b0, 1), mask=real & (wide == 0))
     tl.store(gradient + count + own, tl.sum(of_w1, 1), mask=real & (wide == 0))
     tl.store(gradient + 2 * count + seed * models + model, tl.sum(of_b1, 1), mask=real & (wide == 0) & (unit == 0))
@@ -228,15 +236,15 @@ def _backward(
 
 @_kernel
 def _adam(
-    vector, gradient, moments, powers, rate, decay, length,
-    KEEP_FIRST: tl.constexpr, KEEP_SECOND: tl.constexpr, TINY: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
+    vector, gradient, moments, powers, rate, decay, length, parts,
+    KEEP_FIRST: tl.constexpr, KEEP_SECOND: tl.constexpr, TINY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """One step down the sum of the gradients' parts."""
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < length
     value = tl.load(vector + place, mask=inside, other=0.0)
     steep = decay * value
-    for part in tl.static_range(PARTS):
+    for part in range(parts):
         steep += tl.load(gradient + part * length + place, mask=inside, other=0.0)
     first = tl.load(moments + place, mask=inside, other=0.0)
     first += (1 - KEEP_FIRST) * (steep - first)
@@ -259,7 +267,8 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     width = _STEP * triton.cdiv(features, _STEP)
     values, hidden = w0.new_empty(4, seeds, size, width), w0.new_empty(seeds, models, units, size)
     outputs, slopes = w0.new_empty(2, seeds, models, size)
-    labels, of_seeds = stack.y.to(w0.dtype), features if len(mean) > 1 else 0
+    labels, y = stack.y.to(w0.dtype), w0.new_empty(seeds, size)
+    of_seeds = features if len(mean) > 1 else 0
     compared = [
         (side, share, torch.arange(size, device=w0.device)[side.rows], _within(stack, side))
         for side, share in zip(stack.sides, objective.weights, strict=bool(stack.sides))
@@ -270,20 +279,19 @@ def fused_step(stack: Stack, size: int) -> Step | None:
     of_part = _ROWS * triton.cdiv(size, _ROWS * triton.cdiv(_PROGRAMS, tiles * across * seeds))
     parts = triton.cdiv(size, of_part)
     gradient = adam.vector.new_empty(parts, len(adam.vector))
-    tile = {"FEATURES": features, "WIDTH": width, "UNITS": units, "PADDED": padded, "TOGETHER": together}
+    tile = {"UNITS": units, "PADDED": padded, "TOGETHER": together}
     is_binary = objective.task.name == BINARY.name
     of_predictions = is_binary and objective.compare == "prediction"
 
     def step(chosen: Tensor, weight: Tensor) -> None:
-        y = labels[chosen]
-        weight = objective.loss_weight(Samples(chosen, y, chosen, weight))
         _gather[triton.cdiv(size, _ROWS), triton.cdiv(width, _ROWS), seeds](
-            stack.x, chosen, mean, scale, values, size, seeds, of_seeds, FEATURES=features, WIDTH=width, ROWS=_ROWS,
+            stack.x, labels, chosen, mean, scale, values, y, size, features, width, seeds, of_seeds, ROWS=_ROWS,
             COLUMNS=_ROWS,
         )  # fmt: skip
+        weight = objective.loss_weight(Samples(chosen, y, chosen, weight))
         _forward[tiles, triton.cdiv(size, _TILE), seeds](
-            values, y, weight, stack.strength, w0, b0, w1, b1, hidden, outputs, slopes, size, models, seeds, **tile,
-            ROWS=_TILE, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
+            values, y, weight, stack.strength, w0, b0, w1, b1, hidden, outputs, slopes, size, features, width, models,
+            seeds, **tile, ROWS=_TILE, COLUMNS=_STEP, IS_BINARY=is_binary, SCALED=stack.scaled,
         )  # fmt: skip
         for side, share, rows, within in compared:
             block = max(16, triton.next_power_of_2(len(rows)))
@@ -293,13 +301,13 @@ def fused_step(stack: Stack, size: int) -> Step | None:
                 SCALED=stack.scaled, num_warps=min(32, max(2, block // 64)),
             )  # fmt: skip
         _backward[tiles * across, parts, seeds](
-            values, hidden, slopes, w1, gradient, len(adam.vector), size, models, seeds, of_part, **tile, ROWS=_ROWS,
-            COLUMNS=columns, num_stages=2,
+            values, hidden, slopes, w1, gradient, len(adam.vector), size, features, width, models, seeds, of_part,
+            **tile, ROWS=_ROWS, COLUMNS=columns, num_stages=2,
         )  # fmt: skip
         adam.powers.mul_(adam.betas)
         _adam[(triton.cdiv(len(adam.vector), 256),)](
             adam.vector, gradient, adam.moments, adam.powers, adam.learning_rate, adam.weight_decay, len(adam.vector),
-            KEEP_FIRST=KEPT[0], KEEP_SECOND=KEPT[1], TINY=EPSILON, PARTS=parts, BLOCK=256,
+            parts, KEEP_FIRST=KEPT[0], KEEP_SECOND=KEPT[1], TINY=EPSILON, BLOCK=256,
         )  # fmt: skip
 
     return step

@@ -16,7 +16,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.batches.stratified import Epoch, EpochSource, stratified_epochs
+from metrifair.batches.stratified import Epoch, EpochSource, sent, stratified_epochs
 from metrifair.metrics.registry import Estimate, facts, least_samples
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import constant_output
@@ -131,6 +131,7 @@ class BestWeights:
         return bool(self.stopped.all())
 
 
+_COURSE = 1024  # steps whose strengths and learning rates go to the device together
 _UNSEEN = 1e-9  # samples of a class that no row of a seed has
 _MOST_ON_ONE_THREAD = 2**26
 """Multiplications of a step. Beside busy processes on two cores a second thread makes 2^25 take 2.2 times as long, and
@@ -204,7 +205,13 @@ def train(
     """
     own = [torch.arange(len(data))] * len(seeds) if rows is None else list(rows)
     source = source or stratified_epochs(
-        data, own, objective.comparisons, batch_size=schedule.batch_size, least=objective.least, fewest=objective.fewest
+        data,
+        own,
+        objective.comparisons,
+        batch_size=schedule.batch_size,
+        least=objective.least,
+        fewest=objective.fewest,
+        device=device,
     )
     if not any(strengths):
         source = source._replace(sides=())
@@ -270,13 +277,14 @@ def _trained(
         run = steps_of(stack, upcoming)
         for epoch in range(1, total + 1):
             within = (epoch - 1) % schedule.epochs + 1
-            asked = torch.tensor(rounds[len(ends)], dtype=stack.x.dtype, device=stack.x.device)
-            run(upcoming, *_course(stack, schedule, upcoming.rows.shape[1], within, asked))
+            if within == 1:
+                asked = rounds[len(ends)]
+                courses = _courses(stack, schedule, upcoming.rows.shape[1], asked)
+            run(upcoming, *next(courses))
             if epoch < total:  # before the device is waited for: it is still at work
                 upcoming = drawn()
-            stack.give_up()
             grown = schedule.growth * schedule.epochs
-            stopped = best is not None and best.compare(stack, asked, within, grown=grown)
+            stopped = best is not None and best.compare(stack, stack.x.new_tensor(asked), within, grown=grown)
             if within == schedule.epochs or stopped:
                 reached = torch.full_like(stack.failed, within, dtype=torch.long) if best is None else best.epoch
                 ends.append((*stack.end(stack.adam.parameters if best is None else best.parameters), reached))
@@ -288,13 +296,19 @@ def _trained(
     return parameters, torch.cat([end[1] for end in ends], 1), torch.cat([end[2] for end in ends], 1)
 
 
-def _course(stack: Stack, schedule: Schedule, steps: int, epoch: int, asked: Tensor) -> tuple[Tensor, Tensor]:
-    """Strengths (steps, strengths) and learning rates (steps,) of the steps of an epoch."""
-    total, done = steps * schedule.epochs, steps * (epoch - 1)
-    rate = schedule.learning_rate * schedule.learning_rate_decay ** (epoch - 1)
-    rates = [rate * schedule.rate_at((done + place) / total) for place in range(steps)]
-    strengths = schedule.strengths_at([(done + place + 1) / total for place in range(steps)], asked)
-    return strengths, torch.tensor(rates, dtype=torch.float64).to(stack.adam.learning_rate)
+def _courses(stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[float]) -> Iterator[tuple[Tensor, ...]]:
+    """Strengths (steps, strengths) and learning rates (steps,) of the steps of each epoch; many are sent at once."""
+    asked, total = torch.tensor(strengths, dtype=stack.x.dtype), steps * schedule.epochs
+    at_once = steps * max(1, _COURSE // steps)
+    for first in range(0, total, at_once):
+        places = range(first, min(total, first + at_once))
+        decayed = [schedule.learning_rate * schedule.learning_rate_decay ** (place // steps) for place in places]
+        rates = [rate * schedule.rate_at(place / total) for rate, place in zip(decayed, places, strict=True)]
+        parts = (
+            schedule.strengths_at([(place + 1) / total for place in places], asked),
+            torch.tensor(rates, dtype=torch.float64),
+        )
+        yield from zip(*(sent(part, stack.x.device).split(steps) for part in parts), strict=True)
 
 
 def _constant(data: Samples, rows: Tensor, objective: Objective, outputs: int) -> Tensor:

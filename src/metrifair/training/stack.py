@@ -69,12 +69,15 @@ class Stack:
         self.adam.step()
 
     def steps(self, batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
-        """A step on each of the batches, at strengths (steps, strengths) and learning rates (steps,) of its own."""
+        """A step on each of the batches, at strengths (steps, strengths) and learning rates (steps,) of its own.
+
+        Models that diverged are then given up.
+        """
         weights = batches.weight.expand(batches.rows.shape)
         for place in range(batches.rows.shape[1]):
-            self.strength.copy_(strengths[place])
-            self.adam.learning_rate.copy_(rates[place])
+            self.strength, self.adam.learning_rate = strengths[place], rates[place]
             self.step(batches.rows[:, place], weights[:, place])
+        self.give_up()
 
     @torch.no_grad()
     def begin_near(self, constants: Tensor) -> None:
@@ -109,7 +112,7 @@ class Stack:
         fine = self.adam.vector.isfinite() & self.adam.moments.isfinite().all(0)  # infinite moments stop it unnoticed
         parts = zip(fine.split([value.numel() for value in values]), values, strict=True)
         lost = ~torch.stack([part.view(*value.shape[:2], -1).all(-1) for part, value in parts]).all(0)
-        for value in values:  # nothing is asked of the device, which is still at work
+        for value in values:  # nothing is asked of the device: this too is recorded
             value.masked_fill_(lost.view(*lost.shape, *[1] * (value.ndim - 2)), 0.0)
         self.adam.forget_non_finite()
         self.failed |= lost
@@ -177,11 +180,17 @@ def steps_of(stack: Stack, like: Epoch) -> Steps:
     at_once = min(total, _RECORDED)
     lengths = {at_once, total % at_once} - {0}
     replays = {length: _recorded(stack, like.rows.shape[-1], length) for length in lengths}
+    under_way: list[torch.cuda.Event] = []
 
     def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
+        if (
+            len(under_way) > 1
+        ):  # the next epoch waits on the device while this one is done; those after it would pile up
+            under_way.pop(0).synchronize()
         for start in range(0, total, at_once):
             some = slice(start, min(total, start + at_once))
             replays[some.stop - start](batches.part(some), strengths[some], rates[some])
+        under_way.append(torch.cuda.current_stream().record_event())
 
     return run
 
@@ -193,8 +202,7 @@ def _recorded(stack: Stack, size: int, steps: int) -> Steps:
     step = fused_step(stack, size) or stack.step
     rows = torch.zeros(steps, len(stack.failed), size, dtype=torch.long, device=stack.x.device)
     weights = torch.ones_like(rows, dtype=stack.x.dtype)
-    strengths = stack.strength.repeat(steps, 1)
-    rates = stack.adam.learning_rate.repeat(steps)
+    strengths, rates = stack.strength.repeat(steps, 1), stack.adam.learning_rate.repeat(steps)
     saved = stack.adam.snapshot()
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -206,15 +214,19 @@ def _recorded(stack: Stack, size: int, steps: int) -> Steps:
     graph.register_generator_state(stack.objective.generator)
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may train on other devices
         for place in range(steps):
-            stack.strength.copy_(strengths[place])
-            stack.adam.learning_rate.copy_(rates[place])
+            stack.strength, stack.adam.learning_rate = strengths[place], rates[place]
             step(rows[place], weights[place])
+        stack.give_up()
     stack.adam.restore(saved)
     kept = graph, step  # what was recorded works in the step's own memory
+    last = weights
 
     def replay(batches: Epoch, strength: Tensor, rate: Tensor) -> None:
+        nonlocal last
         rows.copy_(batches.rows.transpose(0, 1))
-        weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+        if batches.weight is not last:  # most often all epochs have the same
+            weights.copy_(batches.weight.expand(batches.rows.shape).transpose(0, 1))
+            last = batches.weight
         strengths.copy_(strength)
         rates.copy_(rate)
         kept[0].replay()

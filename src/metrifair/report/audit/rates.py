@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from metrifair.report.audit.glossary import ratio_text
 from metrifair.report.audit.words import confidence_text, quoted, selected_text
+from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
 from metrifair.report.numbers import MISSING, figure_text, number_text, p_text, percent_text, strength_texts
@@ -13,7 +14,7 @@ from metrifair.results import AuditRecord, Decisions, GroupRates, Interval, Poin
 from metrifair.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, is_below
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
-_WIDTH, _HEIGHT, _LEFT, _BASE = 640, 220, 40, 190  # of the drawing of ratios at deciles
+_MOST_LINES = 12  # of the drawing of ratios at deciles
 _REGION = {"class_": "scroll", "tabindex": "0", "role": "region"}
 
 
@@ -105,31 +106,15 @@ def rates_table(table: Decisions, rates: Sequence[GroupRates], number: int = 0) 
 
 def _deciles(table: Decisions) -> Markup:
     """The ratio beyond each decile of the score: a curve for each category, and the numbers."""
-    shown = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:12]
-    known = [ratio for rate in shown for ratio in rate.decile_ratios if ratio is not None]
-    top = max(1.2, *known) if known else 1.2
-    across = [_LEFT + (_WIDTH - 2 * _LEFT) * at / 8 for at in range(9)]
-    height = [_BASE - (_BASE - 10) * ratio / top for ratio in (0.0, 1.0)]
-    lines = [
-        joined(
-            element("line", class_=name, x1=str(_LEFT), x2=str(_WIDTH - _LEFT), y1=f"{y:.1f}", y2=f"{y:.1f}"),
-            element("text", text, class_="tick", x=str(_LEFT - 8), y=f"{y + 4:.1f}", text_anchor="end"),
-        )
-        for name, text, y in (("axis", "0", height[0]), ("baseline", "1", height[1]))
+    shown = [rate for rate in table.rates if rate.decile_ratios and not rate.few][:_MOST_LINES]
+    known = [
+        [(10.0 * at, ratio) for at, ratio in enumerate(rate.decile_ratios, 1) if ratio is not None] for rate in shown
     ]
-    for number, rate in enumerate(shown):
-        points = [
-            f"{x:.1f},{_BASE - (_BASE - 10) * ratio / top:.1f}"
-            for x, ratio in zip(across, rate.decile_ratios, strict=True)
-            if ratio is not None
-        ]
-        style = f"group c{number % 7} d{number // 7}"
-        lines.append(element("polyline", class_=style, points=" ".join(points)))
-    ticks = [
-        element("text", f"{10 * at}%", class_="tick", x=f"{x:.1f}", y=str(_BASE + 18), text_anchor="middle")
-        for at, x in enumerate(across, 1)
-    ]
-    box = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "role": "img", "aria_label": "Ratio at every decile of the score"}
+    y = axis([1.0, *(ratio for points in known for _, ratio in points)], from_zero=True, count=5)
+    x = Axis(10, 90, tuple((10.0 * at, f"{10 * at}%") for at in range(1, 10)))
+    lines = [Line(rate.group, at, points) for at, (rate, points) in enumerate(zip(shown, known, strict=True))]
+    side = "below" if table.favourable == "low" else "above"
+    said = f"Impact ratio, were those selected {side} each decile"
     head = element("tr", element("th", "Category", scope="col"), *(element("th", f"{10 * at}%") for at in range(1, 10)))
     rows = [
         element(
@@ -140,17 +125,12 @@ def _deciles(table: Decisions) -> Markup:
         for rate in table.rates
         if rate.decile_ratios
     ]
-    side = "below" if table.favourable == "low" else "above"
     return joined(
-        element("h3", f"Impact ratio, were those selected with a score {side} each decile"),
-        element("div", element("svg", *lines, *ticks, **box), class_="plot"),
         element(
-            "ul",
-            *(
-                element("li", element("span", "\N{BLACK SQUARE}", class_=f"c{number % 7}"), rate.group)
-                for number, rate in enumerate(shown)
-            ),
-            class_="key",
+            "div",
+            line_chart(table.attribute, x, y, lines, x_title="decile of the score", y_title=said),
+            line_key([rate.group for rate in shown]),
+            class_="pair",
         ),
         element(
             "div", element("table", element("thead", head), element("tbody", *rows)), **_REGION, aria_label="Deciles"
