@@ -245,11 +245,7 @@ class Audit:
         >>> found.rates_to_frame("pandas")[["group", "ratio"]].values.tolist()
         [['a', 0.5], ['b', 1.0]]
         """
-        rows = [
-            (table, rate)
-            for table in self.decisions
-            for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
-        ]
+        rows = [(table, rate) for table in self.decisions for rate in (*table.rates, table.unknown) if rate is not None]
         columns = {name: [value(*row) for row in rows] for name, (_, value) in RATE_COLUMNS.items()}
         for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]

@@ -72,7 +72,7 @@ def train_command(
     json_to: Path | None,
     **given: Any,
 ) -> None:
-    """Train a fair model on FILE (csv, tsv, parquet, arrow or ndjson), and measure it on rows kept apart.
+    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and measure it on rows kept apart.
 
     Text, dates and missing values are taken as they are. The columns with the groups are used to train, not to predict.
     Rows are kept apart with the same mix of groups and labels.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import MISSING, number_text, percent_text
+from metrifair.report.numbers import MISSING, interval_text, number_text, percent_text
 from metrifair.results import FEWEST, AlongNumber, ByGroup, GroupFigures, Measure
 
 FIGURES = {
@@ -65,7 +65,7 @@ def measure_text(found: Measure | None) -> str:
     bracket = found.bracket
     if bracket is None or number_text(bracket.low) == number_text(bracket.high):
         return number_text(found.value)
-    return f"{number_text(bracket.low)} to {number_text(bracket.high)}"
+    return interval_text(bracket)
 
 
 def _table(found: ByGroup, *, drawn: bool) -> Markup:
@@ -92,9 +92,7 @@ def _table(found: ByGroup, *, drawn: bool) -> Markup:
 
 def _cell(found: Measure | None) -> Markup:
     interval = None if found is None else found.interval
-    small = (
-        [] if interval is None else [element("small", f"{number_text(interval.low)} to {number_text(interval.high)}")]
-    )
+    small = [] if interval is None else [element("small", interval_text(interval))]
     return element("td", measure_text(found), *small)
 
 

@@ -10,7 +10,7 @@ from metrifair.report.audit.glossary import audit_glossary, criterion_name, metr
 from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
-from metrifair.report.numbers import MISSING, figure_text, number_text, p_text
+from metrifair.report.numbers import MISSING, figure_text, interval_text, number_text, p_text
 from metrifair.results import AuditRecord, Difference, DifferenceRecord, Distribution, Look, SeriesRecord, Verdict
 
 _VERDICTS: tuple[Verdict, ...] = ("worse", "better", "cannot be told apart", "not tested")
@@ -61,7 +61,7 @@ def _largest(differences: Sequence[Difference], verdict: Verdict) -> str:
     one = min(
         (one for one in differences if one.verdict == verdict), key=lambda one: (one.p_value, -abs(one.difference))
     )
-    span = "" if one.interval is None else f", {number_text(one.interval.low)} to {number_text(one.interval.high)}"
+    span = "" if one.interval is None else f", {interval_text(one.interval)}"
     return (
         f"Most certainly {verdict}: {_metric_name(one.metric)} of {_place(one)}, from {number_text(one.before)} to "
         f"{number_text(one.after)} ({figure_text(one.difference, signed=True)}{span})."
@@ -311,13 +311,12 @@ def _series_table(ordered: Sequence[Sequence[Look]]) -> Markup:
     names = ("Groups", "Among", "Distance", "Look", "Value", "Interval", "Since the first", "p-value", "Level", "Alarm")
     rows = []
     for one in [one for own in ordered for one in own][:_MOST_ROWS]:
-        interval = (
-            MISSING if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}"
-        )
         kind = one.alarm if one.alarm in ("better", "worse") else ""
         cells = (
             joined(element("span", one.within), element("small", criterion_name(one.criterion))),
-            *map(joined, (metric_words(one.metric).short, one.look, number_text(one.value), interval)),
+            *map(
+                joined, (metric_words(one.metric).short, one.look, number_text(one.value), interval_text(one.interval))
+            ),
             *map(joined, (figure_text(one.difference, signed=True), p_text(one.p_value), number_text(one.level))),
             element("span", kind or MISSING, class_=f"change {kind}"),
         )
