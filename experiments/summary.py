@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from functools import cached_property, partial
+from itertools import product
 from math import ceil
 from pathlib import Path
 
@@ -103,13 +104,40 @@ class Figures:
 
     def first(self, experiment: str, on: str) -> str:
         """In how many cells one of ours is first, with the constant granted to all, or behind by a standard error."""
-        cells = [
-            self._rivals(experiment, given, data, on)
-            for given, data in sorted({key[2:4] for key in self.known if key[:2] == ("corrected", experiment)})
-        ]
+        cells = [self._rivals(experiment, *cell, on) for cell in self._places(experiment)]
         first = sum(ours.value >= best.value for ours, best in cells)
         level = sum(ours.value < best.value <= ours.value + ours.error for ours, best in cells)
         return f"first in {first} of {len(cells)} cells and within a standard error of the first in {level} others"
+
+    def _places(self, experiment: str) -> list[tuple[str, str]]:
+        """Inputs and data of a corrected table."""
+        return sorted({(key[2], key[3]) for key in self.known if key[:2] == ("corrected", experiment)})
+
+    def behind(self, *experiments: str) -> str:
+        """The cells in which both of ours are behind the first by more than a standard error, with the constant."""
+        found = []
+        for experiment, on in product(experiments, ("scores", "labels")):
+            for given, data in self._places(experiment):
+                ours, best = self._rivals(experiment, given, data, on)
+                if best.value > ours.value + ours.error:
+                    by = f"{best.value - ours.value:.3f}, standard error {ours.error:.3f}"
+                    found.append(f"{data} ({given}, {experiment}, {on}: by {by})")
+        return "; ".join(found) or "none"
+
+    def plain(self, experiment: str, method: str) -> str:
+        """In how many cells the plain area of scores of the better of ours is at least that of a method."""
+        found = []
+        for given, data in self._places(experiment):
+            known = {
+                key[4]: curve.exact("scores")
+                for key, curve in self.known.items()
+                if key[:4] == ("corrected", experiment, given, data)
+            }
+            ours = max((known[one] for one in OURS), key=lambda one: one.value)
+            if method in known and known[method].seeds == ours.seeds:
+                found.append((f"{data} ({given})", ours.value - known[method].value))
+        lower = [f"{cell} by {-lead:.3f}" for cell, lead in found if lead < 0]
+        return f"{len(found) - len(lower)} of {len(found)} cells" + (f" (lower: {', '.join(lower)})" if lower else "")
 
     def lead(self, data: str) -> str:
         """By how much the better of ours leads on a data set, least and most over tables, inputs and figures."""

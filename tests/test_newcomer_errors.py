@@ -38,6 +38,21 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
             r"make_pipeline\(TableEncoder\(\), FairClassifier\(\)\), fitted with fairclassifier__sensitive_features"
         ),
     ),
+    "decisions as words": (
+        lambda: audit(np.where(_Y == 1, "yes", "no"), sensitive_features=_A),
+        DataError,
+        "y_pred must hold numbers, got text such as 'no'; write decisions as 1 and 0",
+    ),
+    "text in the X of a booster": (
+        lambda: FairXGBClassifier(n_jobs=1).fit(_RAW, _Y, sensitive_features=_A),
+        DataError,
+        r"make categories of text with astype\('category'\), or encode it first with .*FairXGBClassifier.*town",
+    ),
+    "a label that is missing": (
+        lambda: FairClassifier().fit(_X, [None, *_A[1:]], sensitive_features=_A),
+        DataError,
+        "y holds missing values; leave these rows out",
+    ),
     "an audit of no column": (lambda: audit({}, sensitive_features=_A), DataError, "y_pred has no columns"),
     "a monitor of nothing": (lambda: monitor(None), DataError, "states must be a sequence or dict"),  # type: ignore[arg-type]
     "text in the X of a frontier": (
@@ -140,3 +155,18 @@ def test_groups_that_are_the_label_are_told() -> None:
         assert (told in [note.text for note in found.notes]) is said
     few = audit([0.1, 0.9, 0.2, 0.8], sensitive_features=list("abab"), y_true=[0, 1, 0, 1], **given)
     assert told not in [note.text for note in few.notes]
+
+
+def test_a_threshold_that_nearly_everyone_passes_is_told() -> None:
+    rng = np.random.default_rng(0)
+    score, group = np.r_[0.2, rng.uniform(1, 100, 399)], np.arange(400) % 2
+    found = audit(score, sensitive_features=group, threshold=0.5, resamples=0, permutations=0, random_state=0)
+    first = found.summary[0]
+    said = "At threshold 0.5 nearly everyone is selected, 99.0% of each group or more"
+    assert first == f"{said}: what is audited here decides nearly the same for everyone."
+    assert any("which reach from 0.2" in note.text for note in found.notes)
+    found = audit(score, sensitive_features=group, threshold=0.1, resamples=0, permutations=0, random_state=0)
+    assert found.summary[0].startswith("At threshold 0.1 everyone is selected: ")
+    assert not any("four fifths" in sentence for sentence in found.summary)  # a ratio of 1, which says nothing
+    found = audit(score, sensitive_features=group, threshold=50, resamples=0, permutations=0, random_state=0)
+    assert any("four fifths" in sentence for sentence in found.summary)

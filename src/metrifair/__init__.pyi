@@ -1,7 +1,7 @@
 __version__: str
 
 from . import batches, datasets, errors, mlflow, nn
-from .auditing.audit import audit
+from .auditing.audit import audit, unfairness
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
 from .auditing.compare import AuditDifference, compare
@@ -9,7 +9,6 @@ from .auditing.contributions import FeatureContribution, GapContributions, gap_c
 from .auditing.monitor import AuditSeries, monitor
 from .auditing.result import Audit
 from .auditing.state import AuditState
-from .auditing.unfairness import unfairness
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder

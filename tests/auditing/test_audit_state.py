@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, ModelFileError, audit, load
-from metrifair.auditing import state_counts, state_file
-from metrifair.auditing.count_file import count_file
+from metrifair.auditing import state_file
+from metrifair.auditing.audit_table import count_file
+from metrifair.auditing.out_of_core import bins
+from metrifair.auditing.out_of_core.bins import StateGrid
 from metrifair.auditing.out_of_core.columns import Roles
-from metrifair.auditing.state_counts import StateGrid
 from metrifair.saving.modelfile import from_bytes, to_bytes
 
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
@@ -43,7 +44,7 @@ def splits(frame, data):
 def test_merging_is_associative_and_commutative_and_loses_nothing(data, atoms, weighted):
     frame = table(300)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state_counts, "MOST_ATOMS", atoms)
+        patch.setattr(bins, "MOST_ATOMS", atoms)
         whole = added(AuditState(), frame, weight=weighted)
         parts = [added(AuditState(), part, weight=weighted) for part in splits(frame, data)]
         mixed = data.draw(st.permutations(parts))
@@ -83,7 +84,7 @@ def test_a_column_that_is_numbers_in_one_file_and_text_in_another_is_text():
 @pytest.mark.parametrize("weight", [False, True])
 @pytest.mark.parametrize("keys", [("sensitive_features",), ("sensitive_features", "y_true", "control_features")])
 def test_the_audit_of_states_is_that_of_all_rows_within_its_brackets(atoms, weight, keys, monkeypatch):
-    monkeypatch.setattr(state_counts, "MOST_ATOMS", atoms)
+    monkeypatch.setattr(bins, "MOST_ATOMS", atoms)
     frame = table(900)
     parts = [added(AuditState(), part, weight=weight, keys=keys) for part in (frame[:200], frame[200:])]
     given = {name: frame.select(KEYS[name]) for name in keys}

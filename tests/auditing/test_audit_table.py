@@ -17,7 +17,8 @@ from test_audit_file import CASES, check_equal, table
 from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
 
 from metrifair import AuditState, DataError, audit_file, audit_table
-from metrifair.auditing import count_file, state_counts
+from metrifair.auditing import audit_table as counting_tables
+from metrifair.auditing.audit_table import count_file, count_table
 from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.brackets import CellSides, measured
 from metrifair.auditing.out_of_core.columns import Roles
@@ -79,16 +80,16 @@ def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, mon
 @pytest.mark.parametrize("atoms", [2**12, 50])
 @pytest.mark.parametrize("engine", ["polars, lazy", "DuckDB", "Ibis", "Dask"])
 def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeypatch):
-    for module in (state_counts, count_file):
+    for module in (bins, counting_tables):
         monkeypatch.setattr(module, "MOST_ATOMS", atoms)
     frame = incomplete(600)
     frame.write_parquet(tmp_path / "scores.parquet")
     weight = None if engine == "Dask" else "w"
     roles = Roles.named(score="p", group=["sex", "region"], label="y", weight=weight)
     by_file, by_engine = AuditState(range=(-1, 2)), AuditState(range=(-1, 2))
-    count_file.count_file(by_file, tmp_path / "scores.parquet", roles)
+    count_file(by_file, tmp_path / "scores.parquet", roles)
     with held_by(engine, frame) as found:
-        count_file.count_table(by_engine, Connected("the table", found), roles)
+        count_table(by_engine, Connected("the table", found), roles)
     assert by_file.exact == (atoms == 2**12)
     assert (by_engine.shape, by_engine.cells, by_engine.left_out) == (by_file.shape, by_file.cells, by_file.left_out)
     np.testing.assert_allclose(by_engine.selected, by_file.selected, rtol=1e-12)
@@ -101,7 +102,7 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
 def test_a_table_with_scores_beyond_the_range_is_not_counted():
     roles = Roles.named(score="p", group="sex")
     with pytest.raises(DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; count with a range"):
-        count_file.count_table(AuditState(), Connected("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
+        count_table(AuditState(), Connected("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})), roles)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -235,8 +236,13 @@ def test_dates_categories_and_booleans_are_groups_as_in_files(how, tmp_path):
     [
         ({}, {"score": "q"}, r"^the table has no column 'q' \(given as score\); its columns are 'p', 'sex'"),
         ({}, {"label": "P"}, r"^the table has no column 'P' \(given as label\); did you mean 'p'\?"),
-        ({}, {"score": "sex"}, r"^the score column 'sex' of the table holds String, not numbers; cast it in a query"),
-        ({}, {"weight": "sex"}, "^the weight column 'sex' of the table holds String, not numbers"),
+        (
+            {},
+            {"score": "region"},
+            r"^the score column 'region' of the table holds String, not numbers; cast it in a qu",
+        ),
+        ({}, {"weight": "region"}, "^the weight column 'region' of the table holds String, not numbers"),
+        ({}, {"weight": "sex"}, "^weight and group both name the column 'sex'; they must be two columns"),
         ({}, {"label": "p"}, "^score and label both name the column 'p'"),
         ({}, {"tolerance": -1}, "^tolerance must be a number from 0 upwards, got -1"),
         ({"p": pl.lit(None, pl.Float64)}, {}, "^no row of the table has a score in 'p' and a value in every other"),

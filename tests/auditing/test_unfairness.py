@@ -17,7 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair.auditing.unfairness import unfairness
+from metrifair.auditing.audit import unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 
@@ -357,7 +357,7 @@ MANY = [
     ({"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     ({"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
-    ({"y_pred": list("yesyes")}, "y_pred must hold numbers, got object values such as 'y'"),
+    ({"y_pred": list("yesyes")}, "y_pred must hold numbers, got text such as 'y'; write decisions as 1 and 0"),
     (
         {"y_pred": np.zeros((6, 2, 2))},
         "y_pred must be a column or a table of columns, got an array of shape (6, 2, 2)",
@@ -428,7 +428,7 @@ MANY = [
     ),
     (
         {"y_true": list("nynyny"), "criterion": BINS},
-        "y_true must hold numbers, got object values such as 'n'",
+        "y_true must hold numbers, got text such as 'n'",
     ),
     (
         {"criterion": "conditional_statistical_parity"},

@@ -32,6 +32,7 @@ from metrifair import (
     load,
     unfairness,
 )
+from metrifair.boosting import xgboost as boosting_xgboost
 from metrifair.boosting.booster import METRIC_NAME
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.problem.criteria import Criterion
@@ -301,6 +302,21 @@ def test_further_metrics_are_logged_and_stop_nothing_in_lightgbm(stop: str, metr
     assert int(np.argmax(log["auc"])) + 5 < more.best_iteration_ - 1  # it would have stopped far earlier
     assert more.best_iteration_ == alone.best_iteration_ == int(np.argmin(log[METRIC_NAME])) + 1 < 400
     assert log[METRIC_NAME] == alone.evals_result_["valid_0"][METRIC_NAME]
+
+
+def test_xgboost_3_0_trains_classes_from_its_own_constant_and_refuses_further_metrics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Run with 3.0.5 too, where the rest of this file passes but for these metrics."""
+    monkeypatch.setattr(boosting_xgboost, "_FROM_3_1", False)
+    X, classes, a = (part[:1_000] for part in three_classes())
+    fair = made(FairXGBClassifier, 30.0).fit(X, classes, sensitive_features=a).predict_proba(X)
+    plain = made(FairXGBClassifier, 0.0).fit(X, classes).predict_proba(X)
+    apart = [np.abs(found[a == "f"].mean(0) - found[a == "m"].mean(0)).max() for found in (fair, plain)]
+    assert apart[0] < apart[1] / 3
+    sets = {"eval_set": [(X, classes)], "eval_sensitive_features": [a]}
+    with pytest.raises(DataError, match=r"eval_metric='auc' besides penalised_risk, .* needs XGBoost 3.1 or later"):
+        made(FairXGBClassifier, eval_metric="auc").fit(X, classes, sensitive_features=a, **sets)
 
 
 @pytest.mark.parametrize("metrics", ["auc", ["logloss", "auc"]])

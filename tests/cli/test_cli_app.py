@@ -123,13 +123,23 @@ def test_help_and_refusals_import_nothing_heavy() -> None:
             assert said.startswith(f"Usage: metrifair {arguments[0] if len(arguments) > 1 else ''}")
 
 
-@pytest.mark.parametrize("name", ["train", "frontier"])
-def test_a_column_that_is_not_there_is_named_before_torch_is_imported(name: str, tmp_path: Path) -> None:
+def test_a_column_that_is_not_there_is_named_before_torch_is_imported(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("y,g\n1,a\n0,b\n")
-    done = command("-c", LIGHT.format(arguments=[name, str(path), "--label", "y", "--group", "h"]))
-    assert done.stdout.splitlines()[-1] == "HEAVY ['polars']"
-    assert refusal(done).startswith(f"Error: {path} has no column 'h' (given as group); its columns are 'y', 'g'")
+    learn, score = ("--label", "y", "--group", "h"), ("--score", "y", "--group", "h")
+    calls = [
+        ["train", str(path), *learn],
+        ["frontier", str(path), *learn],
+        ["audit", str(path), *score],
+        ["count", str(path), *score, "--output", str(tmp_path / "x.state")],
+    ]
+    done = command("-c", LIGHT.format(calls=calls))
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [code for code, _, _ in found] == [2] * len(calls), done.stderr
+    assert all(set(heavy) <= {"numpy", "polars"} for _, _, heavy in found), found
+    for call in calls:
+        said = refusal(CliRunner().invoke(main, call))
+        assert said.startswith(f"Error: {path} has no column 'h' (given as group); its columns are 'y', 'g'")
 
 
 @pytest.mark.parametrize(

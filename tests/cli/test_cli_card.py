@@ -52,8 +52,9 @@ def test_a_card_is_written_or_printed(call: Any, folder: Path) -> None:
     assert (folder / "README.md").read_text() == printed.output
 
 
-def test_files_of_another_kind_are_refused(call: Any, folder: Path) -> None:
-    done = call("card", folder / "a.metrifair", "--frontier", folder / "a.metrifair")
+def test_files_of_another_kind_are_refused(call: Any, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.metrifair").write_bytes((folder / "a.metrifair").read_bytes())
+    done = call("card", folder / "a.metrifair", "--frontier", tmp_path / "b.metrifair")
     assert done.exit_code == 2
     assert "holds a FairClassifier, not a frontier; pass what Frontier.save wrote" in done.output
     done = call("card", folder / "front.metrifair")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair.cli.leakage import check_leakage, label_as_group
+from metrifair.cli.tables import check_leakage, label_as_group
 from metrifair.errors import DataError
 
 RNG = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,25 @@ def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.Dat
     told = call("audit", csv, "--score", "p", "--group", "day", "--continuous", "none", "--label", "hired").stdout
     assert "... and 20 more groups; --rates or --html shows all." in told
     assert len(told.splitlines()) < 160
+
+
+@pytest.mark.parametrize("families", [(), ("--families", "threshold")])
+def test_the_command_that_audits_held_out_rows_runs_as_it_is_told(
+    csv: Path, people: pl.DataFrame, call: Any, tmp_path: Path, families: tuple[str, ...]
+) -> None:
+    """Also where the model tells no probabilities, a column has their name, or few rows are left of a number."""
+    people = people.with_columns(probability=pl.lit("a") + pl.col("code"), age=pl.int_range(240) % 24)
+    people.write_csv(csv)
+    asked = ("--label", "hired", "--group", "sex", "--id", "probability", "--held-out", tmp_path / "held out.csv")
+    if families:
+        asked += (*families, "--model", "linear", "--max-unfairness", 1, "--strengths", 0)
+    else:
+        asked += ("--group", "age", "--model", "linear", "--test", 0.05)
+    done = call("frontier" if families else "train", csv, *asked)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("Audit them: metrifair ")]
+    words = shlex.split(line.removeprefix("Audit them: metrifair "))
+    assert words[words.index("--score") + 1] == ("decision" if families else "probability'")
+    assert call(*words).exit_code == 0
+    if not families:
+        assert len(set(pl.read_csv(tmp_path / "held out.csv")["age"])) < 20
+        assert words[words.index("--continuous") + 1] == "age"

@@ -20,8 +20,8 @@ from rich.console import Console
 
 import metrifair
 from metrifair import TableEncoder, load
-from metrifair.cli.console import show_frontier
 from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES, OTHER_CRITERION_NAMES
+from metrifair.cli.training import show_frontier
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
 from metrifair.results import Point

@@ -114,7 +114,7 @@ BAD_SAMPLES = {
     "NaN in a tensor": (torch.tensor([[1.0], [nan]]), [0.0], "u holds NaN or infinite values; remove or replace them"),
     "missing": (pd.Series([1, None], dtype="Int64"), [0.0], "u holds NaN or infinite values; remove or replace them"),
     "null": ([0.0], pl.Series([1.0, None]), "v holds NaN or infinite values; remove or replace them"),
-    "words": (["low", "high"], [1.0], "u must hold numbers, got <U4 values such as np.str_('low')"),
+    "words": (["low", "high"], [1.0], "u must hold numbers, got text such as 'low'"),
     "objects": ([1.0], [object, 1], "v must hold numbers, got object values such as <class 'object'>"),
     "table": (np.zeros((2, 2)), [1.0], TOO_DEEP),
     "nested list": ([[0, 1], [2, 3]], [1.0], TOO_DEEP),
@@ -143,7 +143,7 @@ BAD_WEIGHTS = {
     "all zero": ({"u_weights": [0, 0]}, UNUSABLE),
     "one model's all zero": ({"u_weights": torch.tensor([[0.0, 0.0], [1.0, 1.0]])}, UNUSABLE),
     "NaN": ({"v_weights": [1.0, nan, 1.0]}, "v_weights holds NaN or infinite values; remove or replace them"),
-    "words": ({"u_weights": ["a", "b"]}, "u_weights must hold numbers, got <U1 values such as np.str_('a')"),
+    "words": ({"u_weights": ["a", "b"]}, "u_weights must hold numbers, got text such as 'a'"),
 }
 
 

@@ -114,59 +114,28 @@ def audit_file(
         The columns of the strata.
     weight : str, default=None
         The column of the weights.
-    criteria : str, Criterion or sequence of them, default=None
-        What is compared; by default what the columns allow, as in ``audit``.
-    metrics : str or sequence of str, default=None
-        How distributions are compared; by default kolmogorov, wasserstein and energy.
+    criteria, metrics : str or sequence of str, default=None
+        What is compared, and how, as in ``audit``.
     threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
-    confidence : float, default=0.95
-        Of intervals and certified bounds.
-    random_state : int, Generator, RandomState or None, default=None
-        What resampling draws from.
+    confidence, random_state : float, int or generator
+        Of intervals and certified bounds, and what resampling draws from, as in ``audit``.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
-        finding of all groups together, whose energy is ``energy_dependence``.
-    intersectional : bool, default=False
-        Cross several columns of groups into one.
-    continuous : "auto", bool or list of str, default="auto"
-        Which of the attributes are numbers, such as ages: those columns, all or none. Of a number the audit tells how
-        much scores depend on it (the energy finding), and the worst of up to 100 cuts in two; decisions are shown in
-        five bands. ``"auto"`` takes columns of numbers with more than 20 different values, and says so in a warning.
-    cuts : dict of lists of float, or list of float, default=None
-        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
-        list are the cuts of the only attribute.
+    contrast, intersectional, continuous, cuts : str, bool, "auto" or list of str, dict of lists
+        Who is compared with whom, and which columns of groups are numbers, as in ``audit``.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that the criterion ``risk_parity`` compares; not for files too large to hold.
     score_range : tuple of float, default=None
         Lowest and highest score that can occur; [0, 1] for probabilities.
-    resamples : int, default=500
-        How many, for intervals; 0: none.
-    permutations : int, default=999
-        How many at most, for p-values; 0: none. Fewer are drawn where a p-value is clearly above 0.05.
-    most_groups : int, default=None
-        Groups that a column may have, as in ``audit``.
-    least_count : int, default=30
-        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
-    vc_dimension : int, default=None
-        Where these rows trained the model, as in ``audit``.
-    standard : {"ll144", "four-fifths", "credit"}, default=None
-        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
-    reference : str or dict, default="highest"
-        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
-    favourable : {"high", "low"}, default="high"
-        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
-        positive label, by default the first one then, is the one that low scores are of.
-    least_share : float, default=0.02
-        Groups of a smaller share of all rows are shown, and left out of ratios.
-    title : str, default=None
-        What stands on top of the report.
-    about : dict of str, default=None
-        What is to be known of the data, such as its date and source: part of the report.
+    resamples, permutations, most_groups, least_count, vc_dimension : int
+        As in ``audit``.
+    standard, reference, favourable, least_share : str, str or dict, str, float
+        The tables of rates that rules ask for, as in ``audit``.
+    title, about : str, dict of str, default=None
+        What stands on top of the report, and what is to be known of the data, as in ``audit``.
     format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None

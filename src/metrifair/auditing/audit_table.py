@@ -1,11 +1,14 @@
-"""``audit_table(...)``: the audit of scores in a table that lives elsewhere, of which only counts are fetched."""
+"""``audit_table(...)``: the audit of scores in a table that lives elsewhere, of which only counts are fetched; and rows
+of a table or file counted into an audit state."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack, overload
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.compare import AuditDifference
@@ -17,14 +20,22 @@ from metrifair.auditing.counted import (
     one_or_compared,
     scores_named,
 )
-from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.decisions import DEFAULT_THRESHOLD
+from metrifair.auditing.distribution import Integers
+from metrifair.auditing.out_of_core.bins import FINE, MOST_ATOMS, StateCounts, StateGrid
+from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, levels_for, used_rows
 from metrifair.auditing.out_of_core.connections import Connected
+from metrifair.auditing.out_of_core.files import opened
+from metrifair.auditing.out_of_core.formats import AS_USUAL, FileOptions
+from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import ColumnOptions, Criteria, Reference, Request, Threshold, groups_allowed
 from metrifair.auditing.result import Audit, traced
+from metrifair.auditing.state import AuditState
+from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous, Cuts
+from metrifair.problem.attributes import Continuous, Cuts, band_names
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import library_of
 from metrifair.provenance import source_files
@@ -95,57 +106,28 @@ def audit_table(
         The columns of the strata.
     weight : str, default=None
         The column of the weights.
-    criteria : str, Criterion or sequence of them, default=None
-        What is compared; by default what the columns allow, as in ``audit``.
-    metrics : str or sequence of str, default=None
-        How distributions are compared; by default kolmogorov, wasserstein and energy.
+    criteria, metrics : str or sequence of str, default=None
+        What is compared, and how, as in ``audit``.
     threshold : float, "auto", "median" or None, default="auto"
         Scores from here on are decisions for, as in ``audit``.
-    confidence : float, default=0.95
-        Of intervals and certified bounds.
-    random_state : int, Generator, RandomState or None, default=None
-        What resampling draws from.
+    confidence, random_state : float, int or generator
+        Of intervals and certified bounds, and what resampling draws from, as in ``audit``.
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group: one
-        finding of all groups together, whose energy is ``energy_dependence``.
-    intersectional : bool, default=False
-        Cross several columns of groups into one.
-    continuous : "auto", bool or list of str, default="auto"
-        Which of the attributes are numbers, such as ages, as in ``audit_file``.
-    cuts : dict of lists of float, or list of float, default=None
-        Makes groups of numbers instead: ``{"age": [25, 60]}`` are those up to 25, above 25 up to 60, and above 60; a
-        list are the cuts of the only attribute.
+    contrast, intersectional, continuous, cuts : str, bool, "auto" or list of str, dict of lists
+        Who is compared with whom, and which columns of groups are numbers, as in ``audit``.
     pos_label : object, default=None
         The positive label; by default the last one in ascending order.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
     score_range : tuple of float, default=None
         Lowest and highest score that can occur; [0, 1] for probabilities.
-    resamples : int, default=500
-        How many, for intervals; 0: none.
-    permutations : int, default=999
-        How many, for p-values; 0: none.
-    most_groups : int, default=None
-        Groups that a column may have, as in ``audit``.
-    least_count : int, default=30
-        Groups of fewer rows are listed apart, as too few to tell, and are never the headline.
-    vc_dimension : int, default=None
-        Where these rows trained the model, as in ``audit``.
-    standard : {"ll144", "four-fifths", "credit"}, default=None
-        The table that a rule asks for, computed and shown (docs/standards.md); nothing is said about any law.
-    reference : str or dict, default="highest"
-        Whose selection rate others are divided by: the highest, a group, or a group for each attribute.
-    favourable : {"high", "low"}, default="high"
-        Which scores are good to have. With "low", those below the threshold or the median are selected, and the
-        positive label, by default the first one then, is the one that low scores are of.
-    least_share : float, default=0.02
-        Groups of a smaller share of all rows are shown, and left out of ratios.
-    title : str, default=None
-        What stands on top of the report.
-    about : dict of str, default=None
-        What is to be known of the data, such as its date and source: part of the report.
+    resamples, permutations, most_groups, least_count, vc_dimension : int
+        As in ``audit``.
+    standard, reference, favourable, least_share : str, str or dict, str, float
+        The tables of rates that rules ask for, as in ``audit``.
+    title, about : str, dict of str, default=None
+        What stands on top of the report, and what is to be known of the data, as in ``audit``.
     in_memory_rows : int, default=2000000
         Up to so many rows are audited as they are; 0: none.
 
@@ -206,3 +188,74 @@ def audit_table(
         told = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
         audits[name] = replace(traced(found, audit_table, given, **told), library=library)
     return one_or_compared(audits)
+
+
+def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, options: FileOptions = AS_USUAL) -> None:
+    """Add the rows of a file of any size to a state, in one pass; rows that miss something are left out and counted."""
+    with opened(path, options) as source:
+        source.check(roles.by_role)
+        shape = Shape(roles.groups, roles.controls, roles.label, roles.weight is not None, source.is_text)
+        levels = levels_for(roles)
+        before = state.rows
+        for batch in source.batches(roles.columns):
+            used = used_rows(roles, levels, batch)
+            left_out = used.left_out.total()
+            if used.weight is not None and not used.weight.all():
+                used = used.only(used.weight != 0)
+            coded = [(_values(level), code.astype("int64") - 1) for level, code in zip(levels, used.codes, strict=True)]
+            state._add_coded(shape, coded, used.scores, used.weight, left_out=left_out)
+        check_some(source.name, roles, state.rows - before)
+
+
+def count_table(state: AuditState, place: Connected, roles: Roles) -> None:
+    """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
+    rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets)
+    threshold = state.threshold if isinstance(state.threshold, float) else DEFAULT_THRESHOLD
+    cells = rows.surveyed(threshold)
+    check_within(np.array(cells.ends), state.range)
+    grid = StateGrid.between(*state.range)
+    for level in rows.levels:
+        if level.cuts is not None and level.name not in roles.cuts:
+            raise DataError(
+                f"the column {level.name!r} has more values than a state holds; pass cuts, the ends of the bands that "
+                "it is to be counted in"
+            )
+    values = [[None, *_values(level)] for level in rows.levels]
+    named = [tuple(own[code] for own, code in zip(values, codes, strict=True)) for codes in rows.cells]
+    shape = Shape(roles.groups, roles.controls, roles.label, rows.weighted)
+    state._take(shape, named, cells.tally.selected, _counts(rows, grid))
+    state.left_out += sum(cells.left_out.values())
+
+
+def _values(level: ColumnLevels) -> list[Value]:
+    return [plain(value) for value in (level.values if level.cuts is None else band_names(level.cuts))]
+
+
+def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
+    """Entries by distinct score, or by bin of the state's grid where there are many."""
+    frame, sums = rows.counting, {"rows": nw.len()}
+    scaled = (nw.col("score") * grid.scale.inverse - grid.scale.low * grid.scale.inverse) * float(2.0**grid.power)
+    few = len(rows.answer(frame.select("score").unique().head(MOST_ATOMS + 1))) <= MOST_ATOMS
+    if rows.weighted:
+        sums["total"] = nw.col("weight").sum()
+    if few:
+        found, cell = rows.by_cell(frame, ["score"], sums)
+        low = high = found["score"].to_numpy() + 0.0
+        number, within = grid.places(low)
+        within = within * found["rows"].to_numpy()
+    else:
+        fine = ((scaled - scaled.floor()) * float(2**FINE) + 0.5).floor()
+        frame = frame.with_columns(number=scaled.floor().cast(nw.Int64), fine=fine.cast(nw.Int64))
+        sums |= {"low": nw.col("score").min(), "high": nw.col("score").max(), "within": nw.col("fine").sum()}
+        if rows.weighted:
+            frame = frame.with_columns(moment=scaled * nw.col("weight"))
+            sums["moment"] = nw.col("moment").sum()
+        found, cell = rows.by_cell(frame, ["number"], sums)
+        low, high = (found[name].to_numpy() + 0.0 for name in ("low", "high"))
+        number, within = (found[name].to_numpy().astype(np.int64) for name in ("number", "within"))
+    weight = moment = np.zeros(0)
+    if rows.weighted:
+        weight = found["total"].to_numpy().astype(np.float64)
+        moment = weight * grid.scale.positions(low) if few else np.ldexp(found["moment"].to_numpy(), -grid.power)
+    counted: Integers = found["rows"].to_numpy().astype(np.int64)
+    return StateCounts(cell, number, low, high, counted, within.astype(np.int64), weight, moment, few).grouped()

@@ -27,7 +27,7 @@ from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame_of
 from metrifair.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
-from metrifair.report.audit.series import series_html, series_summary
+from metrifair.report.audit.difference import series_html, series_summary
 from metrifair.report.html import framed, write_html
 from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
 

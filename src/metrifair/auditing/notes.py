@@ -16,10 +16,11 @@ from metrifair.auditing.sample import AuditSample, Part, members_of
 from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.cells import Attribute
-from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text
+from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text, selected_text
 from metrifair.report.numbers import few_text, listed, percent_text, positive_text
 from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note
 
+_NEARLY_ALL = 0.99  # selected
 _BLIND = 0.2  # a gap this large should not go unseen
 _TELLING = 0.2  # a correlation of score and outcome that is worth having
 _CLEARLY = 4.0  # standard deviations below chance
@@ -92,6 +93,8 @@ def constant_notes(sample: AuditSample, decisions: Sequence[Decisions]) -> list[
     rates = {rate.selection_rate for found in decisions for rate in found.rates}
     if len(rates) == 1 and rates <= {0.0, 1.0}:
         return [alike_note(decisions[0].threshold, selected=rates == {1.0})]
+    if rates and min(rates) >= _NEARLY_ALL:
+        return [nearly_all_note(decisions[0], sample.ends)]
     return []
 
 
@@ -225,6 +228,14 @@ def alike_note(threshold: float, *, selected: bool) -> Note:
     return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
 
 
+def nearly_all_note(found: Decisions, ends: tuple[float, float]) -> Note:
+    """That hardly anybody is not selected, as where the threshold is in other units than the scores."""
+    low, high = (score_text(end, ends[1] - ends[0]) for end in ends)
+    text = f"{selected_text(found)} nearly everyone is selected, {percent_text(_NEARLY_ALL)} of each group or more: "
+    text += "ratios of rates so near to 1 say little. "
+    return Note("constant", f"{text}Is it the threshold of these scores, which reach from {low} to {high}?")
+
+
 def outcome_notes(sample: AuditSample, attribute: str, code: Integers) -> list[Note]:
     """Groups that are the label in other words, which leaves nothing to compare but the outcome itself."""
     labels, classes = sample.problem.labels, len(sample.problem.scheme.classes)
@@ -236,7 +247,7 @@ def outcome_notes(sample: AuditSample, attribute: str, code: Integers) -> list[N
     if not alike or min(sample.size(np.flatnonzero(both == pair)) for pair in pairs) < FEWEST:
         return []
     text = f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
-    return [Note("labels", text)]
+    return [Note("parity", text)]
 
 
 def direction_note(auc: float, favourable: Favourable = "high") -> Note:

@@ -49,6 +49,7 @@ class Bands(NamedTuple):
     band: Integers
     sides: list[tuple[str, str]]  # who is set against whom, cut by cut
     at: Integers  # the last band on the first side of each cut; of names, the only one
+    attribute: str
     named: bool
 
     @classmethod
@@ -68,12 +69,14 @@ class Bands(NamedTuple):
             cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
             names = [number_name(cut) for cut in cuts]
             sides = [(f"up to {name}", f"above {name}") for name in names]
-            return cls(units, values, np.searchsorted(cuts, values), sides, np.arange(len(cuts)), named=False)
+            return cls(
+                units, values, np.searchsorted(cuts, values), sides, np.arange(len(cuts)), attribute.name, named=False
+            )
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
         at = _enough(size, size.sum(), least_count) if len(present) > 1 else present[:0]
         sides = [(str(attribute.groups[one]), words.REST) for one in present[at]]
-        return cls(units, band.astype(np.float64), band, sides, at, named=True)
+        return cls(units, band.astype(np.float64), band, sides, at, attribute.name, named=True)
 
     @property
     def size(self) -> int:
@@ -169,12 +172,11 @@ def _at(part: Part, bands: Bands, number: int) -> _Cut:
     return _Cut(number, largest_gap(sides), sides)
 
 
-def worst_cut(sample: AuditSample, part: Part, place: int, plan: Plan, generator: np.random.Generator) -> WorstCut:
+def worst_cut(sample: AuditSample, part: Part, bands: Bands, plan: Plan, generator: np.random.Generator) -> WorstCut:
     """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them."""
-    bands, name = Bands.of(sample, part, place, plan.least_count), sample.problem.scheme.attributes[place].name
     if not bands.sides:
         return WorstCut([], None)
-    units, everyone = bands.units, sample.size(bands.units)
+    name, units, everyone = bands.attribute, bands.units, sample.size(bands.units)
     rows, levels = bands.levels(_amounts(sample, units))
     cut, table = _scanned(part, bands, levels)
     furthest = _at(part, bands, int(table.gaps().wasserstein.argmax()))

@@ -86,14 +86,15 @@ def record_of(
         if attribute.cuts or request.contrast == "independence"
     ]
     # Where rows are counted, the spread of weights within a bin is not.
-    plan = _plan_of(sample, request, compared, numbers, sampled=prove is None or not sample.weighted)
+    bands = [Bands.of(sample, *one, request.least_count) for one in numbers]
+    plan = _plan_of(request, compared, bands, sampled=prove is None or not sample.weighted)
     measured = held(compared, sample, plan.metrics) if proven is None else counted(compared, sample, proven)
     found = [
         finding
         for one, known in zip(compared, measured, strict=True)
         for finding in findings_of(one, known, sample, plan, generator)
     ]
-    worst = [worst_cut(sample, part, place, plan, generator) for part, place in numbers]
+    worst = [worst_cut(sample, part, own, plan, generator) for (part, _), own in zip(numbers, bands, strict=True)]
     findings = judged([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
     decisions = [] if selection is None else decisions_of(sample, selection, request)
     notes = notes_of(
@@ -142,22 +143,14 @@ def record_of(
     )
 
 
-def _plan_of(
-    sample: AuditSample,
-    request: Request,
-    compared: Sequence[Compared],
-    numbers: Sequence[tuple[Part, int]],
-    *,
-    sampled: bool,
-) -> Plan:
-    """What is asked of each comparison, given how many there are; ``numbers`` are parts with the place of one."""
+def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Bands], *, sampled: bool) -> Plan:
+    """What is asked of each comparison, given how many there are; ``bands`` are those of attributes that are cut."""
     # The distribution functions that are compared; that of the rest is another one for each group.
     functions = {
         (id(one.part), one.place, side)
         for one in compared
         for side in ((one.left, None), (one.right, one.left if one.right is None else None))
     }
-    cuts = sum(len(Bands.of(sample, *one, request.least_count).sides) for one in numbers)
     enough = sum(min(one.sizes) >= request.least_count for one in compared)
     return Plan(
         metrics=request.named_metrics(),
@@ -167,8 +160,8 @@ def _plan_of(
         # So that many comparisons take minutes, not hours.
         resolution=int(np.clip(_DRAWS // max(1, len(compared)), _COARSEST, RESOLUTION)),
         witnesses=len(compared) <= _MOST_CURVES,
-        cdfs=len(functions) + 2 * cuts,
-        comparisons=max(1, enough + len(numbers)),
+        cdfs=len(functions) + 2 * sum(len(one.sides) for one in bands),
+        comparisons=max(1, enough + len(bands)),
         least_count=request.least_count,
         ends=request.score_range,
         vc_dimension=request.vc_dimension,

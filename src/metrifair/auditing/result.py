@@ -15,7 +15,7 @@ from metrifair.errors import DataError
 from metrifair.files import write_json
 from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
-from metrifair.report.audit.plot import AuditChartKind, audit_chart
+from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
 from metrifair.report.numbers import figure_text
@@ -245,11 +245,7 @@ class Audit:
         >>> found.rates_to_frame("pandas")[["group", "ratio"]].values.tolist()
         [['a', 0.5], ['b', 1.0]]
         """
-        rows = [
-            (table, rate)
-            for table in self.decisions
-            for rate in [*table.rates, *([table.unknown] if table.unknown else [])]
-        ]
+        rows = [(table, rate) for table in self.decisions for rate in (*table.rates, table.unknown) if rate is not None]
         columns = {name: [value(*row) for row in rows] for name, (_, value) in RATE_COLUMNS.items()}
         for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
             columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
@@ -334,17 +330,13 @@ class Audit:
         from metrifair.report.audit.page import audit_html  # noqa: PLC0415 (scikit-learn, pandas: 100 MB for pages only)
 
         view = None if frontier is None else _view_of(frontier)
-        write_html(
-            path, audit_html(self.record, title=title or self.provenance.title or "Fairness audit", frontier=view)
-        )
+        title = title or self.provenance.title or "Fairness audit"
+        write_html(path, audit_html(self.record, title=title, frontier=view))
 
     def __repr__(self) -> str:
-        counts = (
-            (len(self.findings), "finding", ""),
-            (len(self.decisions), "table", " of decisions"),
-            (len(self.notes), "note", ""),
-        )
-        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in counts)
+        counts = len(self.findings), len(self.decisions), len(self.notes)
+        named = zip(counts, ("finding", "table", "note"), ("", " of decisions", ""), strict=True)
+        listed = ", ".join(f"{count} {name}{'' if count == 1 else 's'}{more}" for count, name, more in named)
         first = f"Audit of {self.record.rows:,} samples: {listed}"
         one = self.headline
         if one is None or one.joint_interval is None:

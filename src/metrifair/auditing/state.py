@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.request import Criteria, Reference, Request
 from metrifair.auditing.result import Audit, traced
-from metrifair.auditing.state_counts import StateCounts, StateGrid
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -170,9 +171,8 @@ class AuditState:
             raise DataError("sensitive_features and control_features must name different columns")
         if y_true is not None:
             (keys["y_true"],) = columns("y_true", y_true).values()
-        of_last = len(columns("y_pred", y_pred)) == 2
-        label = None if y_true is None else "y_true"
-        shape = Shape(tuple(groups), tuple(controls), label, problem.weight is not None, of_last=of_last)
+        names = tuple(groups), tuple(controls), None if y_true is None else "y_true"
+        shape = Shape(*names, problem.weight is not None, of_last=len(columns("y_pred", y_pred)) == 2)
         coded = []
         for name, column in keys.items():
             known = levels(name, column)
@@ -251,10 +251,9 @@ class AuditState:
             raise DataError(
                 f"counts of different columns do not add up: {self.shape}; and {shape}; count the same ones in both"
             )
-        shape = shape if self.shape is None else shape.together(self.shape)
         ours = [] if self.counts is None else [(self.cells, self.selected, self.counts)]
         self.cells, self.selected, self.counts = added([*ours, (cells, selected, counts)])
-        self.shape = shape
+        self.shape = shape if self.shape is None else shape.together(self.shape)
 
     def without(self, least_count: int) -> AuditState:
         """The same without small cells.
@@ -279,13 +278,11 @@ class AuditState:
         if found.counts is None:
             return found
         size = np.bincount(found.counts.cell, found.counts.rows, len(found.cells))
-        kept = np.flatnonzero(size >= least_count)
-        number = np.full(len(found.cells), -1)
-        number[kept] = np.arange(len(kept))
-        withheld = int(size.sum() - size[kept].sum())
+        kept = size >= least_count
+        withheld = int(size[~kept].sum())
         found.left_out, found.withheld = found.left_out + withheld, found.withheld + withheld
-        found.cells, found.selected = [found.cells[one] for one in kept], found.selected[kept]
-        found.counts = found.counts.renumbered(number)
+        found.cells, found.selected = list(compress(found.cells, kept)), found.selected[kept]
+        found.counts = found.counts.renumbered(np.where(kept, np.cumsum(kept) - 1, -1))
         return found
 
     def save(self, path: PathLike, *, least_count: int = 1) -> None:
@@ -365,20 +362,14 @@ class AuditState:
         ----------
         criteria : str, Criterion or sequence of them, default=None
             What is compared; by default the state's, or what was counted allows.
-        metrics : str or sequence of str, default=None
-            How distributions are compared; by default kolmogorov, wasserstein and energy.
-        confidence : float, default=0.95
-            Of intervals and certified bounds.
-        random_state : int, Generator, RandomState or None, default=None
-            What resampling draws from.
+        metrics, confidence, random_state : str or sequence of str, float, int or generator
+            How distributions are compared, and how sure one can be, as in ``audit``.
         contrast, intersectional, continuous, pos_label : str, bool, "auto" or list of str, object
             Who is compared with whom, as in ``audit``.
         resamples, permutations, most_groups, least_count, vc_dimension : int
             As in ``audit``.
-        standard, reference, favourable, least_share : str, str or dict, str, float
+        standard, reference, favourable, least_share, title, about : str, str or dict, str, float, str, dict of str
             As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
-        title, about : str, dict of str, default=None
-            As in ``audit``.
 
         Returns
         -------
@@ -392,15 +383,14 @@ class AuditState:
         Interval(low=0.15, high=0.15)
         """
         given, seed = dict(locals()), seed_of(random_state)
-        asked = criteria if criteria is not None else self.criteria
-        own = {"criteria": asked, "threshold": self.threshold, "score_range": self.range, "loss": None}
-        request = Request.among(given | own)
+        own = {"threshold": self.threshold, "score_range": self.range, "loss": None}
+        request = Request.among(given | own | ({"criteria": self.criteria} if criteria is None else {}))
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         check_last(self._parts, request)
         rows = StateRows(self._parts, self.shape, self.counts)
         found = audit_of_counts(rows, request, np.random.default_rng(seed), tolerance=1e-5)
-        parts = {"group": self.shape.groups, "control": self.shape.controls, "label": filter(None, [self.shape.label])}
-        columns = {role: list(names) for role, names in parts.items()}
+        groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
+        columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
         return traced(found, AuditState.audit, given, seed=seed, columns=columns, source=source)

@@ -15,10 +15,10 @@ import numpy as np
 from msgspec import Meta
 
 from metrifair.auditing.distribution import Floats
+from metrifair.auditing.out_of_core.bins import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded, levels_for
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
 from metrifair.auditing.request import Request
-from metrifair.auditing.state_counts import BINS, FINE, MOST_ATOMS, MOST_ROWS, StateCounts, StateGrid
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.problem.criteria import criterion_named
 from metrifair.results import FEW

@@ -163,7 +163,7 @@ class FairBooster(Saved):
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
         self.left_out_ = ()
         if not is_penalised(self):
-            with _eval_set_allowed():
+            with _eval_set_allowed(), _text_explained(self):
                 super().fit(X, y, **booster)  # type: ignore[misc]
             return self
         warn_without_estimate(self.metric, self.estimate, default="rows")
@@ -181,13 +181,14 @@ class FairBooster(Saved):
         shares = None
         if self.expected_groups:
             seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
-            shares = problem.shares(partial(self._group_chances, X, booster), seed)
+            with _text_explained(self):
+                shares = problem.shares(partial(self._group_chances, X, booster), seed)
         objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
         descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
         evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
         self._plan = FitPlan(problem, descent, evaluations, booster)
         try:
-            with _eval_set_allowed():
+            with _eval_set_allowed(), _text_explained(self):
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
         finally:
             del self._plan
@@ -218,3 +219,18 @@ class FairBooster(Saved):
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         """Call the booster's own ``fit`` with the plan's objective, and whatever its predictions then need."""
         raise NotImplementedError
+
+
+@contextmanager
+def _text_explained(booster: Any) -> Iterator[None]:
+    """Where columns are text, which the plain booster refuses, the error says what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if "dtypes" not in str(error):
+            raise
+        name = type(booster).__name__
+        raise DataError(
+            f"X must hold numbers, booleans or categories; make categories of text with astype('category'), or encode "
+            f"it first with make_pipeline(TableEncoder(), {name}()). {' '.join(str(error).split())}"
+        ) from error

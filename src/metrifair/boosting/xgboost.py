@@ -19,7 +19,8 @@ from metrifair.problem.tables import Table
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
 _LEARNING_RATE = 0.3  # XGBoost's own, where none is given
-_ONE_FOR_EACH = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)  # class a constant to start from
+_FROM_3_1 = tuple(map(int, xgboost.__version__.split(".")[:2])) >= (3, 1)
+"""Takes a constant to start from for each class, and names of metrics beside a function."""
 _OF_CLASSES = "multi:softprob"  # which XGBoost makes of its default for more than two classes
 
 
@@ -113,7 +114,7 @@ class _FairXGB(FairBooster):
             estimator.eval_metric = _metrics(estimator.eval_metric, plan)
         if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
             start = plan.problem.start
-            if several and _ONE_FOR_EACH:
+            if several and _FROM_3_1:
                 estimator.base_score = (start - np.mean(start)).tolist()
             elif not several:  # XGBoost asks for the prediction that it stands for
                 estimator.base_score = 1 / (1 + np.exp(-start)) if classes else start
@@ -135,34 +136,12 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     ----------
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
-    criterion : str or Criterion, default="statistical_parity"
-        What is compared, as in ``FairClassifier``.
-    metric : str or callable, default="energy"
-        How distributions are compared.
-    estimate : {"rows", "population", "batch"}, default="rows"
-        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
-        all of ("batch" is the same); or that of the population behind them, which may be negative.
-    combine : {"mean", "sum"}, default="mean"
-        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
-        or the sum over everything.
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions or outputs.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
-    intersectional : bool, default=False
-        Cross several attributes into one.
-    continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
-        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
-        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
-    on_small : {"leave_out", "error"}, default="leave_out"
-        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
-        penalty with a warning, or refused.
+    criterion, metric, estimate, combine, compare, contrast, intersectional, continuous, on_small : str, bool or list
+        What the penalty compares, and how, as in ``FairLGBMClassifier``.
     pos_label : object, default=None
         The positive class; by default the last one.
     expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
-        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
+        Pull each row by the groups that its features speak for, as in ``FairLGBMClassifier``.
     **booster
         Every parameter of ``xgboost.XGBClassifier``.
 
@@ -210,34 +189,12 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     ----------
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
-    criterion : str or Criterion, default="statistical_parity"
-        What is compared, as in ``FairRegressor``.
-    metric : str or callable, default="energy"
-        How distributions are compared.
-    estimate : {"rows", "population", "batch"}, default="rows"
-        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
-        all of ("batch" is the same); or that of the population behind them, which may be negative.
-    combine : {"mean", "sum"}, default="mean"
-        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
-        or the sum over everything.
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions or outputs.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
-    intersectional : bool, default=False
-        Cross several attributes into one.
-    continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
-        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
-        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
-    on_small : {"leave_out", "error"}, default="leave_out"
-        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
-        penalty with a warning, or refused.
+    criterion, metric, estimate, combine, compare, contrast, intersectional, continuous, on_small : str, bool or list
+        What the penalty compares, and how, as in ``FairLGBMClassifier``.
     pos_label : object, default=None
         For classifiers only.
     expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
-        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
+        Pull each row by the groups that its features speak for, as in ``FairLGBMClassifier``.
     **booster
         Every parameter of ``xgboost.XGBRegressor``.
 
@@ -275,6 +232,11 @@ def _metrics(given: Any, plan: FitPlan) -> Any:
                 f"eval_metric must be names where strength > 0, since XGBoost takes one function only and that is "
                 f"{METRIC_NAME}, got {metric!r}"
             )
+    if several and not _FROM_3_1:
+        raise DataError(
+            f"eval_metric={given!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and this is "
+            f"{xgboost.__version__}: leave it out, or install a later one"
+        )
     penalised = plan.metric()
 
     def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001

@@ -19,7 +19,7 @@ _COMMANDS = {  # and the module of each
     "merge": "counts",
     "monitor": "compare",
     "train": "train",
-    "frontier": "frontier",
+    "frontier": "train",
     "predict": "models",
     "card": "models",
     "export": "models",

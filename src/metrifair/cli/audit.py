@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from metrifair.auditing.out_of_core.connections import Connected, connected, is_address
+from metrifair.auditing.out_of_core.files import matching, opened
 from metrifair.cli.options import (
     CONTRAST,
     GROUP,
@@ -212,6 +213,7 @@ def audit_command(
     if rates is not None and len(score) > 1:
         raise DataError(SEVERAL_RATES)
     place = table_at(file, table, [*written, rates])
+    check_columns(file, reading, score=score, **asked)
     from metrifair.auditing.audit_file import audit_file
     from metrifair.auditing.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
@@ -299,6 +301,21 @@ def table_at(file: str, table: str | None, outputs: Iterable[Path | None]) -> Co
         raise DataError(f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database")
     check_paths([] if is_address(file) else [file], outputs)
     return connected(file, table) if is_address(file) else None
+
+
+def check_columns(file: str, reading: FileOptions, **named: Any) -> None:
+    """Refuse a name that no column has before anything heavy is imported, where looking takes no copy of the file."""
+    if (
+        is_address(file)
+        or not matching(file)
+        or not reading.utf8
+        or reading.format == "excel"
+        or ".xls" in file.lower()
+    ):
+        return
+    roles = {role: named[role] for role in ("score", "label", "weight", "group", "control")}
+    with opened(file, reading) as source:
+        source.check({role: [given] if isinstance(given, str) else given or () for role, given in roles.items()})
 
 
 def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] | None:

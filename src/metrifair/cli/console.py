@@ -6,9 +6,8 @@ import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -22,22 +21,8 @@ from metrifair.cli.options import as_options, cuts_text
 from metrifair.cli.rules import limits_of
 from metrifair.cli.training_options import Costs, Families, Strengths
 from metrifair.errors import MetrifairWarning
-from metrifair.report.frontier.view import figure_texts
-from metrifair.report.frontier.words import (
-    choice_sentences,
-    constant_sentence,
-    families_sentence,
-    row_note,
-    shown_note,
-)
-
-if TYPE_CHECKING:
-    from metrifair.tradeoff.frontier import Frontier
 
 _WIDTH = 120  # where no terminal says how wide it is
-_NARROW = 100
-_SHOWN = 8  # strengths in a table, about
-_SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
 
 
 class _Console(Console):
@@ -95,60 +80,6 @@ def warnings_told(out: Console) -> Iterator[None]:
             out.print(f"Note: {printable(as_options(str(one.message)).rstrip('.'))}.", soft_wrap=True)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
-def selected(front: Frontier, **wish: Any) -> Any:
-    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", MetrifairWarning)
-        return front.select(**wish)
-
-
-def show_frontier(out: Console, front: Frontier) -> None:
-    """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
-    view = front.view()
-    for note in view.notes:
-        out.print(printable(note), soft_wrap=True)
-    out.print(str(front), soft_wrap=True)
-    chosen = None if view.chosen is None else view.chosen.place
-    step = max(1, len(view.rows) // _SHOWN)
-    shown = [
-        row
-        for place, row in enumerate(view.rows)
-        if row.place == chosen or (row.on_front if view.knobs else place % step == 0)
-    ]
-    worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
-    gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
-    parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
-    if out.width < _NARROW:  # room for the most important ones only
-        gaps, parts = {}, parts[:1]
-    rows = [
-        [
-            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if row_note(row) else ''}",
-            *(["needed" if row.needs_group else ""] if view.knobs else []),
-            *(row.figures[key].text for key in (*worth, "unfairness")),
-            *(row.parts[name].text for name in parts),
-            *(row.figures[key].text for key in gaps),
-        ]
-        for row in shown
-    ]
-    if view.baseline is not None:
-        texts = figure_texts(view, replace(view.baseline, intervals={}))
-        own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
-        rows.append(["constant", *([""] if view.knobs else []), *own])
-    headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
-    first = ["on the Pareto line", "group"] if view.knobs else [front.parameter]
-    show_table(out, [*first, *headings], rows, left=len(first))
-    for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
-        own = [row.text for row in shown if row_note(row) == note]
-        named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
-        out.print(printable(f"* {named}: {note}."), soft_wrap=True)
-    if told := families_sentence(view):
-        out.print(printable(told), soft_wrap=True)
-    if view.baseline is not None:
-        out.print(printable(constant_sentence(view)), soft_wrap=True)
-    for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
-        out.print(printable(sentence), soft_wrap=True)
 
 
 def command_text(ctx: click.Context) -> str:

@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.cli.audit import Written, audit_arguments, hand_over, measure_options, result_options, table_at
+from metrifair.cli.audit import (
+    Written,
+    audit_arguments,
+    check_columns,
+    hand_over,
+    measure_options,
+    result_options,
+    table_at,
+)
 from metrifair.cli.options import (
     CONTINUOUS,
     CUTS,
@@ -82,7 +90,8 @@ def count_command(
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
     place = table_at(file, table, [output])
-    from metrifair.auditing.count_file import count_file, count_table
+    check_columns(file, reading, score=score, label=label, weight=weight, group=group, control=control)
+    from metrifair.auditing.audit_table import count_file, count_table
     from metrifair.auditing.out_of_core.columns import Roles
     from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, printable, working

@@ -111,7 +111,8 @@ def demo_command(output: Path, seeds: int, max_unfairness: float) -> None:
     except OSError as error:
         raise DataError(f"cannot write to the folder {output}: {error.strerror}; name another --output") from error
     from metrifair import FairClassifier, datasets, frontier
-    from metrifair.cli.console import console, selected, show_frontier
+    from metrifair.cli.console import console
+    from metrifair.cli.training import selected, show_frontier
 
     out = console()
     data = datasets.load("mortgage")

@@ -28,6 +28,7 @@ _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _KEPT = "metrifair.limits"
 _SHOWN = 12  # tables of rates on the terminal, and lines on one limit
 _MOST_ROWS = 60  # of all those tables together
+_OF_STANDARDS = ("p", "short of", "mean")  # columns that only a table asked for by a rule has
 
 
 class Limit(NamedTuple):
@@ -239,6 +240,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     """Rates by group, with the ratio to the reference; of a standard, what its table is; and what else is by group."""
     from metrifair.cli.console import printable, show_table
     from metrifair.report.audit.by_group import measure_text
+    from metrifair.report.numbers import MISSING, figure_text, p_text
     from metrifair.selection_rates import NO_VERDICT, STANDARDS
 
     asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
@@ -247,13 +249,23 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     rows = []
     for table in asked[:_SHOWN]:
         for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
-            ratio = "left out" if rate.left_out else "-" if rate.ratio is None else f"{rate.ratio:.3f}"
-            shares = rate.selection_rate, rate.accuracy, rate.true_positive_rate, rate.false_positive_rate
-            told = ["-" if share is None else f"{share:.3f}" for share in shares]
-            rows.append([f"{table.attribute}: {rate.group}", table.within, f"{rate.size:,}", told[0], ratio, *told[1:]])
-    headings = ["group", "within", "rows", "selected", "ratio", "right", "of positives", "of negatives"]
+            told = {
+                "group": f"{table.attribute}: {rate.group}",
+                "within": table.within,
+                "rows": f"{rate.size:,}",
+                "selected": figure_text(rate.selection_rate),
+                "ratio": "left out" if rate.left_out else figure_text(rate.ratio),
+                "p": p_text(rate.p_value),
+                "short of": MISSING if rate.shortfall is None else f"{rate.shortfall:,}",
+                "mean": figure_text(rate.mean_difference, digits=2),
+                "right": figure_text(rate.accuracy),
+                "of positives": figure_text(rate.true_positive_rate),
+                "of negatives": figure_text(rate.false_positive_rate),
+            }
+            rows.append(told if table.standard else {name: told[name] for name in told if name not in _OF_STANDARDS})
     if rows:
-        show_table(out, headings, rows[:_MOST_ROWS], left=2)
+        headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
+        show_table(out, headings, [[row[name] for name in headings] for row in rows[:_MOST_ROWS]], left=2)
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
     if asked and asked[0].standard:

@@ -1,15 +1,22 @@
-"""`metrifair train`: a fair model from a file of raw columns."""
+"""`metrifair train` and `frontier`: a fair model from a file of raw columns, and what fairness costs: all strengths."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from metrifair.cli.options import STANDARD_OUTPUT, TABLES, Number, Output, check_paths
-from metrifair.cli.training_options import Costs, TrainingOptions, training_options
+from metrifair.cli.training_options import FAMILIES, Costs, Families, Strengths, TrainingOptions, training_options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from metrifair.cli.training_file import TrainingFile
+    from metrifair.table_model import TableModel
+    from metrifair.tradeoff.frontier import Frontier
 
 
 @click.command(short_help="Train a fair model on a file.")
@@ -65,7 +72,7 @@ def train_command(
     json_to: Path | None,
     **given: Any,
 ) -> None:
-    """Train a fair model on FILE (csv, tsv, parquet, arrow or ndjson), and measure it on rows kept apart.
+    """Train a fair model on FILE (csv, tsv, parquet, arrow, ndjson or Excel), and measure it on rows kept apart.
 
     Text, dates and missing values are taken as they are. The columns with the groups are used to train, not to predict.
     Rows are kept apart with the same mix of groups and labels.
@@ -87,7 +94,7 @@ def train_command(
     check_paths([options.file], [held_out, output, json_to])
     table, files = options.table()
     from metrifair.cli.console import command_text, console, printable
-    from metrifair.cli.tables import write_json, write_table
+    from metrifair.cli.tables import write_json
     from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained
     from metrifair.cli.training_file import training_file
 
@@ -96,10 +103,215 @@ def train_command(
     found = trained(source, Training(test, validation, threshold, choose_threshold, cost, refit))
     if output is not None:
         found.model.save(output)
-    if held_out is not None:
-        write_table(source.predictions(found.measured, found.parts.test), held_out)
     show_trained(out, source, found, held_out)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
         told = figures(source, found) | {"provenance": asdict(provenance_of(source, files, command_text(ctx)))}
         write_json(told, json_to)
+
+
+@click.command(short_help="What does fairness cost? Train, compare and choose.")
+@training_options
+@click.option(
+    "--strengths",
+    type=Strengths(),
+    help="Such as 0,0.1,1,10, or auto to add some where the curve bends.  [default: 0 and 24 up to a million]",
+)
+@click.option(
+    "--families",
+    type=Families(),
+    default=(),
+    help=f"Several models on one frontier, such as mlp,linear,barycentre: {', '.join(FAMILIES)}. barycentre and "
+    "threshold process --model without a penalty, and need the group at prediction.  [default: --model alone]",
+)
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
+@click.option(
+    "--utility",
+    help="What makes a model good: accuracy, balanced_accuracy, auc, log_loss, brier; of numbers r2, "
+    "mean_absolute_error, mean_squared_error; or a scorer of scikit-learn.  [default: accuracy, or r2]",
+)
+@click.option(
+    "--cost",
+    type=Costs(),
+    help="Instead: what each decision costs at each label, '0,1;5,0' where a missed yes costs 5.",
+)
+@click.option(
+    "--max-unfairness",
+    type=Number(0, 1),
+    help="Choose the best model whose unfairness (Kolmogorov distance of the scores) is at most this.",
+)
+@click.option("--without-group", is_flag=True, help="Choose only among models that need no group at prediction.")
+@click.option("--certified", is_flag=True, help="With --max-unfairness: this limit must be proven to be kept.")
+@click.option("--output", type=Output(), help="File for the chosen model; needs --max-unfairness.")
+@click.option(
+    "--refit/--no-refit",
+    default=None,
+    help="Train the model that is kept again, on all rows.  [default: --refit, but not with --certified]",
+)
+@click.option(
+    "--held-out",
+    type=Output(*TABLES),
+    help="File for what the chosen model says of the test rows (csv, tsv, parquet, arrow or ndjson), to be audited.",
+)
+@click.option("--html", type=Output(".html", ".htm"), help="File for a report with a slider over the strengths.")
+@click.option("--json", "json_to", type=Output(stdout=True), help="File for the figures; - is standard output.")
+@click.pass_context
+def frontier_command(
+    ctx: click.Context,
+    /,
+    *,
+    strengths: Any,
+    families: tuple[str, ...],
+    without_group: bool,
+    seeds: int,
+    utility: str | None,
+    cost: Any,
+    html: Path | None,
+    json_to: Path | None,
+    max_unfairness: float | None,
+    certified: bool,
+    output: Path | None,
+    refit: bool | None,
+    held_out: Path | None,
+    **given: Any,
+) -> None:
+    """Train models of many strengths on FILE at once, show what fairness costs, and choose one of them.
+
+    Half of the rows train, a quarter chooses, and the last quarter tells what the models reach; all with the same mix
+    of groups and labels. The model that is kept is trained again on all rows: its figures are those of the first fit.
+
+    \b
+    Example: choose a model, and audit rows that it never saw
+      metrifair frontier people.csv --label income --group sex --html report.html
+      metrifair frontier people.csv --label income --group sex --max-unfairness 0.1 --held-out held-out.csv
+      metrifair audit held-out.csv --score probability --group sex --label income
+
+    \b
+    Example: what knowing the group at prediction would give
+      metrifair frontier people.csv --label income --group sex --families mlp,linear,barycentre --html report.html
+    """
+    if cost is not None and utility is not None:
+        raise click.UsageError("--cost is a utility of its own; leave --utility out")
+    wish = _Wish(max_unfairness, certified, output, refit, held_out, without_group)
+    options = TrainingOptions(**given)
+    check_paths([options.file], [output, held_out, html, json_to])
+    table, files = options.table()
+    from metrifair.cli.console import command_text, console, printable
+    from metrifair.cli.tables import write_json
+    from metrifair.cli.training import provenance_of, selected, show_frontier
+    from metrifair.cli.training_file import training_file
+
+    out = console(stderr=json_to == STANDARD_OUTPUT)
+    source = training_file(options, table, strength=1.0)
+    encoder, front = source.frontier(strengths=strengths, seeds=seeds, utility=cost or utility, families=families)
+    front = replace(front, provenance=provenance_of(source, files, command_text(ctx)))
+    for line in source.description(encoder):
+        out.print(printable(line))
+    try:
+        if max_unfairness is not None:
+            chosen = source.model(encoder, selected(front, **wish.asked))
+    finally:  # where no model keeps the limit, the report still shows what is possible
+        show_frontier(out, front)
+        if cost is not None and front.chosen is not None:
+            out.print(
+                "Costs are those of decisions at a probability of 0.5; where another threshold costs less: metrifair "
+                f"train --strength {front.chosen.strength:g} --choose-threshold cost --cost ...",
+                soft_wrap=True,
+            )
+        if html is not None:
+            front.to_html(html, title=options.title or f"{options.label} by {', '.join(options.group)}")
+            out.print(f"Report: {printable(html)}", soft_wrap=True)
+        if json_to is not None:
+            write_json(_figures(front, refitted=wish.again), json_to)
+    if max_unfairness is not None:
+        _keep(out, source, front, chosen, wish)
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """Which model is chosen, and what is kept of it."""
+
+    max_unfairness: float | None
+    certified: bool
+    output: Path | None
+    refit: bool | None
+    held_out: Path | None
+    without_group: bool
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What ``select`` is asked for."""
+        needs_group = False if self.without_group else None
+        return {"max_unfairness": self.max_unfairness, "certified": self.certified, "needs_group": needs_group}
+
+    def __post_init__(self) -> None:
+        for option, asked in (("--output", self.output), ("--held-out", self.held_out)):
+            if asked is not None and self.max_unfairness is None:
+                raise click.UsageError(f"{option} needs --max-unfairness, which says which model is written")
+        if self.without_group and self.max_unfairness is None:
+            raise click.UsageError("--without-group needs --max-unfairness, by which a model is chosen")
+        if self.certified and self.max_unfairness is None:
+            raise click.UsageError("--certified needs --max-unfairness, the limit that is to be proven")
+        if self.refit is not None and self.output is None:
+            raise click.UsageError("--refit and --no-refit are of the model that is kept: name a file with --output")
+
+    @property
+    def again(self) -> bool:
+        """Whether the model that is kept is trained again; one that is certified only where that is asked for."""
+        return self.output is not None and (not self.certified if self.refit is None else self.refit)
+
+
+def _figures(front: Frontier, *, refitted: bool) -> dict[str, Any]:
+    """All figures of a frontier; ``validation`` and ``training`` in the order of ``points``."""
+    return {
+        "accuracy_name": front.accuracy_name,
+        "utility": front.utility.name,
+        "groups": list(front.groups),
+        "sizes": front.sizes,
+        "points": [asdict(point) for point in front.points],
+        "validation": [asdict(point) for point in front.validation_points],
+        "training": [None if point is None else asdict(point) for point in front.training_points],
+        "constant": None if front.constant is None else asdict(front.constant),
+        "constant_text": front.constant_text,
+        "area": front.area,
+        "area_with_constant": front.area_with_constant,
+        "notes": list(front.notes),
+        "chosen": None if front.chosen is None else asdict(front.chosen),
+        "certified": front.certified and not refitted,
+        "refitted": refitted and front.chosen is not None,
+        "provenance": asdict(front.provenance),
+    }
+
+
+def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel, wish: _Wish) -> None:
+    """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
+    from metrifair.cli.console import printable
+    from metrifair.cli.training import write_held_out
+    from metrifair.tradeoff.ledger import Job
+
+    if front.chosen is None or front.source is None:
+        return
+    if wish.certified:
+        out.print(f"Proven, with 95 % confidence: its unfairness is at most {wish.max_unfairness:g}.")
+    if wish.held_out is not None:
+        lines = write_held_out(source, model, front.source.test, wish.held_out)
+        out.print("\n".join(map(printable, lines)), soft_wrap=True)
+    if wish.output is None:
+        return
+    if wish.again:
+        job = Job(front.chosen.strength, front.chosen.seed, front.chosen.family)
+        family = next(one for one in front.source.families if one.name == job.family)
+        model, told = source.fitted(source.data.rows, job, family)
+        for note in (*told.notes, *told.unfinished):
+            out.print(printable(note), soft_wrap=True)
+        out.print(
+            f"The model that is kept was trained again, on all {len(source.data.rows):,} rows: the figures above are "
+            "those of the fit on training rows only.",
+            soft_wrap=True,
+        )
+        if wish.certified:
+            out.print("The certificate is withdrawn: it is of that fit, and proves nothing of the model that is kept.")
+    model.save(wish.output)
+    named = ", ".join(map(repr, model.sensitive)) if model.needs_group else ""
+    asks = f" (new rows must come with their groups: {named})" if named else ""
+    out.print(printable(f"Model: {wish.output}{asks}"), soft_wrap=True)

@@ -3,6 +3,7 @@ and what is said of it: tables and sentences for people, figures for machines.""
 
 from __future__ import annotations
 
+import warnings as python_warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,13 +15,20 @@ from numpy.typing import NDArray
 
 from metrifair.cli.console import printable, show_table
 from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
-from metrifair.cli.training_options import TrainingOptions
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.provenance import Provenance, SourceFile, made_now
 from metrifair.report.frontier.notes import floor_note
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import interval_note
+from metrifair.report.frontier.view import FrontierView, figure_texts
+from metrifair.report.frontier.words import (
+    choice_sentences,
+    constant_sentence,
+    families_sentence,
+    interval_note,
+    row_note,
+    shown_note,
+)
 from metrifair.report.numbers import figure_text, positive_text
 from metrifair.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
@@ -29,7 +37,13 @@ from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from metrifair.tradeoff.frontier import Frontier
+
 Rows = NDArray[np.int64]
+
+_NARROW = 100  # columns of a terminal without room for every figure
+_SHOWN = 8  # strengths in a table, about
+_SHORT = {"decision_unfairness": "of decisions", "four_fifths": "four-fifths"}  # beside "Unfairness"
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ _HEADINGS = {
 
 
 def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_out: Path | None) -> None:
-    """What was learned, what the model reaches on rows kept apart, and what to know before using it."""
+    """What was learned, what the model reaches on rows kept apart (written where asked), and what to know of it."""
     lines = source.description(found.measured.encoder)
     lines += [f"Note: {note}" for note in found.notes]
     lines.append(_rows_sentence(source, found))
@@ -143,7 +157,7 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_o
         _show_groups(out, judgement)
     told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
     if held_out is not None:
-        told += held_out_sentences(source.options, found.model, len(found.parts.test), held_out)
+        told += write_held_out(source, found.measured, found.parts.test, held_out)
     told += _refit_sentences(source, found)
     for line in told:
         out.print(printable(line), soft_wrap=True)
@@ -266,14 +280,18 @@ def _threshold_sentences(found: TrainedModel) -> list[str]:
     return [f"{said}, chosen on {len(found.parts.validation):,} other rows ({reached} there); predict keeps it."]
 
 
-def held_out_sentences(options: TrainingOptions, model: TableModel, rows: int, path: Path) -> list[str]:
-    """Where the predictions of rows are that the model has not seen, and the command that audits them."""
-    told = [f"Held-out predictions: {path} ({rows:,} rows that the model has not seen)."]
+def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Path) -> list[str]:
+    """Write what the model says of rows that it has not seen; where that is, and the command that audits it."""
+    options, table = source.options, source.predictions(model, rows)
+    write_table(table, path)
+    told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
     if model.classes is not None and len(model.classes) > 2:
         return told
-    asked = ["--score", "prediction" if model.classes is None else "probability"]
+    asked = ["--score", table.columns[-1]]
     asked += [part for name in options.group for part in ("--group", name)]
-    asked += [part for name in options.continuous for part in ("--continuous", name)]
+    # Of fewer rows, fewer values: what is a number here might be taken for groups there.
+    numbers = options.continuous or source.estimator.continuous or ()
+    asked += [part for name in numbers for part in ("--continuous", name)]
     for column, cuts in options.cuts:
         asked += ["--cuts", cuts_text(column, cuts)]
     asked += [part for name in options.control for part in ("--control", name)]
@@ -293,6 +311,60 @@ def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:
     if found.judgement is None:
         return [f"{again}."]
     return [f"{again}: the figures above are those of the held-out fit, not its own."]
+
+
+def selected(front: Frontier, **wish: Any) -> Any:
+    """The model that suits best; what is to be known of it ``show_frontier`` says, so that no warning need."""
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore", MetrifairWarning)
+        return front.select(**wish)
+
+
+def show_frontier(out: Console, front: Frontier) -> None:
+    """A few strengths, mean over seeds, with the chosen one among them; then the choice in words."""
+    view = front.view()
+    for note in view.notes:
+        out.print(printable(note), soft_wrap=True)
+    out.print(str(front), soft_wrap=True)
+    chosen = None if view.chosen is None else view.chosen.place
+    step = max(1, len(view.rows) // _SHOWN)
+    shown = [
+        row
+        for place, row in enumerate(view.rows)
+        if row.place == chosen or (row.on_front if view.knobs else place % step == 0)
+    ]
+    worth = [key for key in dict.fromkeys((view.key, "accuracy", "auc")) if key in view.keys]
+    gaps = {key: name for key, name in _SHORT.items() if key in view.keys}
+    parts = [name for name in ("training", "validation") if name in view.rows[0].parts]
+    if out.width < _NARROW:  # room for the most important ones only
+        gaps, parts = {}, parts[:1]
+    rows = [
+        [
+            f"{row.text}{' (chosen)' if row.place == chosen else ''}{' *' if row_note(row) else ''}",
+            *(["needed" if row.needs_group else ""] if view.knobs else []),
+            *(row.figures[key].text for key in (*worth, "unfairness")),
+            *(row.parts[name].text for name in parts),
+            *(row.figures[key].text for key in gaps),
+        ]
+        for row in shown
+    ]
+    if view.baseline is not None:
+        texts = figure_texts(view, replace(view.baseline, intervals={}))
+        own = [*(texts[key] for key in (*worth, "unfairness")), *("" for _ in parts), *(texts[key] for key in gaps)]
+        rows.append(["constant", *([""] if view.knobs else []), *own])
+    headings = [*(view.label(key) for key in (*worth, "unfairness")), *(f"({name})" for name in parts), *gaps.values()]
+    first = ["on the Pareto line", "group"] if view.knobs else [front.parameter]
+    show_table(out, [*first, *headings], rows, left=len(first))
+    for note in dict.fromkeys(row_note(row) for row in shown if row_note(row)):
+        own = [row.text for row in shown if row_note(row) == note]
+        named = "; ".join(own) if view.knobs else f"{front.parameter} {', '.join(own)}"
+        out.print(printable(f"* {named}: {note}."), soft_wrap=True)
+    if told := families_sentence(view):
+        out.print(printable(told), soft_wrap=True)
+    if view.baseline is not None:
+        out.print(printable(constant_sentence(view)), soft_wrap=True)
+    for sentence in (shown_note(view, len(shown)), *choice_sentences(view)):
+        out.print(printable(sentence), soft_wrap=True)
 
 
 def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) -> Provenance:

@@ -19,9 +19,15 @@ from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.checks import check_known
 from metrifair.cli.console import working
-from metrifair.cli.leakage import check_leakage, label_as_group
 from metrifair.cli.options import as_options, continuous_asked, cuts_asked
-from metrifair.cli.tables import free_name, typed_text, with_predictions, without_missing_words
+from metrifair.cli.tables import (
+    check_leakage,
+    free_name,
+    label_as_group,
+    typed_text,
+    with_predictions,
+    without_missing_words,
+)
 from metrifair.cli.training_options import FAMILIES, TrainingOptions
 from metrifair.encoding.column_types import level_name, strays_in, typed
 from metrifair.encoding.encoder import TableEncoder
@@ -100,7 +106,11 @@ class TrainingFile:
         if not options.ids:
             numbers = pl.Series(free_name("row", names), self.numbers[rows])
             shown = shown.select(numbers, pl.all())
-        return with_predictions(shown, model, own)
+        found = with_predictions(shown, model, own)
+        if model.classes is None or len(model.classes) > 2 or model.has_probabilities:
+            return found
+        decided = found.get_column(found.columns[-1]).to_numpy() == model.classes[model.positive]
+        return found.with_columns(pl.Series(free_name("decision", found.columns), decided.astype(np.int64)))
 
     def frontier(
         self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] = ()
@@ -173,9 +183,10 @@ class TrainingFile:
             + (" (a number, shown in bands)" if attribute.cuts else "")
             for attribute in scheme.attributes
         )
+        columns, numbers = len(encoder.coders_), len(encoder.get_feature_names_out())
         lines = [
             f"Learned {what} (groups: {groups}).",
-            f"Features: {len(encoder.coders_)} columns, as {len(encoder.get_feature_names_out())} numbers.",
+            f"Features: {columns} column{'s' * (columns != 1)}, as {numbers} number{'s' * (numbers != 1)}.",
         ]
         lines += [f"Left out: column {name!r} {reason}." for name, reason in encoder.dropped_.items()]
         if self.left_out:

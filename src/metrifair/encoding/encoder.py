@@ -252,9 +252,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = self._columns(X, reset=False)
         lacking = [name for name in self.coders_ if name not in found]
         if lacking:
-            word, more = "column" if len(lacking) == 1 else "columns", " ..." if len(lacking) > 10 else ""
-            listed = f"{', '.join(map(repr, lacking[:10]))}{more}"
-            raise DataError(f"the table lacks the {word} {listed}, which was there at fit; add it")
+            several, more = len(lacking) > 1, " ..." if len(lacking) > 10 else ""
+            word, rest = (
+                ("columns", "which were there at fit; add them")
+                if several
+                else ("column", "which was there at fit; add it")
+            )
+            raise DataError(f"the table lacks the {word} {', '.join(map(repr, lacking[:10]))}{more}, {rest}")
         return np.concatenate([_encoded(name, found[name], coder) for name, coder in self.coders_.items()], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

@@ -35,7 +35,7 @@ from metrifair.problem.attributes import Continuous, group_codes
 from metrifair.problem.cells import Combine, Contrast, Samples
 from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
-from metrifair.problem.tables import Table, not_numbers, wrapped
+from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
 from metrifair.saving.saved import Saved
 from metrifair.training import Predictor
 from metrifair.training.online import Learner
@@ -260,8 +260,7 @@ class FairEstimator(Saved, BaseEstimator):
         first = not hasattr(self, "scheme_")
         penalised = any([self.strength] if strengths is None else strengths)
         numeric = bool(is_regressor(self))
-        if numeric:
-            _check_no_text(np.asarray(y))
+        _check_labels(np.asarray(y), numeric=numeric)
         with _numbers_explained(self, X):
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, reset=first)
         if first and not numeric and classes is None:
@@ -325,10 +324,12 @@ def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
     return parts
 
 
-def _check_no_text(y: NDArray[Any]) -> None:
-    """Raise a DataError where a regression is given labels."""
+def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:
+    """Raise a DataError where labels are missing, or a regression is given names."""
+    if y.dtype.kind == "O" and is_missing(y).any():
+        raise DataError("y holds missing values; leave these rows out, or fill them in")
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
-    if text is not None:
+    if text is not None and numeric:
         raise DataError(f"y must hold numbers, got text such as {str(text)!r}; FairClassifier predicts classes")
 
 

@@ -1,1 +1,1 @@
-"""Methods of other authors, one file each, as scikit-learn estimators with ``sensitive_features``."""
+"""Methods of other authors, and post-processors of ours, as scikit-learn estimators with ``sensitive_features``."""

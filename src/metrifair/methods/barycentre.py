@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,30 +293,15 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
 
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
-    def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
-        """Fit the estimator, unless it is fitted already, and then the map of its predictions.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as the estimator takes them.
-        y : array-like of shape (n_samples,), default=None
-            Targets; a prefit estimator needs none.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+    def _check_parameters(self) -> None:
         check_number("t", self.t, low=0, high=1)
         check_number("sigma", self.sigma, low=0)
         check_switches(split=self.split)
-        base, plain, group = self._fitted_scores(X, y, sensitive_features, predicted)
-        generator = np.random.RandomState(seed_of(self.random_state))
-        values = plain + generator.uniform(-self.sigma, self.sigma, len(plain))
-        members = [generator.permutation(values[group == code]) for code in range(len(self.groups_))]
+
+    def _learn(self, scores: Floats, group: Integers) -> None:
+        """Sorted predictions of each group, to rank with and to take values from."""
+        values = scores + self.generator_.uniform(-self.sigma, self.sigma, len(scores))
+        members = [self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))]
         first, second = members, members
         if self.split:
             if min(map(len, members)) < 2:
@@ -324,8 +309,6 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
             first, second = [own[: len(own) // 2] for own in members], [own[len(own) // 2 :] for own in members]
         self.ranked_, self.valued_ = ([np.sort(own) for own in half] for half in (first, second))
         self.shares_ = np.bincount(group) / len(group)
-        self.base_ = base
-        return self
 
     def predict(self, X: Table, *, sensitive_features: Table) -> Floats:
         """Predictions, on the scale of y, which depend on the group of each row.

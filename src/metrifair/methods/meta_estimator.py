@@ -214,6 +214,38 @@ class Postprocessor(BaseEstimator):
         made: Self = super().__new__(cls)
         return made
 
+    def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
+        """Fit the estimator, unless it is fitted already, and then what its scores need.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets; a prefit estimator needs none.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check_parameters()
+        said = predicted if is_regressor(self) else probabilities
+        self.base_, scores, group = self._fitted_scores(X, y, sensitive_features, said)
+        if not is_regressor(self):
+            self.classes_ = self.base_.classes_
+        self.generator_ = np.random.RandomState(seed_of(self.random_state))
+        self._learn(scores, group)
+        return self
+
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
+
+    def _learn(self, scores: Floats, group: Integers) -> None:
+        raise NotImplementedError
+
     def _check_wrapped(self, X: Table, y: Table, *, needs_labels: bool = False) -> None:
         """Raise a DataError unless the ``estimator`` can be wrapped, with these rows."""
         base = self.estimator
@@ -257,10 +289,10 @@ class Postprocessor(BaseEstimator):
             return [_safe_indexing(table, rows) for table in (X, y, sensitive_features)]
 
         whole = fitted(X, y, sensitive_features)
+        if self.folds == 1:
+            return whole, said(whole, X, sensitive_features), group
         labels = np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
         folds = dealt_folds(self.folds, labels, group, seed_of(self.random_state))
-        if folds.max() == 0:
-            return whole, said(whole, X, sensitive_features), group
         apart = out_of_fold(
             lambda rows: fitted(*taken(rows)), lambda model, rows: said(model, *taken(rows)[::2]), folds
         )

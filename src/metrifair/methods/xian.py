@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from scipy.optimize import linprog, nnls
 from scipy.sparse import coo_array, hstack, kron, vstack
 from sklearn.base import ClassifierMixin
 
-from metrifair.checks import check_number, check_switches, seed_of
+from metrifair.checks import check_number, check_switches
 from metrifair.methods.meta_estimator import Postprocessor, probabilities
 from metrifair.methods.rates import cheapest_rates
 from metrifair.methods.training_data import Floats, Integers
@@ -79,33 +79,12 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
 
     score = Postprocessor.score  # not scikit-learn's, which predicts without groups
 
-    def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
-        """Fit the estimator, unless it is fitted already, and then what its probabilities need.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as the estimator takes them.
-        y : array-like of shape (n_samples,), default=None
-            Labels; a prefit estimator needs none.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+    def _check_parameters(self) -> None:
         if self.alpha != inf:
             check_number("alpha", self.alpha, low=0)
         check_switches(randomized=self.randomized)
-        base, scores, group = self._fitted_scores(X, y, sensitive_features, probabilities)
-        self._calibrate(scores, group)
-        self.base_, self.classes_ = base, base.classes_
-        self.generator_ = np.random.RandomState(seed_of(self.random_state))
-        return self
 
-    def _calibrate(self, scores: Floats, group: Integers) -> None:
+    def _learn(self, scores: Floats, group: Integers) -> None:
         """Decide how groups are to be treated, from the scores of rows of known groups."""
         codes = range(len(self.groups_))
         two = scores.shape[1] == 2

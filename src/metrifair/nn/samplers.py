@@ -22,6 +22,19 @@ from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
 
 
+def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """The rank that was given, or this process's own, and of how many."""
+    if (rank is None) != (world_size is None):
+        raise DataError(f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither")
+    if rank is None or world_size is None:
+        ranks = ranks_of("auto")
+        rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
+    check_integer("world_size", world_size, least=1)
+    if not is_integer(rank, least=0) or rank >= world_size:
+        raise DataError(f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}")
+    return rank, world_size
+
+
 class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     """Row numbers of batches that hold a fixed number of every group (in every set of the criterion).
 
@@ -105,16 +118,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         world_size: int | None = None,
     ) -> None:
         kind = criterion_named(criterion)
-        if (rank is None) != (world_size is None):
-            raise DataError(
-                f"rank and world_size belong together, got {rank!r} and {world_size!r}; give both or neither"
-            )
-        if rank is None or world_size is None:
-            ranks = ranks_of("auto")
-            rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
-        check_integer("world_size", world_size, least=1)
-        if not is_integer(rank, least=0) or rank >= world_size:
-            raise DataError(f"rank must be an integer from 0 to world_size - 1 = {world_size - 1}, got {rank!r}")
+        self.rank, self.world_size = _rank_of(rank, world_size)
         check_known("contrast", contrast, CONTRASTS)
         check_known("estimate", estimate, ESTIMATES)
         self.values = BatchValues(kind, groups, targets, continuous)
@@ -141,12 +145,12 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
                 UserWarning,
                 stacklevel=2,
             )
-        if self.layout.size < world_size:
+        if self.layout.size < self.world_size:
             raise DataError(
-                f"batches of {self.layout.size} rows leave some of {world_size} ranks without any; raise batch_size"
+                f"batches of {self.layout.size} rows leave some of {self.world_size} ranks without any; raise "
+                "batch_size"
             )
-        self.random_state, self.rank, self.world_size = random_state, rank, world_size
-        self.epoch, self._first = 0, 0  # what the next iteration begins with
+        self.random_state, self.epoch, self._first = random_state, 0, 0  # what the next iteration begins with
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)

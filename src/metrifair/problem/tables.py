@@ -104,7 +104,9 @@ def array_of(name: str, values: Any) -> Column:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise DataError(f"{name} must hold numbers, got {array.dtype} values such as {_first(array)}") from None
+            what = "text" if isinstance(array.flat[0], str) else f"{array.dtype} values"
+            hint = "; write decisions as 1 and 0" if name.startswith("y_pred") else ""
+            raise DataError(f"{name} must hold numbers, got {what} such as {_first(array)}{hint}") from None
     return array
 
 
@@ -129,7 +131,7 @@ def check_exact(name: str, array: Column) -> None:
 
 
 def _first(array: Column) -> str:
-    return repr(array.flat[0]) if array.size else "nothing"
+    return repr(array.flat[:1].tolist()[0]) if array.size else "nothing"
 
 
 def is_missing(column: Column) -> Booleans:

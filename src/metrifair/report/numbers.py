@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from metrifair.results import FEW
+from metrifair.results import FEW, Interval
 
 MISSING = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""
@@ -52,6 +52,15 @@ def number_text(value: float | None) -> str:
     decimals = 3 if size < 10 else max(0, 3 - math.floor(math.log10(size)))
     decimals += bool(0 < abs(float(f"{value:.4f}")) < 0.001)
     return f"{value + 0.0:.{decimals}f}".replace("-", MINUS)
+
+
+def interval_text(interval: Interval | None) -> str:
+    """Both ends; an en dash where there is none.
+
+    >>> interval_text(Interval(0.1, 0.25)), interval_text(None)
+    ('0.100 to 0.250', '–')
+    """
+    return MISSING if interval is None else f"{number_text(interval.low)} to {number_text(interval.high)}"
 
 
 def shown_number(value: float | None) -> float | None:

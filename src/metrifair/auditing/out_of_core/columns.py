@@ -108,8 +108,10 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            comma = "; pass decimal=',' where numbers have a comma" if re.match(COMMA, strange[0], re.ASCII) else ""
-            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{comma}")
+            comma = re.match(COMMA, strange[0], re.ASCII)
+            hint = ", and decisions as 1 and 0" if role == "score" else ""
+            hint = "; pass decimal=',' where numbers have a comma" if comma else hint
+            raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{hint}")
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()
     return values

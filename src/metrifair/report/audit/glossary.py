@@ -15,7 +15,7 @@ from metrifair.report.audit.words import (
     worst_of,
     worst_ratio,
 )
-from metrifair.report.numbers import number_text, percent_text
+from metrifair.report.numbers import interval_text, number_text, percent_text
 from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
 from metrifair.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 
@@ -79,11 +79,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     shown = found or most_certain_first(compared)[0]
     bounds, several = shown.joint_interval, sum(one.enough for one in compared) > 1
     kind = "bounds for all at once" if several else "interval"
-    told = (
-        ""
-        if bounds is None
-        else f", {confidence_text(record.confidence)} {kind} {number_text(bounds.low)} to {number_text(bounds.high)}"
-    )
+    told = "" if bounds is None else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     return AuditHighlight(
         "Largest gap that is certain" if found else "No gap is certain",
         ((f"{metric_words(shown.metric).name}{told}", number_text(shown.value)),),
@@ -162,7 +158,7 @@ def ratio_text(found: Decisions) -> str:
         there = any(rate.selection_rate > 0 and not rate.left_out for rate in found.rates)
         told = "Nobody of the reference" if there else "Nobody"
         return f"There is no ratio: {why}." if why else f"{told} is selected, so there is no ratio."
-    bounds = "" if interval is None else f" ({number_text(interval.low)} to {number_text(interval.high)})"
+    bounds = "" if interval is None else f" ({interval_text(interval)})"
     if not STANDARDS[found.standard].four_fifths:
         return f"Smallest impact ratio {number_text(ratio)}{bounds}."
     side = "below" if is_below(ratio) else "not below"

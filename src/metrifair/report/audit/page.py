@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
-from metrifair.report.audit.along import along_section
-from metrifair.report.audit.by_group import MEANINGS, by_group_section
+from metrifair.report.audit.by_group import MEANINGS, along_section, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.glossary import (
     audit_glossary,
@@ -25,7 +24,7 @@ from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import glossary
 from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
-from metrifair.report.numbers import MISSING, number_text, shown_number
+from metrifair.report.numbers import MISSING, interval_text, number_text, shown_number
 from metrifair.results import AuditRecord, Finding, JudgedBy
 
 Item = TypeVar("Item")
@@ -81,13 +80,8 @@ def audit_html(
     added = []
     if frontier is not None:  # below the audit, with a heading of its own; fewer numbers, as two parts share the page
         part = frontier_section(frontier, most_numbers=25_000)
-        heading = element(
-            "section",
-            element("h2", frontier.title),
-            frontier_head(frontier),
-            origin_list(frontier.provenance),
-            class_="part",
-        )
+        head = element("h2", frontier.title), frontier_head(frontier), origin_list(frontier.provenance)
+        heading = element("section", *head, class_="part")
         added = [replace(part, body=joined(heading, part.body))]
     words = (
         dict(audit_glossary(record))
@@ -182,7 +176,6 @@ def _table(findings: Sequence[Finding], least_count: int, *, room: int) -> tuple
 
 
 def _row(finding: Finding, keys: Sequence[str]) -> Markup:
-    interval = finding.interval
     texts: dict[str, Markup] = {
         "groups": joined(
             f"{finding.groups[0]} vs {finding.groups[1]}",
@@ -192,12 +185,8 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
         "among": joined(element("span", finding.within), element("small", criterion_name(finding.criterion))),
         "metric": joined(metric_words(finding.metric).short),
         "value": joined(number_text(finding.value)),
-        "low": joined(MISSING if interval is None else f"{number_text(interval.low)} to {number_text(interval.high)}"),
-        "from": joined(
-            MISSING
-            if (joint := finding.joint_interval) is None
-            else f"{number_text(joint.low)} to {number_text(joint.high)}"
-        ),
+        "low": joined(interval_text(finding.interval)),
+        "from": joined(interval_text(finding.joint_interval)),
         "chance": joined(chance_text(finding) or MISSING, element("small", finding.judged_by)),
         "p": joined(number_text(finding.p_value)),
         "samples": joined(f"{finding.sizes[0]:,} / {finding.sizes[1]:,}"),
@@ -208,21 +197,12 @@ def _row(finding: Finding, keys: Sequence[str]) -> Markup:
 
 def figures_of(finding: Finding) -> dict[str, float | None]:
     """The numbers of a finding by name; None where it has none."""
-    interval, bracket = finding.interval, finding.bracket
-    values = (
-        finding.value,
-        None if interval is None else interval.low,
-        None if interval is None else interval.high,
-        None if finding.joint_interval is None else finding.joint_interval.low,
-        None if finding.joint_interval is None else finding.joint_interval.high,
-        finding.certified,
-        finding.certified_jointly,
-        finding.paper_bound,
-        finding.p_value,
-        finding.unbiased,
-        None if bracket is None else bracket.low,
-        None if bracket is None else bracket.high,
+    own, jointly, bracket = (
+        (None, None) if one is None else (one.low, one.high)
+        for one in (finding.interval, finding.joint_interval, finding.bracket)
     )
+    proven = finding.certified, finding.certified_jointly, finding.paper_bound
+    values = finding.value, *own, *jointly, *proven, finding.p_value, finding.unbiased, *bracket
     return dict(zip(FIGURES, values, strict=True))
 
 

@@ -223,11 +223,9 @@ def summary_of(
     a group needs.
     """
     worst, told = worst_of(findings), []
-    told += [
-        f"{note.text.split(':')[0]}: what is audited here decides the same for everyone."
-        for note in notes
-        if note.kind == "constant"
-    ]
+    for note in (one for one in notes if one.kind == "constant"):
+        alike, nearly = note.text.split(":")[0], "nearly " if "nearly" in note.text else ""
+        told.append(f"{alike}: what is audited here decides {nearly}the same for everyone.")
     if worst is None:
         told.append("Nothing could be compared.")
     else:
@@ -369,6 +367,8 @@ def _decision_sentence(decisions: Sequence[Decisions]) -> list[str]:
     if worst is None:
         return []
     table, ratio = worst.table, worst.ratio
+    if min(rate.selection_rate for rate in worst[1:]) == 1:  # everyone is selected, which the summary says first
+        return []
     where = "" if table.within == "everyone" else f" (within {table.within})"
     low, high = (f"{percent_text(rate.selection_rate)} of {quoted(rate.group)}" for rate in worst[1:])
     side = f", {'below' if is_below(ratio) else 'not below'} four fifths"
