@@ -12,10 +12,12 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from metrifair import (
+    BarycentrePostprocessor,
     FairClassifier,
     FairRegressor,
     FairXGBClassifier,
     TableEncoder,
+    TableModel,
     audit,
     frontier,
     load,
@@ -47,6 +49,18 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: FairXGBClassifier(n_jobs=1).fit(_RAW, _Y, sensitive_features=_A),
         DataError,
         r"make categories of text with astype\('category'\), or encode it first with .*FairXGBClassifier.*town",
+    ),
+    "a table model with its parts exchanged": (
+        lambda: TableModel(FairClassifier(), TableEncoder()),  # type: ignore[arg-type]
+        DataError,
+        r"the encoder must be a TableEncoder, and comes first, got FairClassifier\(\)",
+    ),
+    "no groups where the model asks for them": (
+        lambda: (
+            BarycentrePostprocessor(FairClassifier(0, model="linear")).fit(_X, _Y, sensitive_features=_A).predict(_X)
+        ),
+        DataError,
+        "sensitive_features is missing, although the rows of fit came with it; pass one value per row",
     ),
     "a label that is missing": (
         lambda: FairClassifier().fit(_X, [None, *_A[1:]], sensitive_features=_A),

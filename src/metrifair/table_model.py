@@ -75,6 +75,8 @@ class TableModel(Saved):
     threshold: float | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.encoder, TableEncoder):
+            raise DataError(f"the encoder must be a TableEncoder, and comes first, got {reprlib.repr(self.encoder)}")
         check_is_fitted(self.encoder, "coders_")
         if not hasattr(self.estimator, "n_features_in_"):
             raise DataError(f"the estimator must be a fitted one, got {reprlib.repr(self.estimator)}")

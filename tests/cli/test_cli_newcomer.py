@@ -218,6 +218,12 @@ def test_advice_is_in_the_words_of_the_command(csv: Path, call: Any) -> None:
         assert words in refusal(call("audit", csv, *AUDIT, *asked))
 
 
+def test_why_there_is_no_ratio_is_told(csv: Path, people: pl.DataFrame, call: Any) -> None:
+    people.with_columns(sex=pl.when(pl.int_range(240) < 3).then(pl.lit("other")).otherwise("sex")).write_csv(csv)
+    asked = ("--standard", "credit", "--reference", "other", "--threshold", "3000")
+    assert "sex, everyone: There is no ratio: " in call("audit", csv, *AUDIT, *asked).stdout
+
+
 def test_a_table_of_many_groups_is_cut_on_the_terminal(csv: Path, people: pl.DataFrame, call: Any) -> None:
     people.with_columns(p=0.1 + 0.8 * pl.col("member"), day=pl.col("number").str.slice(1).cast(int) // 3).write_csv(csv)
     told = call("audit", csv, "--score", "p", "--group", "day", "--continuous", "none", "--label", "hired").stdout

@@ -387,7 +387,7 @@ LATER = {
     "a new group": ({"sensitive_features": [7] * 4}, f"sensitive_features holds 7, which is none of [0, 1]{DECLARE}"),
     "no groups": (
         {"sensitive_features": None},
-        "sensitive_features is missing, although the first rows had it; pass one value per row",
+        "sensitive_features is missing, although the rows of fit came with it; pass one value per row",
     ),
     "another attribute": (
         {"sensitive_features": [[0, 1]] * 4},

@@ -44,6 +44,7 @@ from metrifair.cli.rules import (
     limits_of,
     rate_options,
     reference_asked,
+    show_by_group,
     show_rates,
     write_rates,
 )
@@ -355,6 +356,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     if len(rows) > _SHOWN:
         out.print(f"... and {len(rows) - _SHOWN} more comparisons; --output or --html shows all.")
     show_rates(out, record)
+    show_by_group(out, record)
     for note in record.notes:
         out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
 

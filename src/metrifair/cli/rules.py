@@ -237,14 +237,16 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
 
 
 def show_rates(out: Console, record: AuditRecord) -> None:
-    """Rates by group, with the ratio to the reference; of a standard, what its table is; and what else is by group."""
+    """Rates by group, with the ratio to the reference; of a standard, what its table is."""
     from metrifair.cli.console import printable, show_table
-    from metrifair.report.audit.by_group import measure_text
+    from metrifair.report.audit.glossary import ratio_text
     from metrifair.report.numbers import MISSING, figure_text, p_text
     from metrifair.selection_rates import NO_VERDICT, STANDARDS
 
     asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
-    if asked and asked[0].standard:
+    if not asked:
+        return
+    if asked[0].standard:
         out.print(printable(STANDARDS[asked[0].standard].title), soft_wrap=True)
     rows = []
     for table in asked[:_SHOWN]:
@@ -263,19 +265,28 @@ def show_rates(out: Console, record: AuditRecord) -> None:
                 "of negatives": figure_text(rate.false_positive_rate),
             }
             rows.append(told if table.standard else {name: told[name] for name in told if name not in _OF_STANDARDS})
-    if rows:
-        headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
-        show_table(out, headings, [[row[name] for name in headings] for row in rows[:_MOST_ROWS]], left=2)
+    headings = [name for name in rows[0] if any(row[name] != MISSING for row in rows)]
+    show_table(out, headings, [[row[name] for name in headings] for row in rows[:_MOST_ROWS]], left=2)
     if len(rows) > _MOST_ROWS:
         out.print(f"... and {len(rows) - _MOST_ROWS} more groups; --rates or --html shows all.")
-    if asked and asked[0].standard:
+    for table in (one for one in asked[:_SHOWN] if one.selection_ratio is None):
+        out.print(printable(f"{table.attribute}, {table.within}: {ratio_text(table)}"), soft_wrap=True)
+    if asked[0].standard:
         out.print(NO_VERDICT, soft_wrap=True)
-    if record.by_group:
-        figures = [
-            [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
-            for found in record.by_group[:_SHOWN]
-            for one in found.groups
-            for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
-        ]
-        headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
-        show_table(out, headings, figures[:_MOST_ROWS], left=2)
+
+
+def show_by_group(out: Console, record: AuditRecord) -> None:
+    """What else is known of each group: how well scores rank and fit it."""
+    from metrifair.cli.console import show_table
+    from metrifair.report.audit.by_group import measure_text
+
+    if not record.by_group:
+        return
+    figures = [
+        [f"{found.attribute}: {one.group}", found.within, f"{one.size:,}", *map(measure_text, measures)]
+        for found in record.by_group[:_SHOWN]
+        for one in found.groups
+        for measures in [(one.base_rate, one.auc, one.log_loss, one.calibration_error)]
+    ]
+    headings = ["group", "within", "rows", "base rate", "AUC", "log loss", "calibration error"]
+    show_table(out, headings, figures[:_MOST_ROWS], left=2)

@@ -266,7 +266,9 @@ def later_problem(given: Given, scheme: Scheme) -> Problem:
     wanted = {"sensitive_features": bool(scheme.attributes), "control_features": scheme.strata is not None}
     for name, needed in wanted.items():
         if needed and getattr(given, name) is None:
-            raise DataError(f"{given.prefix}{name} is missing, although the first rows had it; pass one value per row")
+            raise DataError(
+                f"{given.prefix}{name} is missing, although the rows of fit came with it; pass one value per row"
+            )
     if scheme.attributes and rows.groups is not None:
         coded, _, numbers = group_codes(rows.groups, intersectional=scheme.intersectional, attributes=scheme.attributes)
     if scheme.strata is not None and rows.controls is not None:
