@@ -279,7 +279,7 @@ def test_seeds_are_dealt_as_if_each_were_alone(weighted: bool) -> None:
     """Whether they share their rows or not, and whatever the sizes of their cells: each has a stream of its own."""
     shared = [torch.arange(11), torch.arange(20, 27), torch.arange(0)]
     rows = [shared, [torch.arange(30, 39), torch.arange(50, 54), torch.arange(0)], shared]
-    odds = [[torch.rand(len(cell)) for cell in seed] for seed in rows] if weighted else None
+    odds = [[1 + torch.arange(len(cell)) % 3.0 for cell in seed] for seed in rows] if weighted else None
     plan, steps = Layout((3, 2, 0)), 7
     together = Passes(rows, plan, steps, odds=odds)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
@@ -290,6 +290,8 @@ def test_seeds_are_dealt_as_if_each_were_alone(weighted: bool) -> None:
         assert torch.equal(found[:, seed], torch.cat([alone([generator]), alone([generator])]))
     assert set(found[:, 1, :, :3].flatten().tolist()) <= set(range(30, 39))
     assert not torch.equal(found[:, 0], found[:, 2])
+    with pytest.raises(ValueError, match="shorter"):
+        together(generators[:2])
 
 
 def test_a_pass_is_reproduced_by_its_generator_and_differs_from_the_next() -> None:

@@ -55,6 +55,19 @@ def test_counts_of_two_days_are_audited_as_both_files_are(days: list[Path], tmp_
     assert AuditState.load(tmp_path / "both.state").names == ("monday", "tuesday")
 
 
+def test_no_counts_are_lost_where_one_file_is_called_as_the_other_says_it_is(
+    days: list[Path], tmp_path: Path, call: Any
+) -> None:
+    monday, tuesday = (tmp_path / f"{day.stem}.state" for day in days)
+    call("count", days[0], *ASKED, "--name", "tuesday", "--output", monday)
+    call("count", days[1], *ASKED, "--output", tuesday)
+    for files in ((monday, tuesday), (tuesday, monday)):
+        done = call("merge", *files, "--save", tmp_path / "both.state")
+        assert done.exit_code == 0, done.output
+        assert AuditState.load(tmp_path / "both.state").rows == 160
+        assert "tuesday 2" in call("compare", *files).output
+
+
 def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path: Path, call: Any) -> None:
     first, second = states_of(days, call)
     out = tmp_path / "x.state"

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from metrifair import kolmogorov_distance
-from metrifair.errors import DataError
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.methods.barycentre import ChzhenPostprocessor
 from metrifair.methods.training_data import dealt_folds
 
@@ -132,6 +133,30 @@ def test_rows_are_kept_from_the_estimator_in_turn() -> None:
         np.testing.assert_allclose(model.valued_[code], np.sort(apart[group == code]))
     with pytest.raises(DataError, match="holdout is now folds"):
         ChzhenPostprocessor(LinearRegression(), holdout=0.25)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+    x, group = np.arange(8.0)[:, None], np.array(["a", "b"] * 4)
+    model = ChzhenPostprocessor(LinearRegression(), split=True, random_state=0)
+    one_of_b = {"sensitive_features": np.array(["a"] * 7 + ["b"])}
+    with pytest.raises(TooFewSamples, match="two rows of each group"):
+        model.fit(x, x[:, 0], **one_of_b)
+    with pytest.raises(NotFittedError):
+        model.predict(x, sensitive_features=group)
+    before = model.fit(x, x[:, 0], sensitive_features=group).predict(x, sensitive_features=group)
+    with pytest.raises(TooFewSamples):
+        model.fit(x, -x[:, 0], **one_of_b)
+    np.testing.assert_array_equal(model.predict(x, sensitive_features=group), before)
+
+
+def test_groups_may_be_a_dictionary_where_rows_are_kept_apart() -> None:
+    x, group = np.arange(12.0)[:, None], np.array(["a", "b"] * 6)
+    found = [
+        ChzhenPostprocessor(LinearRegression(), folds=2, random_state=0).fit(x, x[:, 0], sensitive_features=given)
+        for given in (group, {"g": group.tolist()})
+    ]
+    one, other = (model.predict(x, sensitive_features=group) for model in found)
+    np.testing.assert_array_equal(one, other)
 
 
 def test_the_network_is_the_default_estimator() -> None:

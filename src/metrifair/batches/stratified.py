@@ -149,14 +149,15 @@ class Passes:
         seeds = len(self.rows)
         decks = torch.empty(seeds, self._width, dtype=torch.int32, pin_memory=self.device.type == "cuda")
         each = map if self._threads is None else self._threads.map
-        list(each(self._shuffle, range(seeds), decks, generators))
+        list(each(self._shuffle, zip(range(seeds), decks, generators, strict=True)))
         decks, parts = decks.to(self.device, non_blocking=True), []
         for _, count, start, table, first in self._cells:
             chosen = decks[:, start : start + self.steps * count] + first
             parts.append(table.index_select(0, chosen.view(-1)).view(seeds, self.steps, count))
         return torch.cat(parts, 2)
 
-    def _shuffle(self, seed: int, deck: Tensor, generator: torch.Generator) -> None:
+    def _shuffle(self, drawn: tuple[int, Tensor, torch.Generator]) -> None:
+        seed, deck, generator = drawn
         for cell, count, start, *_ in self._cells:
             needed, own = self.steps * count, len(self.rows[seed][cell])
             if self.odds is not None:

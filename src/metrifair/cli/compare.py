@@ -82,15 +82,20 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     from metrifair.provenance import names_of_files
 
     taken = "" if counts_only else "an audit's .json or "
-    found: dict[str, Any] = {}
-    for name, file in zip(names_of_files(files), files, strict=True):
+    found: list[Any] = []
+    for file in files:
         try:
-            one = audit_in(file) if file.endswith(".json") and not counts_only else AuditState.load(file)
+            found.append(audit_in(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
         except ModelFileError as error:
             raise DataError(f"{command} takes {taken}counts of metrifair count; {error}") from None
-        own = ", ".join(one.names) if isinstance(one, AuditState) else ""
-        found[own if own and own not in found else name] = one
-    return found
+    own: dict[str, int] = {}  # the first file of each name
+    for place, one in enumerate(found):
+        if isinstance(one, AuditState) and one.names:
+            own.setdefault(", ".join(one.names), place)
+    nameless = [place for place in range(len(files)) if place not in own.values()]
+    stems = names_of_files([files[place] for place in nameless], taken=own)
+    names = {place: name for name, place in own.items()} | dict(zip(nameless, stems, strict=True))
+    return {names[place]: one for place, one in enumerate(found)}
 
 
 def show_differences(out: Console, found: AuditDifference) -> None:
@@ -151,7 +156,6 @@ def monitor_command(
     """
     check_paths(files, written)
     from metrifair.auditing.monitor import monitor
-    from metrifair.cli.compare import audits_in
     from metrifair.cli.console import command_text, console, working
     from metrifair.provenance import files_of, with_files
 
@@ -170,7 +174,6 @@ def monitor_command(
 def show_alarms(out: Console, found: AuditSeries) -> None:
     """Sentences first, then the distances that have changed, the most certain on top."""
     from metrifair.cli.console import printable, show_table
-    from metrifair.report.numbers import figure_text, number_text, p_text
 
     for sentence in found.summary:
         out.print(printable(sentence), soft_wrap=True)

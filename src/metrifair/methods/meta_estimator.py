@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
@@ -30,7 +30,7 @@ from metrifair.methods.training_data import (
     groups_at_predict,
     out_of_fold,
 )
-from metrifair.problem.tables import Table
+from metrifair.problem.tables import Table, rows_of
 
 
 def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
@@ -233,11 +233,12 @@ class Postprocessor(BaseEstimator):
         """
         self._check_parameters()
         said = predicted if is_regressor(self) else probabilities
-        self.base_, scores, group = self._fitted_scores(X, y, sensitive_features, said)
-        if not is_regressor(self):
-            self.classes_ = self.base_.classes_
+        base, scores, group = self._fitted_scores(X, y, sensitive_features, said)
         self.generator_ = np.random.RandomState(seed_of(self.random_state))
         self._learn(scores, group)
+        self.base_ = base  # last: where something is wrong with the rows the model stays as it was
+        if not is_regressor(self):
+            self.classes_ = base.classes_
         return self
 
     def _check_parameters(self) -> None:
@@ -286,7 +287,7 @@ class Postprocessor(BaseEstimator):
             return model.fit(*table[:2], **groups_if_asked(model.fit, table[2]))
 
         def taken(rows: Integers) -> list[Table]:
-            return [_safe_indexing(table, rows) for table in (X, y, sensitive_features)]
+            return [rows_of(table, rows) for table in (X, y, sensitive_features)]
 
         whole = fitted(X, y, sensitive_features)
         if self.folds == 1:

@@ -183,9 +183,7 @@ def steps_of(stack: Stack, like: Epoch) -> Steps:
     under_way: list[torch.cuda.Event] = []
 
     def run(batches: Epoch, strengths: Tensor, rates: Tensor) -> None:
-        if (
-            len(under_way) > 1
-        ):  # the next epoch waits on the device while this one is done; those after it would pile up
+        if len(under_way) > 1:  # the device has the next epoch while it does this one; more would pile up there
             under_way.pop(0).synchronize()
         for start in range(0, total, at_once):
             some = slice(start, min(total, start + at_once))
