@@ -219,7 +219,7 @@ def correlations(audits: Sequence[Audit], pairs: Mapping[Key, Counterpart]) -> d
         return None
     held = before, after
     orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in held]
-    compared = [
+    compared: list[dict[tuple[Any, ...], Compared]] = [
         {(one.attribute.name, one.part.criterion, one.part.within, one.groups): one for one in _comparisons(rows)}
         for rows in held
     ]
