@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import forkserver
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -20,6 +22,7 @@ def two_workers(*modules: str) -> Iterator[Any]:
     forkserver.ensure_running()  # before Dask does it, which would load nothing but itself
     settings = {"distributed.worker.multiprocessing-method": "forkserver", "distributed.logging.distributed": "error"}
     with (
+        patch.dict(os.environ),  # where Dask leaves what it set for its workers, the seed of hashes among it
         dask.config.set(settings),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50

@@ -33,6 +33,11 @@ def good(tmp_path):
     return path
 
 
+def test_several_files_are_named_by_a_pattern(good):
+    refused([good, good], r"path must be the path of a file, got a list; .* pattern such as 'scores-\*.csv'")
+    refused(None, "got a NoneType")
+
+
 @pytest.mark.parametrize(
     ("role", "options"),
     [

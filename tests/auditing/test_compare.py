@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import pickle
+from collections import Counter
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -149,15 +150,18 @@ def test_what_the_benchmark_takes_for_the_truth_is_that_of_many_rows(name: str) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["halved (0.8 to 0.4 standard deviations)", "few rows (120 and 90)", "lognormal"])
-def test_intervals_of_differences_cover(name: str) -> None:
-    found = held(name, 1, 300)
-    for key, times in found.items():
-        if key[-1] != "of" and key[1] != "calibration_error":
-            total = found[*key, "of"]
-            # 93 to 97 %, and three standard errors of so many pairs; one of two groups is no more independent.
-            room = 3 * np.sqrt(0.95 * 0.05 / 300)
-            assert 0.93 - room <= times / total <= min(0.999, 0.97 + room), key
+@pytest.mark.parametrize("names", [["halved (0.8 to 0.4 standard deviations)"], ["few rows (120 and 90)", "lognormal"]])
+def test_intervals_of_differences_cover(names: list[str]) -> None:
+    found = Counter[tuple[str, ...]]()
+    for seed in range(10):  # 1,000 pairs of audits
+        for key, times in held(names[seed % len(names)], seed, 100).items():
+            found[key[1:]] += times
+    figures = [key for key in found if key[-1] != "of" and key[0] != "calibration_error"]
+    assert len(figures) == 14
+    for key in figures:
+        # Of 1,000 intervals of 95 %, fewer than 925 hold once in 3,000 times (binomial); of 90 %, that is 199 times
+        # of 200. Maxima of few rows may hold 97 %, and three standard errors more.
+        assert 0.925 <= found[key] / found[*key, "of"] <= 0.986, key
 
 
 def test_the_difference_of_ratios_covers_where_one_model_selects_all_alike() -> None:

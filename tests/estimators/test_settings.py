@@ -207,7 +207,7 @@ RARE = np.where(A == 1, np.arange(N) == 1, np.arange(N) // 2 % 2)  # one man wit
 @pytest.mark.parametrize("size", ["auto", 30])
 def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate: Any) -> None:
     """With it the odds of label 1 are equalized for nobody, those of label 0 as if it had never been there."""
-    settings: dict[str, Any] = {"estimate": estimate, "batch_size": size, "epochs": 2, "random_state": 0}
+    settings: dict[str, Any] = {"estimate": estimate, "batch_size": size, "epochs": 8, "random_state": 0}
     model = FairClassifier(criterion="equalized_odds", **settings)
     with pytest.warns(MetrifairWarning) as caught:
         model.fit(X, RARE, sensitive_features={"sex": SEX})

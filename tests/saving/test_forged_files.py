@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xgboost
 from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
@@ -153,9 +154,11 @@ def test_a_forged_json_of_xgboost_is_refused(case: str, tmp_path: Path) -> None:
     ],
 )
 def test_parameters_with_which_nothing_can_be_predicted_are_refused(name: str, value: Any, tmp_path: Path) -> None:
-    content = xgboost_content()
+    """And are not set for the other models of the process."""
+    content, before = xgboost_content(), xgboost.get_config()
     meta = content.meta | {"parameters": content.meta["parameters"] | {name: value}}
     refusal(tmp_path / "m", content._replace(meta=meta))
+    assert xgboost.get_config() == before
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import narwhals.stable.v2 as nw
 
-from metrifair.auditing.differences import correlations, difference_of, figures_of, judged, meant
+from metrifair.auditing.differences import correlations, counterparts, difference_of, figures_of, judged, meant
 from metrifair.auditing.result import JSON_VERSION, Audit
 from metrifair.checks import check_switches
 from metrifair.errors import DataError
@@ -246,7 +246,9 @@ def compared_audits(
         held = first.rows, other.rows
         origins = [None if one is None else one.origin for one in held]
         known_same = same_rows or first is other or (origins[0] is not None and origins[0] is origins[1])
-        common = correlations([first, other]) if paired or (paired is None and known_same) else None
+        mine, theirs = figures_of(first.record), figures_of(other.record)
+        pairs = counterparts(mine, theirs)
+        common = correlations([first, other], pairs) if paired or (paired is None and known_same) else None
         at_hand |= None not in held
         if common is None and paired:
             raise DataError(
@@ -257,13 +259,11 @@ def compared_audits(
         same = same_rows or (paired is None and hashes[0] == hashes[1] != set())  # of one file, whose rows are not here
         how: Pairing = "rows" if common is not None else "unknown" if same else "independent"
         pairing.add(how)
-        mine, theirs = figures_of(first.record), figures_of(other.record)
-        shared = [key for key in mine if key in theirs]
-        unmatched += len(mine) + len(theirs) - 2 * len(shared)
-        for key in shared:
+        unmatched += len(mine) + len(theirs) - 2 * len(pairs)
+        for key, counterpart in pairs.items():
             by_rows = None if common is None else common.get(key)
             known = by_rows if how == "rows" else 0.0 if how == "independent" else None
-            differences.append(difference_of(name, mine[key], theirs[key], known, first.record.confidence))
+            differences.append(difference_of(name, mine[key], theirs[counterpart.key], known, first.record.confidence))
     if not differences:
         raise DataError(
             f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common; audit the same groups, "

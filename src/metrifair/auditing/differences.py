@@ -7,11 +7,12 @@ common: of rows that are at hand, the correlation of two distances is that of th
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, compress
 from math import sqrt
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -27,12 +28,13 @@ from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.results import AuditRecord, Difference, Interval, Verdict
 
-_T = TypeVar("_T")
-
 BY_GROUP = "by group"
 """Where a comparison lists figures of one group, beside the names of criteria."""
 
 _BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_error": False}  # more is better
+
+Key = tuple[str, str, str, tuple[str, ...], str]
+"""What a figure is about: attribute, criterion, set, groups and metric."""
 
 
 class Figure(NamedTuple):
@@ -48,7 +50,7 @@ class Figure(NamedTuple):
     larger_is_better: bool = False
 
     @property
-    def key(self) -> tuple[str, str, str, tuple[str, ...], str]:
+    def key(self) -> Key:
         """What it is about."""
         return self.attribute, self.criterion, self.within, self.groups, self.metric
 
@@ -62,16 +64,50 @@ def meant(name: str) -> str:
     return {"True": "1", "False": "0"}.get(name, re.sub(r"(?<![\w.])(-?\d+)\.0(?![\w.])", r"\1", name))
 
 
-def _matched(figures: Mapping[tuple[Any, ...], _T]) -> dict[Hashable, _T]:
-    def spelled(part: Any) -> Hashable:
-        return meant(part) if isinstance(part, str) else tuple(map(meant, part))
+def same_names(mine: Collection[str], theirs: Collection[str]) -> dict[str, str]:
+    """Of names of another audit those of this one: equal ones, else those alone in what they mean, on both sides.
 
-    return {tuple(map(spelled, key)): figure for key, figure in figures.items()}
+    >>> same_names(["1", "2", "b"], ["1.0", "2", "c"]), same_names(["1", "True"], ["1", "1.0"])
+    ({'2': '2', '1.0': '1'}, {'1': '1'})
+    """
+    alone = []
+    for names in (mine, theirs):
+        times = Counter(map(meant, names))
+        alone.append({meant(name): name for name in names if times[meant(name)] == 1})
+    equal = {name: name for name in theirs if name in mine}
+    return equal | {name: alone[0][meaning] for meaning, name in alone[1].items() if meaning in alone[0]}
 
 
-def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
+class Counterpart(NamedTuple):
+    """The same figure in another audit, where 10 and 2 may be in another order: distances have no direction."""
+
+    key: Key
+    turned: bool  # whether groups are
+
+
+def counterparts(mine: Mapping[Key, Figure], theirs: Mapping[Key, Figure]) -> dict[Key, Counterpart]:
+    """Which figures of two audits are about the same, however either spells its groups."""
+    attributes = same_names({key[0] for key in mine}, {key[0] for key in theirs})
+    sets = same_names({key[2] for key in mine}, {key[2] for key in theirs})
+    own, others = defaultdict[str | None, set[str]](set), defaultdict[str | None, set[str]](set)
+    for key in mine:
+        own[key[0]].update(key[3])
+    for key in theirs:
+        others[attributes.get(key[0])].update(key[3])
+    groups = {name: same_names(own[name], others[name]) for name in [*own, *others]}
+    found: dict[Any, Counterpart] = {}
+    for key in theirs:
+        attribute = attributes.get(key[0])
+        names = tuple(groups[attribute].get(group) for group in key[3])
+        for turned in (True, False):
+            here = attribute, key[1], sets.get(key[2]), names[::-1] if turned else names, key[4]
+            found[here] = Counterpart(key, turned)
+    return {key: found[key] for key in mine if key in found}
+
+
+def figures_of(record: AuditRecord) -> dict[Key, Figure]:
     """By what they are about; the cut of a number may be another one in each audit."""
-    found: dict[tuple[Any, ...], Figure] = {}
+    found: dict[Key, Figure] = {}
     for one in record.findings:
         place = one.attribute, one.criterion, one.within
         key = *place, () if one.cuts else one.groups, one.metric
@@ -80,7 +116,7 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
         if rates.selection_ratio is not None:
             where = rates.attribute, "decisions", rates.within
             ratio = Figure(*where, (), "selection_ratio", rates.selection_ratio, rates.selection_ratio_interval, True)
-            found[*where, ratio.metric] = ratio
+            found[ratio.key] = ratio
     for table in record.by_group:
         for group in table.groups:
             for metric, more_is_better in _BY_GROUP.items():
@@ -89,7 +125,7 @@ def figures_of(record: AuditRecord) -> dict[Hashable, Figure]:
                     where = table.attribute, BY_GROUP, table.within
                     figure = Figure(*where, (group.group,), metric, own.value, own.interval, more_is_better)
                     found[figure.key] = figure
-    return _matched(found)
+    return found
 
 
 _ALIKE = 0.9  # a correlation of errors
@@ -125,7 +161,7 @@ def difference_of(name: str, before: Figure, after: Figure, correlation: float |
     half = below if centre > 0 else above
     p_value = 1.0 if centre == 0 else 0.0 if half == 0 else float(2 * ndtr(-z * abs(centre) / half))
     ends = sorted((sign * (centre - below), sign * (centre + above)))
-    interval = Interval(min(ends[0], apart), max(ends[1], apart))
+    interval = Interval(min(ends[0], apart) + 0.0, max(ends[1], apart) + 0.0)  # a zero has no sign
     return replace(found, interval=interval, p_value=p_value, verdict="worse" if centre > 0 else "better")
 
 
@@ -176,55 +212,67 @@ def judged(differences: Sequence[Difference], confidence: float) -> list[Differe
     return found
 
 
-def correlations(audits: Sequence[Audit]) -> dict[Hashable, float] | None:
+def correlations(audits: Sequence[Audit], pairs: Mapping[Key, Counterpart]) -> dict[Key, float] | None:
     """Of the errors of each figure in two audits of the same rows; None where they are not, or not at hand."""
     before, after = (one.rows for one in audits)
     if before is None or after is None or not _same_rows(before, after):
         return None
-    found: dict[tuple[Any, ...], float] = {}
-    theirs = {_place(one): one for one in _comparisons(after)}
-    orders = [
-        np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in (before, after)
+    held = before, after
+    orders = [np.arange(len(one.sample.problem)) if one.sample.order is None else one.sample.order for one in held]
+    compared: list[dict[tuple[Any, ...], Compared]] = [
+        {(one.attribute.name, one.part.criterion, one.part.within, one.groups): one for one in _comparisons(rows)}
+        for rows in held
     ]
-    for mine in _comparisons(before):
-        other = theirs.get(_place(mine))
-        if other is None:
-            continue
-        for metric in before.request.named_metrics():
-            if metric in after.request.named_metrics():
-                together = _correlation_of(metric, (mine, other), orders)
-                found |= {} if together is None else {(*_place(mine), metric): together}
     told = [
-        _told_by_group(held, order) | _told_of_ratios(held, one.record, order)
-        for held, one, order in zip((before, after), audits, orders, strict=True)
+        _told_by_group(rows, order) | _told_of_ratios(rows, one.record, order)
+        for rows, one, order in zip(held, audits, orders, strict=True)
     ]
-    shared = {key: _correlation(mine, told[1][key]) for key, mine in told[0].items() if key in told[1]}
-    return _matched(found | shared)
+    found: dict[Key, float] = {}
+    for key, (other, turned) in pairs.items():
+        mine, theirs = compared[0].get(key[:-1]), compared[1].get(other[:-1])
+        if key in told[0] and other in told[1]:
+            found[key] = _correlation(told[0][key], told[1][other])
+        elif mine is not None and theirs is not None:
+            if turned and theirs.right is not None:
+                theirs = replace(theirs, left=theirs.right, right=theirs.left, sizes=theirs.sizes[::-1])
+            together = _correlation_of(key[-1], (mine, theirs), orders)
+            found |= {} if together is None else {key: together}
+    return found
 
 
 def _same_rows(before: HeldRows, after: HeldRows) -> bool:
-    """Whether groups, labels, strata and weights of all rows are equal, in the order in which they were handed over."""
-    columns = []
-    for held in (before, after):
-        problem, order = held.sample.problem, held.sample.order
-        place = slice(None) if order is None else np.argsort(order)
-        names = [(one.name, [meant(str(group)) for group in one.groups]) for one in problem.scheme.attributes]
-        parts = problem.groups, problem.labels, problem.strata, held.sample.weight
-        columns.append((names, [None if part is None else part[place] for part in parts]))
-    (names, mine), (other, theirs) = columns
-    return names == other and all(
-        (one is None) == (two is None) and (one is None or two is None or np.array_equal(one, two))
-        for one, two in zip(mine, theirs, strict=True)
-    )
+    """Whether groups, labels, strata and weights of all rows mean the same, in the order they were handed over."""
+    mine, theirs = _columns(before), _columns(after)
+    columns = same_names(mine, theirs)
+    if not len(columns) == len(mine) == len(theirs):
+        return False
+    for column, (others, codes) in theirs.items():
+        names, own = mine[columns[column]]
+        known, place = same_names(names, others), {name: code for code, name in enumerate(names)}
+        # Codes of equal groups differ where names sort differently; -1, of the unknown, stands last.
+        recode = np.array([*(place[known[name]] if name in known else -2 for name in others), -1])
+        if not np.array_equal(own, recode[codes] if others else codes):
+            return False
+    return True
+
+
+def _columns(held: HeldRows) -> dict[str, tuple[list[str], Any]]:
+    """What is known of each row, as handed over: names of values, and codes of rows; numbers have no names."""
+    problem, order = held.sample.problem, held.sample.order
+    scheme, place = problem.scheme, slice(None) if order is None else np.argsort(order)
+    sets = scheme.strata
+    strata = [] if sets is None else [" and ".join(sorted(compress(sets.names, inside))) for inside in sets.member]
+    parts: dict[str, tuple[Sequence[object], Any]] = {
+        f"group {one.name}": (one.groups, problem.groups[:, at]) for at, one in enumerate(scheme.attributes)
+    }
+    others = (scheme.classes, problem.labels), (strata, problem.strata), ((), held.sample.weight)
+    parts |= zip(("label", "stratum", "weight"), others, strict=True)
+    return {name: ([*map(str, names)], codes[place]) for name, (names, codes) in parts.items() if codes is not None}
 
 
 def _comparisons(held: HeldRows) -> list[Compared]:
     parts = parts_of(held.sample, held.request.named_criteria(), held.request.loss)
     return [one for part in parts for one in compared_in(held.sample, part, held.request.contrast)]
-
-
-def _place(one: Compared) -> tuple[Any, ...]:
-    return one.attribute.name, one.part.criterion, one.part.within, one.groups
 
 
 class _Told(NamedTuple):
@@ -260,7 +308,7 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
     return max(known, (_correlation(told(0, 0), told(1, 0)) + _correlation(told(0, 1), told(1, 1))) / 2)
 
 
-def _told_by_group(held: HeldRows, order: Any) -> dict[tuple[Any, ...], _Told]:
+def _told_by_group(held: HeldRows, order: Any) -> dict[Key, _Told]:
     """What the rows of each group add to its AUC, accuracy, log loss and calibration error.
 
     An AUC has two sides: the mean over positive rows of the share of negative ones below them, and the other way round.
@@ -270,7 +318,7 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[tuple[Any, ...], _Told]:
     if positive is None or score is None or len(sample.problem.scheme.classes) != 2:
         return {}
     selection = selection_of(sample, held.request)
-    told: dict[tuple[Any, ...], _Told] = {}
+    told: dict[Key, _Told] = {}
     for within, inside in sets_of(STATISTICAL_PARITY, sample.problem):
         for place, attribute in enumerate(sample.problem.scheme.attributes):
             for code, own, weight in _groups_of(sample, sample.problem, (inside, place), order):
@@ -296,13 +344,13 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[tuple[Any, ...], _Told]:
     return told
 
 
-def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[tuple[Any, ...], _Told]:
+def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[Key, _Told]:
     """What the rows of every group add to the smallest ratio of selection rates: those of the two it is of."""
     sample, selection = held.sample, selection_of(held.sample, held.request)
     problem = sample.rated or sample.problem
     sets = dict(sets_of(STATISTICAL_PARITY, problem))
     places = {attribute.name: place for place, attribute in enumerate(problem.scheme.attributes)}
-    told: dict[tuple[Any, ...], _Told] = {}
+    told: dict[Key, _Told] = {}
     for table in record.decisions:
         ratio = table.selection_ratio
         if selection is None or ratio is None:
@@ -314,19 +362,22 @@ def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[tup
             (slopes.get(str(groups[code]), 0.0) * (selection.amount[own] > 0), weight)
             for code, own, weight in _groups_of(sample, problem, (inside, places[table.attribute]), order)
         ]
-        told[table.attribute, "decisions", table.within, "selection_ratio"] = _Told(*zip(*sides, strict=True))
+        told[table.attribute, "decisions", table.within, (), "selection_ratio"] = _Told(*zip(*sides, strict=True))
     return told
 
 
 def _groups_of(
     sample: AuditSample, problem: Problem, where: tuple[Integers, int], order: Any
 ) -> Iterator[tuple[int, Integers, Floats]]:
-    """The groups of an attribute, given by its place, inside a set of rows: their rows as handed over, and weights."""
+    """The groups of an attribute, given by its place, inside a set of rows: their rows as handed over, and weights.
+
+    Which group comes first, rows tell, not names: these may sort differently in two audits.
+    """
     units, codes, present = members_of(problem, *where)
-    for code in present:
-        own = units[codes == code]
-        own = own[np.argsort(order[own], kind="stable")]
-        yield int(code), own, np.ones(len(own)) if sample.weight is None else sample.weight[own]
+    groups = [(int(code), units[codes == code]) for code in present]
+    for code, units_of in sorted(groups, key=lambda one: order[one[1]].min()):
+        own = units_of[np.argsort(order[units_of], kind="stable")]
+        yield code, own, np.ones(len(own)) if sample.weight is None else sample.weight[own]
 
 
 def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:

@@ -7,7 +7,7 @@ alpha over as many looks as there will ever be (Bonferroni). No tighter sequence
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from metrifair.auditing.compare import audit_in
-from metrifair.auditing.differences import difference_of, figures_of, meant
+from metrifair.auditing.differences import Key, counterparts, difference_of, figures_of
 from metrifair.auditing.request import Criteria
 from metrifair.auditing.result import Audit
 from metrifair.auditing.state import AuditState
@@ -241,7 +241,8 @@ def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) ->
     z = float(ndtri((1 + confidence) / 2))
     for number, (name, one) in enumerate(audits.items()):
         figures = figures_of(one.record)
-        sizes: dict[Hashable, tuple[int, int]] = {
+        pairs = counterparts(baseline, figures)
+        sizes: dict[Key, tuple[int, int]] = {
             (each.attribute, each.criterion, each.within, each.groups, each.metric): each.sizes for each in one.findings
         }
         # Intervals: look number 1 is the first; changes: look number 1 is the second.
@@ -249,8 +250,11 @@ def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) ->
         level = None if number == 0 else (1 - confidence) / (number * (number + 1)) / len(distances)
         wider = float(-ndtri(share / 2)) / z
         for key, was in distances.items():
-            now = figures.get(key)
-            if now is None or min(sizes[now.key]) < least_count:
+            if key not in pairs:
+                continue
+            other, turned = pairs[key]
+            now = figures[other]
+            if min(sizes[now.key]) < least_count:
                 continue
             alarm: Verdict = "not tested"
             change = None if number == 0 else difference_of(name, was, now, 0.0, confidence)
@@ -259,8 +263,8 @@ def _series(audits: Mapping[str, Audit], confidence: float, least_count: int) ->
             found.append(
                 Look(
                     name,
-                    *(was if list(map(meant, was.groups)) == list(map(meant, now.groups)) else now).key,
-                    sizes[now.key],
+                    *(was if was.key == key else now).key,  # the cut of a number is another one at each look
+                    sizes[now.key][::-1] if turned else sizes[now.key],
                     now.value,
                     None if now.interval is None else _widened(now.value, now.interval, wider),
                     now.value - was.value,

@@ -5,6 +5,7 @@ The trees are kept in the booster's own format, but always as written here, from
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import reprlib
@@ -206,10 +207,18 @@ def _restore_xgboost(estimator: Any, text: str, _: BoosterRecord, classes: NDArr
 
 
 def _try(estimator: Any, features: int) -> None:
-    """Predict once: parameters that no check above knows of reach the booster with every prediction."""
+    """Predict once: parameters that no check above knows of reach the booster with every prediction.
+
+    XGBoost sets some of them for the whole process, before it refuses them: all its other models would fail, too.
+    """
     row = np.zeros((1, features))
+    settings: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    if not _is_lightgbm(type(estimator)):
+        from xgboost import config_context  # noqa: PLC0415  (this module serves LightGBM where XGBoost is absent)
+
+        settings = config_context()
     try:
-        with warnings.catch_warnings():
+        with settings, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of columns without names
             predicted = [estimator.predict(row)]
             if hasattr(estimator, "predict_proba"):

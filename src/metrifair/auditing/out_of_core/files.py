@@ -154,6 +154,11 @@ def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Ite
     What cannot be read twice (standard input, a pipe) is first written to a temporary file, and so is text that is not
     UTF-8.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise DataError(
+            f"path must be the path of a file, got a {type(path).__name__}; name several files by a pattern such as "
+            "'scores-*.csv', or count each (metrifair count) and add the counts up (metrifair merge)"
+        )
     given = os.fspath(path)
     file = Path(given)
     is_stream = given == "-" or file.is_fifo() or file.is_char_device() or file.is_socket()
