@@ -166,7 +166,11 @@ def schedule(case: Case, rows: int, *, network: bool = True, decay: float = 1.0)
 
 
 def floored_epochs(
-    samples: Samples, rows: Sequence[Tensor], plan: Layout, comparisons: Sequence[Comparison], device: torch.device
+    samples: Samples,
+    rows: Sequence[Tensor],
+    plan: Layout,
+    comparisons: Sequence[Comparison],
+    device: torch.device | str = "cpu",
 ) -> EpochSource:
     """The published batches: fixed counts of each group, whose samples all weigh the same; leftovers are dropped."""
     own = cells_of_seeds(samples.cell, rows, len(plan.counts))

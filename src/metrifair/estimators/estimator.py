@@ -326,7 +326,7 @@ def linear_parts(estimator: Any, name: str) -> tuple[Floats, Floats]:
 
 def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:
     """Raise a DataError where labels are missing, or a regression is given names."""
-    if y.dtype.kind == "O" and is_missing(y).any():
+    if y.ndim and y.dtype.kind == "O" and is_missing(y).any():
         raise DataError("y holds missing values; leave these rows out, or fill them in")
     text = next((value for value in y.flat if isinstance(value, str)), None) if y.dtype.kind in "USO" else None
     if text is not None and numeric:

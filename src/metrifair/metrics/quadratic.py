@@ -189,7 +189,7 @@ def energy_coefficients(z: AnyFloats, left: int, *, fractions: Sequence[Any]) ->
     right = z.shape[-1] - left
     found = np.empty_like(z)
     if z.ndim == 1 and len(z) <= _FEW:
-        with np.errstate(invalid="ignore"):  # of scores without end
+        with np.errstate(invalid="ignore", over="ignore"):  # of scores without end, or so large
             above = np.sign(z[:, None] - z)
         found[:] = np.einsum("ij,ij->i", above, _of_pairs(left, right, *map(float, fractions)))
         return found, np.sort(z)[len(z) // 2]
