@@ -130,7 +130,6 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         counted = torch.ones(self.values.length) if self.sample_weight is None else torch.tensor(self.sample_weight)
         own = rows_by_cell(torch.as_tensor(self.problem.cell), scheme.cells.count if scheme.cells else 1)
         self.rows = [rows[counted[rows] > 0] for rows in own]
-        self._odds = None if self.sample_weight is None else [counted[rows] for rows in self.rows]
         self.layout = layout(
             [len(rows) for rows in self.rows],
             scheme.comparisons,
@@ -152,6 +151,8 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
             )
         self.random_state, self.epoch, self._first = random_state, 0, 0  # what the next iteration begins with
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
+        odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
+        self._passes = Passes([self.rows], self.layout, len(self), odds=odds)
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()
@@ -165,8 +166,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.epoch, self._first = epoch + 1, 0
         seed = int(np.random.SeedSequence([self.random_state, epoch]).generate_state(1)[0])
         generator = torch.Generator().manual_seed(seed)
-        odds = None if self._odds is None else [self._odds]
-        (drawn,) = Passes([self.rows], self.layout, len(self), odds=odds)([generator])
+        (drawn,) = self._passes([generator])
         # Dealt like cards: rows lie cell by cell, so that ranks get as many of each, or one more.
         for place, rows in enumerate(drawn[:, self.rank :: self.world_size].tolist()[first:], first + 1):
             self._under_way = (epoch, place) if place < len(self) else None
