@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import secrets
 from collections.abc import Callable, Container, Iterable
 from functools import wraps
@@ -162,3 +163,13 @@ def seed_of(random_state: Any) -> int:
         if hasattr(random_state, draw):
             return int(getattr(random_state, draw)(most))
     raise DataError(f"random_state must be None, an integer or a NumPy generator, got {random_state!r}")
+
+
+def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
+    """The groups as an argument of a method that has one for them.
+
+    >>> def fit(X, y, *, sensitive_features): ...
+    >>> groups_if_asked(fit, ["f", "m"]), groups_if_asked(str.lower, ["f", "m"])
+    ({'sensitive_features': ['f', 'm']}, {})
+    """
+    return {"sensitive_features": groups} if "sensitive_features" in inspect.signature(method).parameters else {}

@@ -22,11 +22,11 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from metrifair.checks import check_integer, check_number, check_switches, seed_of
+from metrifair.checks import check_integer, check_number, check_switches, groups_if_asked, seed_of
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
 from metrifair.methods.group_model import Correction, GroupModel, fitted_group_model
-from metrifair.methods.meta_estimator import Postprocessor, check_learner, groups_if_asked, predicted, probabilities
+from metrifair.methods.meta_estimator import Postprocessor, check_learner, predicted, probabilities
 from metrifair.methods.training_data import (
     CrossedGroups,
     Floats,

@@ -3,7 +3,6 @@ after training, which change its predictions, by the group of each row."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Literal, Self
@@ -16,7 +15,7 @@ from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
-from metrifair.checks import check_integer, check_renamed, check_switches, seed_of
+from metrifair.checks import check_integer, check_renamed, check_switches, groups_if_asked, seed_of
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.methods.network import StackedEstimator, fit_weighted
@@ -51,15 +50,6 @@ def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *
     if told != kind:
         but = f", a {told}" if told else ""
         raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{but}")
-
-
-def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
-    """The groups as an argument of a method that has one for them.
-
-    >>> groups_if_asked(FairClassifier().fit, ["f", "m"])
-    {'sensitive_features': ['f', 'm']}
-    """
-    return {"sensitive_features": groups} if "sensitive_features" in inspect.signature(method).parameters else {}
 
 
 def _fitted_has(name: str) -> Callable[[Any], bool]:

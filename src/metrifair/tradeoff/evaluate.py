@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.certificates import dkw_radius
+from metrifair.checks import groups_if_asked
 from metrifair.curves import curves_of_rows
 from metrifair.errors import DataError
 from metrifair.measures import Floats, Predictions
@@ -38,8 +38,7 @@ def predictions(model: Any, part: HeldOut) -> Predictions:
     """Scores and decisions of a model; groups are handed to models that ask for them."""
 
     def said(method: Any) -> NDArray[Any]:
-        asks = "sensitive_features" in inspect.signature(method).parameters
-        return np.asarray(method(part.X, **({"sensitive_features": part.sensitive_features} if asks else {})))
+        return np.asarray(method(part.X, **groups_if_asked(method, part.sensitive_features)))
 
     if part.regression:
         values = said(model.predict).astype(np.float64)

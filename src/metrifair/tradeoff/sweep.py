@@ -20,6 +20,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from metrifair.checks import groups_if_asked
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.estimators.settings import is_solved
@@ -70,7 +71,7 @@ def needs_group(model: Any) -> bool:
     told = getattr(model, "needs_group", None)
     if isinstance(told, bool):
         return told
-    return "sensitive_features" in inspect.signature(model.predict).parameters if hasattr(model, "predict") else False
+    return hasattr(model, "predict") and bool(groups_if_asked(model.predict, None))
 
 
 def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
