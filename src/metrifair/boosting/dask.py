@@ -92,7 +92,8 @@ def fit_on_cluster(
     tables = [(X, given.y, given.sensitive_features, given.control_features, given.sample_weight)]
     tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
     parts = [_parts("eval_" if place else "", *own) for place, own in enumerate(tables)]
-    params, objective = booster.get_xgb_params(), {}
+    params: dict[str, Any] = booster.get_xgb_params()
+    objective: dict[str, Any] = {}
     if penalised:
         columns, objective = _penalised(booster, params, parts)
     else:
