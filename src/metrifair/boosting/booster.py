@@ -144,6 +144,7 @@ class FairBooster(Saved):
         self : object
             The fitted booster.
         """
+        self._check_names()
         if isinstance(eval_set, tuple):
             eval_set = [eval_set]
         if is_dask(X):
@@ -206,6 +207,10 @@ class FairBooster(Saved):
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
+
+    @abstractmethod
+    def _check_names(self) -> None:
+        """Raise a DataError at a parameter by a name that the booster would pass over."""
 
     @abstractmethod
     def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
