@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
 from metrifair.certificates import dkw_radius
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
 from metrifair.report.frontier.notes import overfit_note
 from metrifair.results import Curves, Interval, Point, area, pareto
@@ -691,6 +691,17 @@ def test_a_frontier_says_what_chance_would_show_and_which_groups_are_small() -> 
     assert f"of about {front.floor:.3f}:" in chance
     assert front.view().floor == front.floor
     assert front.small == small
+
+
+def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> None:
+    line, given = FairClassifier(model="linear"), {"sensitive_features": A}
+    front = frontier(line, X, Y, strengths=[0.0, 0.01, 300.0, 1e5], seeds=2, **given)
+    (note,) = [note for note in front.notes if "predict the same" in note]
+    assert note.startswith("Models predict the same for everyone from strength 300 on (2 of 4 strengths): training ")
+    assert not front.models[1].predictor_.is_constant
+    with pytest.warns(MetrifairWarning, match="Models predict the same for everyone at strength 300 .1 of 2"):
+        frontier(line, X, Y, strengths=[0.0, 300.0], **given)
+    assert not any("predict the same" in one for one in frontier(line, X, Y, strengths=[0.0], **given).notes)
 
 
 def test_a_limit_is_remembered_even_where_no_model_keeps_it() -> None:

@@ -92,10 +92,10 @@ def constant_note(values: Sequence[float], constant: Collection[float], *, famil
 
     >>> constant_note([0, 1, 10, 100], {10, 100})
     'Models predict the same for everyone from strength 10 on (2 of 4 strengths): training found nothing with a lower \
-objective there, so that smaller strengths show the trade-off.'
+objective there, so that smaller strengths, or longer training, show the trade-off.'
     >>> constant_note([0, 1, 10], {1})
     'Models predict the same for everyone at strength 1 (1 of 3 strengths): training found nothing with a lower \
-objective there, so that smaller strengths show the trade-off.'
+objective there, so that smaller strengths, or longer training, show the trade-off.'
     """
     if not constant:
         return ""
@@ -105,7 +105,7 @@ objective there, so that smaller strengths show the trade-off.'
     return (
         f"{f'{family}: models' if family else 'Models'} predict {_SAME} {where} ({len(set(constant))} of "
         f"{len(set(values))} strengths): training found nothing with a lower objective there, so that smaller "
-        "strengths show the trade-off."
+        "strengths, or longer training, show the trade-off."
     )
 
 
