@@ -210,55 +210,24 @@ def frontier(
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
     split = data.split(validation, test, random_state, train=families is not None)
     judge, few = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
-    source, tried = Source(judge, split.test), 0
-    outcomes: list[Outcome] = []
     if families is None:
+        source, tried = Source(judge, split.test), 0
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(members)]
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
         source = Source(judge, split.test, families, replace(rows, rows=data.rows))
         apart = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
+        outcomes, tried = [], 0
         for family in families:
             run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, utility=apart))
             swept = partial(sweep, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
             found, candidates = _trained(swept, family, (strengths, tolerances), own_seeds, bends=(on, asked))
-            tried += candidates
-            outcomes += found
-    shown = unfairness_by_chance(judge.judging, on)
-    constant, constant_text = judge.constant(asked)
-    notes = (
-        split_note(*map(len, split)),
-        positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else "",
-        "" if data.problem.weight is None else WEIGHTED,
-        *label_notes(data.problem),
-        few,
-        floor_note(shown, len(judge.judging.compared), on=on),
-        overfit_note(
-            [(one.training, one.validation, one.test) for one in outcomes],
-            {family.name: family.parameter for family in families or ()},
-        ),
-        *_constants(outcomes),
-        same_decisions_note([one.test for one in outcomes if not one.test.failed], asked),
-    )
-    sizes = {name: int(member.sum()) for groups in judge.judging.members.values() for name, member in groups.items()}
-    return Frontier(
-        outcomes,
-        on,
-        "accuracy" if scheme.classes else "R2",
-        tuple(sizes),
-        sizes,
-        tuple(note for note in notes if note),
-        comparisons=len(judge.choosing.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
-        parameter="strength" if families is None or len(families) > 1 else families[0].parameter,
-        floor=shown,
-        small=few if all_small(judge.choosing) else "",
-        utility=asked,
-        constant=constant,
-        constant_text=constant_text,
+            outcomes, tried = [*outcomes, *found], tried + candidates
+    positive = positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else ""
+    return replace(
+        _frontier_of(outcomes, source, data, asked, on=on, few=few, said=(split_note(*map(len, split)), positive)),
         tried=tried if isinstance(strengths, str) else None,
-        source=source,
-        knobs={family.name: family.parameter for family in families or () if family.name},
         library=library_of(X, y, sensitive_features),
         provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
     )
@@ -275,6 +244,51 @@ def _judge_of(data: DataSet, split: Split, utility: Utility, shown: int, *, trai
     return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), few
 
 
+def _frontier_of(
+    outcomes: Sequence[Outcome],
+    source: Source,
+    data: DataSet,
+    utility: Utility,
+    *,
+    on: Literal["scores", "decisions"],
+    few: str,
+    said: Sequence[str],
+) -> Frontier:
+    """What models reach, and what to know of it: of rows and labels ``said``, of small groups ``few``."""
+    scheme, judging = data.problem.scheme, source.judge.judging
+    knobs = {family.name: family.parameter for family in source.families}
+    floor = unfairness_by_chance(judging, on)
+    notes = (
+        *said,
+        "" if data.problem.weight is None else WEIGHTED,
+        *label_notes(data.problem),
+        few,
+        floor_note(floor, len(judging.compared), on=on),
+        overfit_note([(one.training, one.validation, one.test) for one in outcomes], knobs),
+        *_constants(outcomes),
+        same_decisions_note([one.test for one in outcomes if not one.test.failed], utility),
+    )
+    sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
+    constant, constant_text = source.judge.constant(utility)
+    return Frontier(
+        outcomes,
+        on,
+        "accuracy" if scheme.classes else "R2",
+        tuple(sizes),
+        sizes,
+        tuple(filter(None, notes)),
+        comparisons=len(source.judge.choosing.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
+        floor=floor,
+        small=few if all_small(judging) else "",
+        utility=utility,
+        constant=constant,
+        constant_text=constant_text,
+        source=source,
+        knobs={name: knob for name, knob in knobs.items() if name},
+    )
+
+
 def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """A note on the strengths of each family at which models of ours predict the same for everyone.
 
@@ -287,7 +301,7 @@ def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
         found = values - {0.0, *(value for value, model in models if not getattr(model, "is_constant", False))}
         note = constant_note(sorted(values), found, family=name)
         if found and found == values - {0.0}:
-            warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=3)
+            warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=4)
         yield note
 
 
