@@ -17,7 +17,7 @@ from torch import Tensor
 
 from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import selection_of
-from metrifair.auditing.record import record_of
+from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import AuditOptions, Criteria, Reference, Request, Threshold
 from metrifair.auditing.result import Audit, HeldRows, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
@@ -216,7 +216,7 @@ def audit_of_rows(
 ) -> Audit:
     """The audit of rows that are held in memory."""
     request = request.completed(sample.problem, *sample.ends, probabilities=sample.probabilities)
-    record = record_of(sample, request, generator, selection_of(sample, request))
+    record = audit_record(sample, request, generator, selection_of(sample, request))
     return Audit(record, HeldRows(sample, request, origin))
 
 

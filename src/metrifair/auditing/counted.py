@@ -25,7 +25,7 @@ from metrifair.auditing.out_of_core.bins import Bins, Finer
 from metrifair.auditing.out_of_core.brackets import CellSides, check_brackets, measured
 from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, levels_for, numbers, used_rows
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
-from metrifair.auditing.record import record_of
+from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
@@ -141,7 +141,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
         return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete
 
-    return Audit(record_of(sample, request, generator, selection, prove=prove, lows=base.low))
+    return Audit(audit_record(sample, request, generator, selection, prove=prove, lows=base.low))
 
 
 def _selection(

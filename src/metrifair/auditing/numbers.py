@@ -44,6 +44,7 @@ class WorstCut(NamedTuple):
 class Bands(NamedTuple):
     """The units of a part whose attribute is known, their values, and the bands that these lie in."""
 
+    part: Part
     units: Integers
     values: Floats  # numbers, or codes of groups
     band: Integers
@@ -67,16 +68,14 @@ class Bands(NamedTuple):
             cuts = cuts_of(values, _amounts(sample, units)) if len(units) else np.zeros(0)
             upto = np.cumsum(np.bincount(np.searchsorted(cuts, values), rows, len(cuts) + 1))
             cuts = cuts[_enough(upto[:-1], upto[-1], least_count)]
-            names = [number_name(cut) for cut in cuts]
-            sides = [(f"up to {name}", f"above {name}") for name in names]
-            return cls(
-                units, values, np.searchsorted(cuts, values), sides, np.arange(len(cuts)), attribute.name, named=False
-            )
+            sides = [(f"up to {name}", f"above {name}") for name in map(number_name, cuts)]
+            band, at = np.searchsorted(cuts, values), np.arange(len(cuts))
+            return cls(part, units, values, band, sides, at, attribute.name, named=False)
         present, band = np.unique(codes, return_inverse=True)
         size = np.bincount(band, rows)
         at = _enough(size, size.sum(), least_count) if len(present) > 1 else present[:0]
         sides = [(str(attribute.groups[one]), words.REST) for one in present[at]]
-        return cls(units, band.astype(np.float64), band, sides, at, attribute.name, named=True)
+        return cls(part, units, band.astype(np.float64), band, sides, at, attribute.name, named=True)
 
     @property
     def size(self) -> int:
@@ -138,18 +137,19 @@ class _Cut(NamedTuple):
         return abs(self.gap.shares[0] - self.gap.shares[1])
 
 
-def _scanned(part: Part, bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
+def _scanned(bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]:
     """The worst cut, of equal ones the lowest, from every single score; and a table of fewer scores."""
-    total = part.scores.at(bands.units).astype(np.float64)
+    counted = bands.part.scores
+    total = counted.at(bands.units).astype(np.float64)
     used = total > 0
-    scores, total = part.scores.values[used], total[used]
+    scores, total = counted.values[used], total[used]
     everyone = TwoSamples(scores, total, total)
     bin_of = bins(everyone, SCORES)
     counts = np.zeros((bands.size, bin_of[-1] + 1))
     below, found = np.zeros(len(scores)), None
     every: list[float] = []
     for number in range(bands.size):
-        own = part.scores.at(bands.units[bands.band == number])[used].astype(np.float64)
+        own = counted.at(bands.units[bands.band == number])[used].astype(np.float64)
         counts[number] = np.bincount(bin_of, own, counts.shape[1])
         below = own if bands.named else below + own
         if number in bands.at:
@@ -163,46 +163,43 @@ def _scanned(part: Part, bands: Bands, levels: Floats) -> tuple[_Cut, BandTable]
     return found._replace(every=every), replace(table, compared=bands.at) if bands.named else table
 
 
-def _at(part: Part, bands: Bands, number: int) -> _Cut:
+def _at(bands: Bands, number: int) -> _Cut:
     """One of the cuts."""
-    total, below = (part.scores.at(own) for own in (bands.units, bands.units[bands.below(number)]))
+    counted = bands.part.scores
+    total, below = (counted.at(own) for own in (bands.units, bands.units[bands.below(number)]))
     used = total > 0
     counts = below[used].astype(np.float64)
-    sides = TwoSamples(part.scores.values[used], counts, total[used].astype(np.float64) - counts)
+    sides = TwoSamples(counted.values[used], counts, total[used].astype(np.float64) - counts)
     return _Cut(number, largest_gap(sides), sides)
 
 
-def worst_cut(sample: AuditSample, part: Part, bands: Bands, plan: Plan, generator: np.random.Generator) -> WorstCut:
+def worst_cut(sample: AuditSample, bands: Bands, plan: Plan, generator: np.random.Generator) -> WorstCut:
     """The findings of an attribute: the worst cut by each metric, the dependence, and how sure one can be of them."""
     if not bands.sides:
         return WorstCut([], None)
-    name, units, everyone = bands.attribute, bands.units, sample.size(bands.units)
+    part, name, units, everyone = bands.part, bands.attribute, bands.units, sample.size(bands.units)
     rows, levels = bands.levels(_amounts(sample, units))
-    cut, table = _scanned(part, bands, levels)
-    furthest = _at(part, bands, int(table.gaps().wasserstein.argmax()))
-    at = {"kolmogorov": cut, "wasserstein": furthest, "energy": cut}
+    cut, table = _scanned(bands, levels)
+    at = {"kolmogorov": cut, "wasserstein": _at(bands, int(table.gaps().wasserstein.argmax())), "energy": cut}
     sizes = {
         metric: (sample.size(units[below]), sample.size(units[~below]))
         for metric, own in at.items()
         for below in [bands.below(own.number)]
     }
-    observed, correlation = _observed(sample, part, bands, cut, table)
+    enough = {metric: min(own) >= plan.least_count for metric, own in sizes.items()}
+    enough["energy"] = everyone >= plan.least_count  # it is about all rows, not about a cut
+    observed, correlation = _observed(sample, bands, cut, table)
     chances: dict[str, float] = {}
     if plan.permutations and not sample.weighted:
         chances = p_values(table, everyone, plan.permutations, generator)
     interval, jointly_in = _dependence_intervals(
-        sample, part, bands, plan, observed=observed, chances=chances, generator=generator
+        sample, bands, plan, observed=observed, chances=chances, generator=generator
     )
-    enough = {metric: min(own) >= plan.least_count for metric, own in sizes.items()}
-    enough["energy"] = everyone >= plan.least_count  # it is about all rows, not about a cut
-    proven = not sample.weighted and plan.vc_dimension is None
-    joint = {"energy": jointly_in} if proven or sample.weighted else {}
+    joint = {"energy": jointly_in} if sample.weighted or plan.vc_dimension is None else {}
     alone, jointly = None, None
-    if proven:
-        sides, cdfs = (rows[bands.at] if bands.named else np.cumsum(rows)[:-1], float(rows.sum())), 2 * len(bands.sides)
-        alone, jointly = (_bounds(*sides, cut.every, of, plan.confidence).high for of in (cdfs, plan.cdfs))
-        joint["kolmogorov"] = _bounds(*sides, cut.every, cdfs, _jointly(plan))
-    groups, scores = bands.sides[cut.number], cut.sides.values
+    if not sample.weighted and plan.vc_dimension is None:
+        alone, jointly, joint["kolmogorov"] = _proven(bands, rows, cut, plan)
+    scores = cut.sides.values
     span = float(scores[-1] - scores[0])
     told = words.cut_meanings(name, observed, len(bands.sides), correlation, named=bands.named)
     findings = [
@@ -229,9 +226,29 @@ def worst_cut(sample: AuditSample, part: Part, bands: Bands, plan: Plan, generat
     ]
     if bands.named or not part.of_predictions:
         return WorstCut(findings, None)
-    halves = dict(zip(groups, cut.sides[1:], strict=True))
-    curves = curves_of(scores, halves, dict(zip(groups, sizes["kolmogorov"], strict=True)), plan.ends or sample.ends)
+    groups = bands.sides[cut.number]
+    halves, counts = dict(zip(groups, cut.sides[1:], strict=True)), dict(zip(groups, sizes["kolmogorov"], strict=True))
+    curves = curves_of(scores, halves, counts, plan.ends or sample.ends)
     return WorstCut(findings, Distribution(name, part.within, curves))
+
+
+def _proven(bands: Bands, rows: Floats, cut: _Cut, plan: Plan) -> tuple[float, float, Interval]:
+    """Bounds of the largest true gap at any cut: an upper one, one that holds for all comparisons, and both ends.
+
+    The gaps lie within these while the distribution functions on either side of all cuts are all near the true ones.
+    """
+    below = rows[bands.at] if bands.named else np.cumsum(rows)[:-1]
+
+    def bounds(functions: int, confidence: float) -> Interval:
+        radii = [
+            sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, float(rows.sum()) - own))
+            for own in below
+        ]
+        low, high = float(np.max(np.subtract(cut.every, radii))), float(np.max(np.add(cut.every, radii)))
+        return Interval(max(0.0, low), min(1.0, high))
+
+    own = 2 * len(bands.sides)
+    return bounds(own, plan.confidence).high, bounds(plan.cdfs, plan.confidence).high, bounds(own, _jointly(plan))
 
 
 def _jointly(plan: Plan) -> float:
@@ -241,7 +258,6 @@ def _jointly(plan: Plan) -> float:
 
 def _dependence_intervals(
     sample: AuditSample,
-    part: Part,
     bands: Bands,
     plan: Plan,
     *,
@@ -254,7 +270,7 @@ def _dependence_intervals(
         return None, None
     amounts = _amounts(sample, bands.units)
     fine = bands.with_tails(amounts)
-    table = _scanned(part, fine, fine.levels(amounts)[1])[1]
+    table = _scanned(fine, fine.levels(amounts)[1])[1]
     resampled = table.resampled(_effective(sample, bands.units), plan.resamples, generator)
     # Where no p-value can be small enough for the higher confidence, the smallest that can be has to do.
     return [
@@ -267,17 +283,16 @@ def _dependence_intervals(
     ]
 
 
-def _observed(
-    sample: AuditSample, part: Part, bands: Bands, cut: _Cut, table: BandTable
-) -> tuple[dict[str, float], float | None]:
+def _observed(sample: AuditSample, bands: Bands, cut: _Cut, table: BandTable) -> tuple[dict[str, float], float | None]:
     """The figures by metric, and the distance correlation where rows are held and have no weights."""
     units, values, amounts = bands.units, bands.values, _amounts(sample, bands.units)
     observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {"kolmogorov": cut.size}
     correlation = None
     if sample.prediction is None:  # there are not many levels of the attribute: they were counted
-        observed["energy"] = float(_scanned(part, *bands.every())[1].gaps().energy)
+        observed["energy"] = float(_scanned(*bands.every())[1].gaps().energy)
     elif len(units) <= _EXACT:
-        own = part.scores.values[part.scores.place[units]]
+        scores = bands.part.scores
+        own = scores.values[scores.place[units]]
         attribute = values.astype(str) if bands.named else values
         observed["energy"] = energy_dependence(own, attribute, weights=amounts)
         correlation = distance_correlation(own, attribute) if amounts is None else None
@@ -292,53 +307,41 @@ def _effective(sample: AuditSample, units: Integers) -> float:
     return float(weight.sum() ** 2 / (weight**2).sum())
 
 
-def _bounds(below: Floats, everyone: float, gaps: Sequence[float], functions: int, confidence: float) -> Interval:
-    """Bounds of the largest true gap at any cut, while so many distribution functions are all near the true ones."""
-    radii = [
-        sum(dkw_radius(int(size), confidence=confidence, cdfs=functions) for size in (own, everyone - own))
-        for own in below
-    ]
-    low, high = float(np.max(np.subtract(gaps, radii))), float(np.max(np.add(gaps, radii)))
-    return Interval(max(0.0, low), min(1.0, high))
-
-
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MOST_BANDS, _FEWEST_ROWS = 20, 30  # in a band; of fewer, quantiles at the ends are hardly more than one person each
 
 
 def along_number(
-    sample: AuditSample, part: Part, place: int, selected: NDArray[Any] | None, findings: Sequence[Finding]
+    sample: AuditSample, bands: Bands, found: WorstCut, selected: NDArray[Any] | None
 ) -> AlongNumber | None:
     """Quantiles of the scores, and shares that are selected, in bands of a number with about as many rows each.
 
-    ``selected`` is how much of each unit is, None: nothing is decided. ``findings`` are those of the number there; its
-    worst cut is marked. None where all values are equal.
+    ``selected`` is how much of each unit is, None: nothing is decided. The worst cut that was ``found`` is marked. None
+    for names, where all values are equal, and of other scores than predictions.
     """
-    problem = sample.problem
-    known = problem.groups[part.units, place] >= 0
-    units = part.units[known]
-    if problem.numbers is None or not len(units):
+    units, values, scores = bands.units, bands.values, bands.part.scores
+    if bands.named or not bands.part.of_predictions or not len(units):
         return None
-    values, counts = problem.numbers[units, place], sample.weight if sample.weight is not None else sample.rows
-    amounts = np.ones(len(units)) if counts is None else counts[units].astype(np.float64)
+    of_each = _amounts(sample, units)
+    amounts = np.ones(len(units)) if of_each is None else of_each
     rows = None if sample.rows is None else sample.rows[units]
     cuts = quantile_cuts(values, amounts, _MOST_BANDS, rows=rows, least=_FEWEST_ROWS)
     if not len(cuts):
         return None
-    band, bands = np.searchsorted(cuts, values), len(cuts) + 1
-    weight = np.bincount(band, amounts, bands)
-    quantiles = np.zeros((bands, len(QUANTILES)))
-    for one in range(bands):
-        upto = np.cumsum(part.scores.at(units[band == one]).astype(np.float64))
-        quantiles[one] = part.scores.values[np.searchsorted(upto, np.array(QUANTILES) * upto[-1] * (1 - 1e-12))]
-    rates = () if selected is None else np.bincount(band, selected[units].astype(np.float64), bands) / weight
-    worst = next((one for one in findings if one.metric == "kolmogorov"), None)
+    band, count = np.searchsorted(cuts, values), len(cuts) + 1
+    weight = np.bincount(band, amounts, count)
+    quantiles = np.zeros((count, len(QUANTILES)))
+    for one in range(count):
+        upto = np.cumsum(scores.at(units[band == one]).astype(np.float64))
+        quantiles[one] = scores.values[np.searchsorted(upto, np.array(QUANTILES) * upto[-1] * (1 - 1e-12))]
+    rates = () if selected is None else np.bincount(band, selected[units].astype(np.float64), count) / weight
+    worst = next((one for one in found.findings if one.metric == "kolmogorov"), None)
     return AlongNumber(
-        problem.scheme.attributes[place].name,
-        part.within,
+        bands.attribute,
+        bands.part.within,
         bands=band_names(cuts),
-        at=(np.bincount(band, values * amounts, bands) / weight).tolist(),
-        sizes=[sample.size(units[band == one]) for one in range(bands)],
+        at=(np.bincount(band, values * amounts, count) / weight).tolist(),
+        sizes=[sample.size(units[band == one]) for one in range(count)],
         quantiles={f"{share:.0%}": quantiles[:, at].tolist() for at, share in enumerate(QUANTILES)},
         selection_rates=list(map(float, rates)),
         cut=None if worst is None else float(worst.groups[0].removeprefix("up to ")),

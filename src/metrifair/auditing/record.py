@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -65,7 +65,7 @@ Prove: TypeAlias = Callable[[Sequence[Compared]], tuple[Sequence[Proven], bool]]
 """What passes over a file prove of comparisons, and whether all of it is as exact as was asked for."""
 
 
-def record_of(
+def audit_record(
     sample: AuditSample,
     request: Request,
     generator: np.random.Generator,
@@ -79,22 +79,21 @@ def record_of(
     compared = [one for part in parts for one in compared_in(sample, part, request.contrast)]
     proven, complete = (None, None) if prove is None else prove(compared)
     scheme = sample.problem.scheme
-    numbers = [
-        (part, place)
+    dependent = [
+        Bands.of(sample, part, place, request.least_count)
         for part in parts
         for place, attribute in enumerate(scheme.attributes)
         if attribute.cuts or request.contrast == "independence"
     ]
     # Where rows are counted, the spread of weights within a bin is not.
-    bands = [Bands.of(sample, *one, request.least_count) for one in numbers]
-    plan = _plan_of(request, compared, bands, sampled=prove is None or not sample.weighted)
+    plan = _plan_of(request, compared, dependent, sampled=prove is None or not sample.weighted)
     measured = held(compared, sample, plan.metrics) if proven is None else counted(compared, sample, proven)
     found = [
         finding
         for one, known in zip(compared, measured, strict=True)
         for finding in findings_of(one, known, sample, plan, generator)
     ]
-    worst = [worst_cut(sample, part, own, plan, generator) for (part, _), own in zip(numbers, bands, strict=True)]
+    worst = [worst_cut(sample, bands, plan, generator) for bands in dependent]
     findings = judged([*found, *(one for cut in worst for one in cut.findings)], plan.confidence, plan.permutations)
     decisions = [] if selection is None else decisions_of(sample, selection, request)
     notes = notes_of(
@@ -108,17 +107,10 @@ def record_of(
         assumed=request.pos_label is None,
         complete=complete,
     )
-    along = [
-        along_number(sample, part, place, None if selection is None else selection.amount, cut.findings)
-        for (part, place), cut in zip(numbers, worst, strict=True)
-        if part.of_predictions and scheme.attributes[place].cuts
-    ]
-    known = (sample.problem.groups >= 0).any(1)
-    unknown = sample.size(np.flatnonzero(~known))
-    unused = sum(sample.left_out.values())
+    selected = None if selection is None else selection.amount
+    along = [along_number(sample, *one, selected) for one in zip(dependent, worst, strict=True)]
     return AuditRecord(
-        rows=sample.size(np.flatnonzero(known)),
-        left_out=unused + unknown,
+        **_rows_of(sample),
         score_range=plan.ends or sample.ends,
         confidence=plan.confidence,
         findings=findings,
@@ -135,12 +127,18 @@ def record_of(
         least_count=plan.least_count,
         pos_label=str(scheme.classes[scheme.positive]) if scheme.classes else None,
         favourable=request.favourable,
-        provenance=Provenance(
-            rows_read=sample.size(np.arange(len(sample.problem))) + unused,
-            left_out=dict(+(Counter(sample.left_out) + Counter({"of no known group": unknown}))),  # plain, for JSON
-        ),
         by_group=by_group_of(sample, selection, confidence=plan.confidence, low=lows),
     )
+
+
+def _rows_of(sample: AuditSample) -> dict[str, Any]:
+    """How many rows are audited, and how many were read and left out, and why."""
+    known = (sample.problem.groups >= 0).any(1)
+    used, unknown = (sample.size(np.flatnonzero(one)) for one in (known, ~known))
+    why = +(Counter(sample.left_out) + Counter({"of no known group": unknown}))
+    read = used + unknown + sum(sample.left_out.values())
+    provenance = Provenance(rows_read=read, left_out=dict(why))  # plain, for JSON
+    return {"rows": used, "left_out": read - used, "provenance": provenance}
 
 
 def _plan_of(request: Request, compared: Sequence[Compared], bands: Sequence[Bands], *, sampled: bool) -> Plan:

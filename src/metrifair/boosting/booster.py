@@ -144,49 +144,23 @@ class FairBooster(Saved):
         self : object
             The fitted booster.
         """
-        if isinstance(eval_set, tuple):
-            eval_set = [eval_set]
+        eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
+        given = Given(y, sensitive_features, control_features, sample_weight, rows={"X": X})
+        lists = {
+            "eval_sensitive_features": eval_sensitive_features,
+            "eval_control_features": eval_control_features,
+            self._eval_weights: booster.get(self._eval_weights),
+        }
+        self.left_out_: tuple[str, ...] = ()
         if is_dask(X):
-            self.left_out_: tuple[str, ...] = ()
-            self._fit_on_cluster(
-                X,
-                y,
-                sensitive_features=sensitive_features,
-                control_features=control_features,
-                sample_weight=sample_weight,
-                eval_set=eval_set,
-                eval_sensitive_features=eval_sensitive_features,
-                eval_control_features=eval_control_features,
-                arguments=booster,
-            )
+            self._fit_on_cluster(given, eval_set or (), lists, booster)
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
-        self.left_out_ = ()
         if not is_penalised(self):
             with _eval_set_allowed(), _text_explained(self):
                 super().fit(X, y, **booster)  # type: ignore[misc]
             return self
-        warn_without_estimate(self.metric, self.estimate, default="rows")
-        problem = boosting_problem(self, Given(y, sensitive_features, control_features, sample_weight, rows={"X": X}))
-        self.left_out_ = problem.trainable.left_out
-        evaluated: list[Given] = []
-        if eval_set is not None:
-            evaluated = evaluation_sets(
-                eval_set,
-                eval_sensitive_features=eval_sensitive_features,
-                eval_control_features=eval_control_features,
-                **{self._eval_weights: booster.get(self._eval_weights)},
-            )
-        rounds, learning_rate = self._pace()
-        shares = None
-        if self.expected_groups:
-            seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
-            with _text_explained(self):
-                shares = problem.shares(partial(self._group_chances, X, booster), seed)
-        objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
-        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
-        evaluations = tuple(problem.objective_of(evaluation_rows(problem, given)) for given in evaluated)
-        self._plan = FitPlan(problem, descent, evaluations, booster)
+        self._plan = self._penalised(given, () if eval_set is None else evaluation_sets(eval_set, **lists), booster)
         try:
             with _eval_set_allowed(), _text_explained(self):
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
@@ -194,7 +168,23 @@ class FairBooster(Saved):
             del self._plan
         return self
 
-    def _fit_on_cluster(self, X: Table, y: Table, **named: Any) -> None:  # noqa: ARG002
+    def _penalised(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
+        """The objective of training rows, whose groups are those that features speak for, and of evaluation sets."""
+        warn_without_estimate(self.metric, self.estimate, default="rows")
+        problem = boosting_problem(self, given)
+        self.left_out_ = problem.trainable.left_out
+        rounds, learning_rate = self._pace()
+        shares = None
+        if self.expected_groups:
+            seed = np.random.RandomState(seed_of(getattr(self, "random_state", None) or 0))
+            with _text_explained(self):
+                shares = problem.shares(partial(self._group_chances, given.rows["X"], arguments), seed)
+        objective = problem.objective_of(problem.training, self._risk_weight(problem), shares)
+        descent = Descent(objective, float(self.strength), rounds=rounds, learning_rate=learning_rate)
+        evaluations = tuple(problem.objective_of(evaluation_rows(problem, own)) for own in evaluated)
+        return FitPlan(problem, descent, evaluations, arguments)
+
+    def _fit_on_cluster(self, given: Given, eval_set: Any, lists: Any, arguments: dict[str, Any]) -> None:  # noqa: ARG002
         raise DataError(
             "X is a Dask collection; LightGBM offers nothing to add up counts over workers with: use FairXGBClassifier "
             "or FairXGBRegressor, or pass X.compute()"

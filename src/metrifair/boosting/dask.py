@@ -70,49 +70,34 @@ class Parts(NamedTuple):
 
 def fit_on_cluster(
     booster: Any,
-    X: Table,
-    y: Table,
-    *,
-    sensitive_features: Table | None,
-    control_features: Table | None,
-    sample_weight: Table | None,
-    eval_set: Sequence[tuple[Table, Table]] | None,
-    eval_sensitive_features: Sequence[Table] | None,
-    eval_control_features: Sequence[Table] | None,
+    given: Given,
+    eval_set: Sequence[tuple[Table, Table]],
+    lists: Mapping[str, Sequence[Any] | None],
     arguments: Mapping[str, Any],
 ) -> None:
-    """Train an estimator of XGBoost's on Dask collections; it ends as any other, fitted and in this process."""
+    """Train an estimator of XGBoost's on Dask collections; it ends as any other, fitted and in this process.
+
+    ``lists`` are groups, strata and weights, with one entry for each set of ``eval_set``.
+    """
     xgboost_dask: Any = require("xgboost.dask", extra="distributed", purpose="Dask collections")
     client = _client()
     known = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
     if others := sorted(name for name in arguments if name not in known):
         raise DataError(f"{others[0]} is not taken where X is a Dask collection; leave it out")
-    parts = _parts("", X, y, sensitive_features, control_features, sample_weight)
-    evaluated = list(eval_set or ())
-    lists = {
-        "eval_sensitive_features": eval_sensitive_features,
-        "eval_control_features": eval_control_features,
-        "sample_weight_eval_set": arguments.get("sample_weight_eval_set"),
-    }
     penalised = is_penalised(booster)
-    if penalised and booster.expected_groups:
-        raise DataError(
-            "expected_groups=True is not computed where X is a Dask collection; pass expected_groups=False to pull "
-            "rows by their own groups, or use arrays"
-        )
-    if evaluated and penalised:
-        evaluation_sets(evaluated, **lists)  # as many of each
-    entries = [[None] * len(evaluated) if one is None else list(one) for one in lists.values()]
-    others_parts = [_parts("eval_", *pair, *more) for pair, *more in zip(evaluated, *entries, strict=True)]
-    (rounds, learning_rate), params = booster._pace(), booster.get_xgb_params()
-    train = partial(
-        xgboost_dask.train,
-        client,
-        num_boost_round=rounds,
-        early_stopping_rounds=booster.early_stopping_rounds,
-        verbose_eval=arguments.get("verbose", False),
-        callbacks=booster.callbacks,
-    )
+    if eval_set and penalised:
+        evaluation_sets(eval_set, **lists)  # as many of each
+    X: Any = given.rows["X"]
+    entries = [[None] * len(eval_set) if one is None else list(one) for one in lists.values()]
+    tables = [(X, given.y, given.sensitive_features, given.control_features, given.sample_weight)]
+    tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
+    parts = [_parts("eval_" if place else "", *own) for place, own in enumerate(tables)]
+    params: dict[str, Any] = booster.get_xgb_params()
+    objective: dict[str, Any] = {}
+    if penalised:
+        columns, objective = _penalised(booster, params, parts)
+    else:
+        columns = [{"label": label, "weight": weight} for _, label, _, _, weight in tables]
     matrix = partial(
         xgboost_dask.DaskDMatrix,
         client,
@@ -121,32 +106,46 @@ def fit_on_cluster(
         # A worker without a partition, of which Dask may leave one, cannot read the names off its rows.
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
-    names = booster.eval_metric if isinstance(booster.eval_metric, (list, tuple)) else [booster.eval_metric]
-    if penalised:
-        warn_without_estimate(booster.metric, booster.estimate, default="rows")
-        problem = boosting_problem(booster, _stand_in(booster, parts))
-        if problem.scheme.classes not in ((), (0, 1)):
-            raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
-        booster.left_out_ = problem.trainable.left_out
-        plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)
-        check_summable(plan.objective, weighted=parts.sample_weight is not None)
-        prepared = [(X, parts), *((own, its) for (own, _), its in zip(evaluated, others_parts, strict=True))]
-        trained, *judged = (
-            matrix(table, **_columns_of(own.with_all(_prepared, problem), own)) for table, own in prepared
-        )
-        params |= {"disable_default_eval_metric": names == [None]}
-        if params.get("base_score") is None:
-            start = problem.start  # XGBoost asks for the prediction that it stands for
-            params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
-        found = train(params, trained, obj=plan, evals=_named(judged), custom_metric=plan.metric if judged else None)
-    else:
-        trained = matrix(X, y, weight=sample_weight)
-        judged = [matrix(own, label, weight=weight) for (own, label), weight in zip(evaluated, entries[2], strict=True)]
-        found = train(params, trained, evals=_named(judged))
-    booster._Booster = found["booster"]
-    booster.evals_result_ = found["history"]
+    trained, *judged = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
+    found = xgboost_dask.train(
+        client,
+        params,
+        trained,
+        num_boost_round=booster._pace()[0],
+        early_stopping_rounds=booster.early_stopping_rounds,
+        verbose_eval=arguments.get("verbose", False),
+        callbacks=booster.callbacks,
+        evals=[(one, f"validation_{place}") for place, one in enumerate(judged)],
+        **objective,
+    )
+    booster._Booster, booster.evals_result_ = found["booster"], found["history"]
     if hasattr(booster, "predict_proba"):
         booster.n_classes_ = 2
+
+
+def _penalised(
+    booster: Any, params: dict[str, Any], parts: Sequence[Parts]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What the matrix of each set holds besides features, and the objective and its metric; completes ``params``."""
+    if booster.expected_groups:
+        raise DataError(
+            "expected_groups=True is not computed where X is a Dask collection; pass expected_groups=False to pull "
+            "rows by their own groups, or use arrays"
+        )
+    warn_without_estimate(booster.metric, booster.estimate, default="rows")
+    problem = boosting_problem(booster, _stand_in(booster, parts[0]))
+    if problem.scheme.classes not in ((), (0, 1)):
+        raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
+    booster.left_out_ = problem.trainable.left_out
+    rounds, learning_rate = booster._pace()
+    plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)
+    check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
+    params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
+    if params.get("base_score") is None:
+        start = problem.start  # XGBoost asks for the prediction that it stands for
+        params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
+    columns = [_columns_of(own.with_all(_prepared, problem), own) for own in parts]
+    return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}
 
 
 class ClusterPlan:
@@ -322,7 +321,3 @@ def _columns_of(prepared: Sequence[Any], parts: Parts) -> dict[str, Any]:
     table = dask_array.concatenate(whole, allow_unknown_chunksizes=True).persist()
     found = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
     return found if parts.sample_weight is None else {**found, "weight": table[:, 2]}
-
-
-def _named(judged: Sequence[Any]) -> list[tuple[Any, str]]:
-    return [(matrix, f"validation_{place}") for place, matrix in enumerate(judged)]

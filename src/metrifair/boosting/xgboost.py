@@ -52,10 +52,9 @@ class _FairXGB(FairBooster):
         labels = hasattr(self, "predict_proba") and not named.get("output_margin")
         return mapped(super().predict, X, like=np.zeros(0, dtype=int if labels else np.float32), **named)  # type: ignore[misc]
 
-    def _fit_on_cluster(self, X: Table, y: Table, **named: Any) -> None:
-        estimator: Any = self
+    def _fit_on_cluster(self, *given: Any) -> None:
         self._check_objective()
-        fit_on_cluster(estimator, X, y, **named)
+        fit_on_cluster(self, *given)
 
     def _check_objective(self, *, several: bool = False) -> None:
         estimator: Any = self

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number
 from metrifair.errors import DataError
 from metrifair.estimators.settings import model_for, schedule_for
@@ -20,6 +19,7 @@ from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, Tr
 from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
+from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOVED = CONDITIONED_ON | {"statistical_parity": (0, 1)}  # which moves shares within both labels
 _SMALLEST_BATCH = 4

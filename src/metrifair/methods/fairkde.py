@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number, check_switches
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of, schedule_for
@@ -24,6 +23,7 @@ from metrifair.problem.cells import Attribute, Batch, Cells, compiled
 from metrifair.problem.criteria import BINARY, criterion_named, usual_name
 from metrifair.problem.tables import Table
 from metrifair.training.objective import Objective, Terms
+from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 

@@ -201,67 +201,83 @@ def frontier(
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
     split = data.split(validation, test, random_state, train=families is not None)
-    judge, few, few_chosen = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
-    source, tried = Source(judge, split.test), 0
-    outcomes: list[Outcome] = []
+    judge, few = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
     if families is None:
+        source, tried = Source(judge, split.test), 0
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(members)]
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
         source = Source(judge, split.test, families, replace(rows, rows=data.rows))
         apart = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
+        outcomes, tried = [], 0
         for family in families:
             run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, utility=apart))
             swept = partial(sweep, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
             found, candidates = _trained(swept, family, (strengths, tolerances), own_seeds, bends=(on, asked))
-            tried += candidates
-            outcomes += found
-    shown = unfairness_by_chance(judge.judging, on)
-    constant, constant_text = judge.constant(asked)
-    notes = (
-        split_note(*map(len, split)),
-        positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else "",
-        "" if data.problem.weight is None else WEIGHTED,
-        few,
-        floor_note(shown, len(scheme.comparisons), on=on),
-        overfit_note(
-            [(one.training, one.validation, one.test) for one in outcomes],
-            {family.name: family.parameter for family in families or ()},
-        ),
-        same_decisions_note([one.test for one in outcomes if not one.test.failed], asked),
-    )
-    sizes = {name: int(member.sum()) for groups in judge.judging.members.values() for name, member in groups.items()}
-    return Frontier(
-        outcomes,
-        on,
-        "accuracy" if scheme.classes else "R2",
-        tuple(sizes),
-        sizes,
-        tuple(note for note in notes if note),
-        comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
-        parameter="strength" if families is None or len(families) > 1 else families[0].parameter,
-        floor=shown,
-        small=few_chosen,
-        utility=asked,
-        constant=constant,
-        constant_text=constant_text,
+            outcomes, tried = [*outcomes, *found], tried + candidates
+    positive = positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else ""
+    return replace(
+        _frontier_of(outcomes, source, data, asked, on=on, few=few, said=(split_note(*map(len, split)), positive)),
         tried=tried if isinstance(strengths, str) else None,
-        source=source,
-        knobs={family.name: family.parameter for family in families or () if family.name},
         library=library_of(X, y, sensitive_features),
         provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
     )
 
 
-def _judge_of(data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool) -> tuple[Judge, str, str]:
+def _judge_of(
+    data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool
+) -> tuple[Judge, tuple[str, str]]:
     """Who judges models, and what to know of small groups among the rows to judge and to choose on."""
     choosing, judging = data.held_out(split.validation), data.held_out(split.test)
     few = small_groups(judging, "the rows for these figures"), small_groups(choosing, "the rows for choosing")
     training = data.held_out(split.train) if trained else None
     base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
     against = rivals(base.problem, utility, X=base.X)
-    return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), *few
+    return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), few
+
+
+def _frontier_of(
+    outcomes: Sequence[Outcome],
+    source: Source,
+    data: DataSet,
+    utility: Utility,
+    *,
+    on: Literal["scores", "decisions"],
+    few: tuple[str, str],
+    said: Sequence[str],
+) -> Frontier:
+    """What models reach, and what to know of it: of rows and labels ``said``, of small groups ``few``."""
+    scheme, judging = data.problem.scheme, source.judge.judging
+    knobs = {family.name: family.parameter for family in source.families}
+    floor = unfairness_by_chance(judging, on)
+    notes = (
+        *said,
+        "" if data.problem.weight is None else WEIGHTED,
+        few[0],
+        floor_note(floor, len(scheme.comparisons), on=on),
+        overfit_note([(one.training, one.validation, one.test) for one in outcomes], knobs),
+        same_decisions_note([one.test for one in outcomes if not one.test.failed], utility),
+    )
+    sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
+    constant, constant_text = source.judge.constant(utility)
+    return Frontier(
+        outcomes,
+        on,
+        "accuracy" if scheme.classes else "R2",
+        tuple(sizes),
+        sizes,
+        tuple(filter(None, notes)),
+        comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
+        floor=floor,
+        small=few[1],
+        utility=utility,
+        constant=constant,
+        constant_text=constant_text,
+        source=source,
+        knobs={name: knob for name, knob in knobs.items() if name},
+    )
 
 
 def _provenance_of(data: DataSet, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
