@@ -165,11 +165,24 @@ def seed_of(random_state: Any) -> int:
     raise DataError(f"random_state must be None, an integer or a NumPy generator, got {random_state!r}")
 
 
+def last_step(model: Any) -> Any:
+    """The model that a scikit-learn pipeline ends with; any other model itself."""
+    while hasattr(model, "named_steps"):
+        model = model.steps[-1][1]
+    return model
+
+
 def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
-    """The groups as an argument of a method that has one for them.
+    """The groups as an argument of a method that has one for them, itself or in the last step of a pipeline.
 
     >>> def fit(X, y, *, sensitive_features): ...
     >>> groups_if_asked(fit, ["f", "m"]), groups_if_asked(str.lower, ["f", "m"])
     ({'sensitive_features': ['f', 'm']}, {})
     """
-    return {"sensitive_features": groups} if "sensitive_features" in inspect.signature(method).parameters else {}
+    model: Any = getattr(method, "__self__", None)
+    prefix = ""
+    while hasattr(model, "named_steps"):
+        step, model = model.steps[-1]
+        method, prefix = getattr(model, method.__name__), prefix + (f"{step}__" if method.__name__ == "fit" else "")
+    asked = "sensitive_features" in inspect.signature(method).parameters
+    return {f"{prefix}sensitive_features": groups} if asked else {}

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.checks import check_known, is_integer, is_number
+from metrifair.checks import check_known, is_integer, is_number, last_step
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
 from metrifair.problem.attributes import Continuous
@@ -70,7 +70,8 @@ def frontier(
 
     One split into training, validation and test rows serves all models; seeds change initial weights and batches
     only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
-    scikit-learn estimator is fitted value by value; fitted models are only judged.
+    scikit-learn estimator is fitted value by value; fitted models are only judged. A pipeline is swept by its last
+    step, which gets the groups; the steps before it are fitted once, to the training rows.
 
     Parameters
     ----------
@@ -89,7 +90,8 @@ def frontier(
         What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
         samples, and are then left out. Rows of weight 0 are as if they were not there.
     parameter : str, default=None
-        The parameter of the estimator that is varied. None: "strength", or "tolerance" where there is only that.
+        The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
+        where there is only that.
     strengths : list of float, "auto" or None, default=None
         Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
         some where the curve bends.
@@ -182,7 +184,7 @@ def frontier(
 
     def own(name: str, usual: Any) -> Any:
         """A parameter of the first that has it: what unfairness is measured by is the same for all."""
-        return next((getattr(one, name) for one in members if hasattr(one, name)), usual)
+        return next((getattr(one, name) for one in map(last_step, members) if hasattr(one, name)), usual)
 
     data = data_set(
         X,
@@ -328,8 +330,8 @@ def _trained(
 
     ``asked`` are strengths, or "auto": some are added where the curve bends; and tolerances.
     """
-    relaxed = bool(family.name) and family.parameter == "tolerance"
     strengths, tolerances = asked
+    relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
     values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
 
     def at(these: Sequence[float]) -> list[Outcome]:
