@@ -291,9 +291,11 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     options, table = source.options, source.predictions(model, rows)
     write_table(table, path)
     told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
-    if model.classes is not None and len(model.classes) > 2:
+    several = model.classes is not None and len(model.classes) > 2
+    if several and not model.has_probabilities:
         return told
-    asked = ["--score", table.columns[-1]]
+    place = model.positive - len(model.classes) if several and model.classes is not None else -1
+    asked = ["--score", table.columns[place]]
     asked += [part for name in options.group for part in ("--group", name)]
     # Of fewer rows, fewer values: what is a number here might be taken for groups there.
     numbers = options.continuous or source.estimator.continuous or ()
@@ -303,11 +305,12 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     asked += [part for name in options.control for part in ("--control", name)]
     asked += [] if options.weight is None else ["--weight", options.weight]
     asked += ["--label", options.label]
-    if model.classes is not None and (options.positive is not None or model.positive == 0):
+    if model.classes is not None and (several or options.positive is not None or model.positive == 0):
         asked += ["--positive", str(model.classes[model.positive])]
     if model.threshold is not None:
         asked += ["--threshold", repr(model.threshold)]
-    return [*told, f"Audit them: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
+    likewise = " (and the other classes likewise)" if several else ""
+    return [*told, f"Audit them: metrifair audit {' '.join(map(quote, [str(path), *asked]))}{likewise}"]
 
 
 def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:
