@@ -169,6 +169,7 @@ class FairBooster(Saved):
         self : object
             The fitted booster.
         """
+        self._check_names()
         eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
         given = Given(y, sensitive_features, control_features, sample_weight, rows={"X": X})
         lists = {
@@ -221,6 +222,10 @@ class FairBooster(Saved):
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
+
+    @abstractmethod
+    def _check_names(self) -> None:
+        """Raise a DataError at a parameter by a name that the booster would pass over."""
 
     @abstractmethod
     def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN
-from metrifair.checks import require
+from metrifair.checks import check_names, require
 from metrifair.errors import DataError
 from metrifair.signatures import as_in
 
@@ -45,6 +45,13 @@ class _FairLGBM(FairBooster):
     @staticmethod
     def _class_curvature(classes: int) -> float:
         return classes / (classes - 1)  # as LightGBM has it
+
+    def _check_names(self) -> None:
+        """LightGBM itself passes over a name that it does not know, and says nothing."""
+        estimator: Any = self
+        _aliases("objective")  # has LightGBM read them all
+        known = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
+        check_names(estimator.get_params(), {*known, *self._plain().get_params(), *OWN}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""

@@ -12,7 +12,7 @@ from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, M
 from metrifair.boosting.dask import fit_on_cluster, mapped
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN, BoostingProblem
-from metrifair.checks import require
+from metrifair.checks import check_names, require
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table
 from metrifair.signatures import as_in
@@ -30,6 +30,11 @@ class _FairXGB(FairBooster):
 
     _eval_weights = "sample_weight_eval_set"
     _objective: ClassVar[str]  # the one that the penalised risk is the risk of
+
+    def _check_names(self) -> None:
+        """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
+        estimator: Any = self
+        check_names(estimator.get_params(), {*xgboost.XGBModel().get_params(), *OWN}, "XGBoost", all_known=False)
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""

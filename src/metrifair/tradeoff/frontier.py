@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,28 +17,35 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.checks import check_known, is_integer, is_number
-from metrifair.errors import DataError
+from metrifair.checks import check_known, is_integer, is_number, last_step
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.settings import device_of
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, label_notes
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
 from metrifair.provenance import Provenance, call_text, made_now, said_of
-from metrifair.report.frontier.notes import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
+from metrifair.report.frontier.notes import (
+    WEIGHTED,
+    constant_note,
+    floor_note,
+    overfit_note,
+    same_decisions_note,
+    split_note,
+)
 from metrifair.report.numbers import positive_text
-from metrifair.tradeoff.evaluate import Judge, small_groups, unfairness_by_chance
+from metrifair.tradeoff.evaluate import Judge, all_small, small_groups, unfairness_by_chance
 from metrifair.tradeoff.figures import Source
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
-from metrifair.tradeoff.split import DataSet, Split, data_set
+from metrifair.tradeoff.split import DataSet, Split, data_set, judged_alike
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
 _BENDS = 8  # strengths that a refinement adds
-_JUDGING = "judged by all utilities, on training rows too"  # figures in older ledgers were not
+_JUDGING = "judged by all utilities, on training rows too, without small groups"  # figures in older ledgers were not
 
 
 def frontier(
@@ -70,7 +78,8 @@ def frontier(
 
     One split into training, validation and test rows serves all models; seeds change initial weights and batches
     only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
-    scikit-learn estimator is fitted value by value; fitted models are only judged.
+    scikit-learn estimator is fitted value by value; fitted models are only judged. A pipeline is swept by its last
+    step, which gets the groups; the steps before it are fitted once, to the training rows.
 
     Parameters
     ----------
@@ -89,7 +98,8 @@ def frontier(
         What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
         samples, and are then left out. Rows of weight 0 are as if they were not there.
     parameter : str, default=None
-        The parameter of the estimator that is varied. None: "strength", or "tolerance" where there is only that.
+        The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
+        where there is only that.
     strengths : list of float, "auto" or None, default=None
         Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
         some where the curve bends.
@@ -182,7 +192,7 @@ def frontier(
 
     def own(name: str, usual: Any) -> Any:
         """A parameter of the first that has it: what unfairness is measured by is the same for all."""
-        return next((getattr(one, name) for one in members if hasattr(one, name)), usual)
+        return next((getattr(one, name) for one in map(last_step, members) if hasattr(one, name)), usual)
 
     data = data_set(
         X,
@@ -225,14 +235,13 @@ def frontier(
     )
 
 
-def _judge_of(
-    data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool
-) -> tuple[Judge, tuple[str, str]]:
+def _judge_of(data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool) -> tuple[Judge, str]:
     """Who judges models, and what to know of small groups among the rows to judge and to choose on."""
-    choosing, judging = data.held_out(split.validation), data.held_out(split.test)
-    few = small_groups(judging, "the rows for these figures"), small_groups(choosing, "the rows for choosing")
-    training = data.held_out(split.train) if trained else None
-    base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
+    rows = (split.validation, split.test, np.concatenate([split.validation, split.test]), split.train)
+    choosing, judging, others, *taught = judged_alike(*map(data.held_out, rows if trained else rows[:3]))
+    few = small_groups({"the rows for these figures": judging, "the rows for choosing": choosing})
+    training = taught[0] if taught else None
+    base = training or choosing
     against = rivals(base.problem, utility, X=base.X)
     return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), few
 
@@ -244,7 +253,7 @@ def _frontier_of(
     utility: Utility,
     *,
     on: Literal["scores", "decisions"],
-    few: tuple[str, str],
+    few: str,
     said: Sequence[str],
 ) -> Frontier:
     """What models reach, and what to know of it: of rows and labels ``said``, of small groups ``few``."""
@@ -254,9 +263,11 @@ def _frontier_of(
     notes = (
         *said,
         "" if data.problem.weight is None else WEIGHTED,
-        few[0],
-        floor_note(floor, len(scheme.comparisons), on=on),
+        *label_notes(data.problem),
+        few,
+        floor_note(floor, len(judging.compared), on=on),
         overfit_note([(one.training, one.validation, one.test) for one in outcomes], knobs),
+        *_constants(outcomes),
         same_decisions_note([one.test for one in outcomes if not one.test.failed], utility),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
@@ -268,16 +279,32 @@ def _frontier_of(
         tuple(sizes),
         sizes,
         tuple(filter(None, notes)),
-        comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        comparisons=len(source.judge.choosing.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
         floor=floor,
-        small=few[1],
+        small=few if all_small(judging) else "",
         utility=utility,
         constant=constant,
         constant_text=constant_text,
         source=source,
         knobs={name: knob for name, knob in knobs.items() if name},
     )
+
+
+def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """A note on the strengths of each family at which models of ours predict the same for everyone.
+
+    Where no strength is left at which they do not, a warning too: nothing is then seen of the trade-off.
+    """
+    for name in dict.fromkeys(one.job.family for one in outcomes):
+        own = [one for one in outcomes if one.job.family == name]
+        models = [(one.job.value, getattr(last_step(one.model), "predictor_", None)) for one in own]
+        values = {value for value, _ in models}
+        found = values - {0.0, *(value for value, model in models if not getattr(model, "is_constant", False))}
+        note = constant_note(sorted(values), found, family=name)
+        if found and found == values - {0.0}:
+            warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=4)
+        yield note
 
 
 def _provenance_of(data: DataSet, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
@@ -328,8 +355,8 @@ def _trained(
 
     ``asked`` are strengths, or "auto": some are added where the curve bends; and tolerances.
     """
-    relaxed = bool(family.name) and family.parameter == "tolerance"
     strengths, tolerances = asked
+    relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
     values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
 
     def at(these: Sequence[float]) -> list[Outcome]:

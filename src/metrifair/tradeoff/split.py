@@ -22,6 +22,7 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
 from metrifair.results import FEW
+from metrifair.selection_rates import enough_rows
 
 Rows = NDArray[np.int64]
 
@@ -41,6 +42,8 @@ class HeldOut:
     X: Table
     sensitive_features: Table
     problem: Problem
+    least: int = FEW  # rows on either side of a comparison that models are judged by
+    apart: frozenset[Comparison] = frozenset()  # with fewer in a part that models are judged on beside this one
 
     @property
     def regression(self) -> bool:
@@ -81,15 +84,23 @@ class HeldOut:
             )
         return found
 
-    @property
+    @cached_property
     def compared(self) -> dict[Comparison, Sides]:
-        """Those with rows on both sides: models are judged by them, and ``small_groups`` names the others."""
-        return {comparison: side for comparison, side in self.everyone.items() if min(side.counts)}
+        """Those with enough rows, or if none has, with any: models are judged by them, ``small_groups`` says why."""
+        most = {True: self.least - 1, False: len(self.problem)}  # few elsewhere are few here
+        rows = {one: min(*side.counts, most[one in self.apart]) for one, side in self.everyone.items()}
+        return {one: self.everyone[one] for one in enough_rows(rows, self.least)}
 
     @property
     def sides(self) -> tuple[Sides, ...]:
         """The rows of each comparison that models are judged by."""
         return tuple(self.compared.values())
+
+
+def judged_alike(*parts: HeldOut) -> list[HeldOut]:
+    """The parts, judged by the same comparisons: those with enough rows in each of them, where there are such."""
+    few = frozenset(one for part in parts for one, side in part.everyone.items() if min(side.counts) < part.least)
+    return [replace(part, apart=few) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
