@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -41,6 +41,7 @@ class _FileOptions(ColumnOptions, total=False):
     header: bool
     day_first: bool
     sheet: str | None
+    replace: Mapping[str, object] | None
 
 
 @overload
@@ -68,6 +69,7 @@ def audit_file(
     header: bool = True,
     day_first: bool = False,
     sheet: str | None = None,
+    replace: Mapping[str, object] | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
     **options: Unpack[AuditOptions],
 ) -> Audit | AuditDifference:
@@ -115,6 +117,9 @@ def audit_file(
         Whether dates written as text begin with the day, such as 31.12.2026 or 31/12/2026; then they are 2026-12-31.
     sheet : str, default=None
         Of an Excel file; not needed where it has one sheet.
+    replace : dict of str to object, default=None
+        What is read in place of which text, in all columns, such as ``{"Approved": 1, "Declined": 0, "N/A": None}``;
+        None is a missing value.
     in_memory_rows : int, default=2000000
         Up to so many rows are held in memory.
 
@@ -146,7 +151,7 @@ def audit_file(
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed)
-    reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet)
+    reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet, replace)
     with opened(path, reading) as source:
         for roles in every.values():
             source.check(roles.by_role)
