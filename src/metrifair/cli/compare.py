@@ -18,7 +18,7 @@ from metrifair.cli.options import (
     check_paths,
     criteria_option,
 )
-from metrifair.report.numbers import figure_text, number_text, p_text
+from metrifair.report.numbers import figure_text, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,7 +126,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
             number_text(one.before),
             number_text(one.after),
             figure_text(one.difference, signed=True),
-            "-" if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}",
+            interval_text(one.interval),
             p_text(one.p_jointly),
             "unclear" if one.verdict == "cannot be told apart" else one.verdict,
         ]

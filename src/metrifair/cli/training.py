@@ -144,8 +144,8 @@ _HEADINGS = {
 }
 
 
-def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_out: Path | None) -> None:
-    """What was learned, what the model reaches on rows kept apart (written where asked), and what to know of it."""
+def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
+    """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
     lines = source.description(found.measured.encoder)
     lines += [f"Note: {note}" for note in found.notes]
     lines.append(_rows_sentence(source, found))
@@ -160,11 +160,8 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_o
             said = f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}."
             out.print(said, soft_wrap=True)
         _show_groups(out, judgement)
-    told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
-    if held_out is not None:
-        told += write_held_out(source, found.measured, found.parts.test, held_out)
-    told += _refit_sentences(source, found)
-    for line in told:
+    alarms = [f"Warning: {text}" for text in warnings(source, found)]
+    for line in (*_threshold_sentences(found), *alarms, *written, *_refit_sentences(source, found)):
         out.print(printable(line), soft_wrap=True)
 
 
