@@ -18,7 +18,8 @@ from metrifair.auditing.counted import (
     one_or_compared,
     scores_named,
 )
-from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.distribution import Floats
+from metrifair.auditing.out_of_core.columns import Roles, numbers
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
@@ -158,6 +159,8 @@ def audit_file(
         head = _head(
             source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
         )
+        if head is not None and len(every) > 1:
+            _check_models({one: numbers("score", one, head[one]) for one in every})
         files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
@@ -180,3 +183,14 @@ def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | N
     if len(head) == 0:
         raise DataError(f"{source.name} has no rows")
     return head if len(head) <= most else None
+
+
+def _check_models(scores: Mapping[str, Floats]) -> None:
+    """Raise a DataError where the columns are not the scores of several models but one model's, of all classes."""
+    total = np.sum(list(scores.values()), axis=0)
+    total = total[~np.isnan(total)]
+    if len(total) > 1 and np.ptp(next(iter(scores.values()))) > 0 and np.allclose(total, 1, atol=1e-6):
+        raise DataError(
+            f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities "
+            "of classes, not several models to compare; audit one class at a time, with its name as pos_label"
+        )
