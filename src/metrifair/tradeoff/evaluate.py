@@ -326,24 +326,45 @@ class Judge:
     against: tuple[Rival, ...]
     others: HeldOut  # the rows to choose on, then those to judge on: all that models are not trained on
     floor: float  # the unfairness of scores that chance alone would show on these
+    # With folds: what models of the others say of each fold of the rows to choose on; None where training failed.
+    crossed: dict[Job, Predictions | None] | None = None
+
+    def asked(self, part: HeldOut, model: Any, job: Job) -> Outcome:
+        """What a model says of the rows of a fold, in its place."""
+        nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+        return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))
+
+    def hear(self, job: Job, folds: Sequence[Outcome]) -> None:
+        """Note what the models of all folds said."""
+        parts, told = [one.model for one in folds], self.crossed
+        if told is not None:
+            told[job] = None if any(part is None for part in parts) else _joined(parts)
+
+    def seen(self, model: Any, job: Job) -> Predictions | None:
+        """What is said of the rows to choose on, by the model or, with folds, by models that have not seen them."""
+        if self.crossed is None:
+            return predictions(model, self.choosing)
+        if job not in self.crossed:
+            raise DataError("a ledger keeps figures of folds, and no scores; make the frontier with this utility")
+        return self.crossed[job]
 
     def __call__(self, model: Any, job: Job) -> Outcome:
         """What this model reaches on each part; None is a model whose training failed."""
-        if model is None:
+        seen = None if model is None else self.seen(model, job)
+        if seen is None:
             lost = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
             return Outcome(job, lost, lost)
-        seen, found = predictions(model, self.choosing), predictions(model, self.judging)
-        asks = needs_group(model)
+        found, asks = predictions(model, self.judging), needs_group(model)
         validation, test = self._point(seen, self.choosing, job, asks), self._point(found, self.judging, job, asks)
+        if self.crossed is not None:
+            validation = replace(validation, intervals={})  # of other models than this one: nothing is proven of it
         training = None
         if validation.failed or test.failed:
             return Outcome(job, validation, test, model=model)
         if self.training is not None:
             own = predictions(model, self.training)
             training = self._point(own, self.training, job, asks)
-            apart = Predictions(
-                np.concatenate([seen.score, found.score]), np.concatenate([seen.decision, found.decision]), found.kind
-            )
+            apart = _joined([seen, found])
             if not training.failed and is_overfit(own, self.training, apart, self.others, least=self.floor):
                 test = replace(test, overfit=True)
         curves = curves_of(found, self.judging) if job.seed == self.shown else None
@@ -361,3 +382,9 @@ class Judge:
         found = rival.constant.predictions(len(self.judging.problem))
         against = self.against if own else (*self.against, rival)
         return point_of(found, self.judging, strength=0.0, seed=0, against=against), rival.constant.text
+
+
+def _joined(parts: Sequence[Predictions]) -> Predictions:
+    """Predictions of several parts of the rows, one after the other."""
+    score, decision = (np.concatenate([getattr(one, name) for one in parts]) for name in ("score", "decision"))
+    return Predictions(score, decision, parts[0].kind)

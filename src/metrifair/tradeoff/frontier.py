@@ -30,8 +30,8 @@ from metrifair.tradeoff.evaluate import Judge, small_groups, unfairness_by_chanc
 from metrifair.tradeoff.figures import Source
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
-from metrifair.tradeoff.split import DataSet, Split, data_set
-from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
+from metrifair.tradeoff.split import DataSet, Rows, Split, data_set
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, Fold, RowsToTrain, cross_sweep, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
@@ -52,7 +52,7 @@ def frontier(
     strengths: Sequence[float] | Literal["auto"] | None = None,
     tolerances: Sequence[float] | None = None,
     seeds: int | Sequence[int] = 1,
-    validation: float = 0.25,
+    validation: float | int = 0.25,
     test: float = 0.25,
     on: Literal["scores", "decisions"] = "scores",
     utility: UtilityLike | None = None,
@@ -97,8 +97,10 @@ def frontier(
         The values for families whose parameter is "tolerance", where others have ``strengths``.
     seeds : int or list of int, default=1
         How many models of each value, or their seeds.
-    validation : float, default=0.25
-        Share of the rows that ``select`` looks at.
+    validation : float or int, default=0.25
+        Share of the rows that ``select`` looks at. Or a number of folds, for small data: all rows but those of the test
+        are trained on, and ``select`` looks at what models of the other folds say of each. That takes so many trainings
+        more; nothing is certified by it.
     test : float, default=0.25
         Share of the rows behind the figures of ``points``.
     on : {"scores", "decisions"}, default="scores"
@@ -200,7 +202,12 @@ def frontier(
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
-    split = data.split(validation, test, random_state, train=families is not None)
+    if crossed := is_integer(validation, least=2):
+        if families is None:
+            raise DataError(f"folds are for models to be trained, not for fitted ones; got validation={validation!r}")
+        split, parts = data.folds(int(validation), test, random_state)
+    else:
+        split, parts = data.split(validation, test, random_state, train=families is not None), ()
     judge, few = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
     if families is None:
         source, tried = Source(judge, split.test), 0
@@ -208,17 +215,26 @@ def frontier(
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
-        source = Source(judge, split.test, families, replace(rows, rows=data.rows))
         apart = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
+        way: Callable[..., list[Outcome]] = sweep
+        if crossed:
+            judge = replace(judge, crossed={})
+            folds = [Fold(np.setdiff1d(split.train, own), partial(judge.asked, data.held_out(own))) for own in parts]
+            way = partial(cross_sweep, folds=folds, hear=judge.hear)
         outcomes, tried = [], 0
         for family in families:
-            run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, utility=apart))
-            swept = partial(sweep, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
+            run = (
+                None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, *parts, utility=apart))
+            )
+            swept = partial(way, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
             found, candidates = _trained(swept, family, (strengths, tolerances), own_seeds, bends=(on, asked))
             outcomes, tried = [*outcomes, *found], tried + candidates
+        source = Source(judge, split.test, families, replace(rows, rows=data.rows))
     positive = positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else ""
     return replace(
-        _frontier_of(outcomes, source, data, asked, on=on, few=few, said=(split_note(*map(len, split)), positive)),
+        _frontier_of(
+            outcomes, source, data, asked, on=on, few=few, said=(split_note(*map(len, split), folds=len(parts)), positive)
+        ),
         tried=tried if isinstance(strengths, str) else None,
         library=library_of(X, y, sensitive_features),
         provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
@@ -346,12 +362,12 @@ def _trained(
     return found, len(seeds) * (2 * len(values) - 1)
 
 
-def _run_name(family: Family, rows: RowsToTrain, data: DataSet, split: Split, *, utility: str) -> str:
+def _run_name(family: Family, rows: RowsToTrain, data: DataSet, split: Split, *folds: Rows, utility: str) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
     estimator, parameter = family.estimator, family.parameter
     named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING, utility]
     named += [str(comparison) for comparison in data.problem.comparisons]
-    arrays: list[NDArray[Any]] = [split.validation, split.test]
+    arrays: list[NDArray[Any]] = [split.validation, split.test, *folds]
     for name, value in sorted(estimator.get_params().items()):
         if name in (parameter, "random_state", "verbose"):
             continue

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from metrifair.checks import is_number
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.methods.training_data import dealt_folds
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
@@ -115,16 +116,36 @@ class DataSet:
                 f"validation and test must be shares above 0 that leave rows for training, got "
                 f"{validation!r} and {test!r}"
             )
-        labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
-        alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
-        kinds = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
-        everything = np.arange(len(self.problem))
+        kinds, everything = self._kinds, np.arange(len(self.problem))
         if not train:
             chosen, judged = _divided(everything, kinds, test / (validation + test), seed)
             return Split(everything[:0], self.rows[chosen], self.rows[judged])
         rest, judged = _divided(everything, kinds, test, seed)
         own, chosen = _divided(rest, kinds[rest], validation / (1 - test), seed)
         return Split(self.rows[own], self.rows[chosen], self.rows[judged])
+
+    def folds(self, count: int, test: float, seed: int) -> tuple[Split, tuple[Rows, ...]]:
+        """Rows for training, which in so many folds are those to choose on too, and rows to judge on; and the folds."""
+        if not is_number(test) or not 0 < test < 1:
+            raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
+        rest, judged = _divided(np.arange(len(self.problem)), self._kinds, test, seed)
+        known = self.problem.labels is not None and bool(self.problem.scheme.classes)
+        labels = np.asarray(self.problem.labels)[rest] if known else np.zeros_like(rest)
+        dealt = dealt_folds(count, labels, self._kinds[rest], seed)
+        if (found := len(np.unique(dealt))) < count:
+            raise TooFewSamples(
+                f"validation={count} asks for as many folds, and there are rows of every label for {found}; ask for "
+                "fewer, or leave rare labels out"
+            )
+        folds = tuple(self.rows[rest[dealt == fold]] for fold in range(count))
+        return Split(self.rows[rest], np.concatenate(folds), self.rows[judged]), folds
+
+    @cached_property
+    def _kinds(self) -> Rows:
+        """Rows of equal cells, groups and labels have equal numbers."""
+        labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
+        alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
+        return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
@@ -211,6 +211,37 @@ def sweep(
             ledger.add({outcome.job.name: entry_of(outcome) for outcome in batch})
         outcomes |= {outcome.job: outcome for outcome in batch}
     return [outcomes[job] for job in jobs]
+
+
+class Fold(NamedTuple):
+    """The rows that models of a fold are trained on, and who asks them about its own rows."""
+
+    others: NDArray[np.int64]
+    ask: Judge
+
+
+def cross_sweep(
+    estimator: Any,
+    data: RowsToTrain,
+    jobs: Sequence[Job],
+    judge: Judge,
+    *,
+    folds: Sequence[Fold],
+    hear: Callable[[Job, Sequence[Outcome]], None],
+    ledger: Ledger | None = None,
+    **more: Any,
+) -> list[Outcome]:
+    """``sweep``, after ``hear`` was told what models of the other folds say of each; a ledger notes seed after seed."""
+    known = {} if ledger is None else ledger.finished()
+    found: list[Outcome] = []
+    for seed in dict.fromkeys(job.seed for job in jobs):
+        own = [job for job in jobs if job.seed == seed]
+        new = [job for job in own if job.name not in known]
+        said = [sweep(estimator, replace(data, rows=fold.others), new, fold.ask, **more) for fold in folds if new]
+        for job, *parts in zip(new, *said, strict=True):
+            hear(job, parts)
+        found += sweep(estimator, data, own, judge, ledger=ledger, **more)
+    return found
 
 
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
