@@ -53,7 +53,10 @@ test: .venv/installed
 tested: .venv/installed
 	$(BIN)/python $(PYTEST) -m "not slow"
 
+# Programs of docs/other-tools.md and MLflow's store: half a minute of installation that no other command needs.
+OTHER_TOOLS := accelerate alembic huggingface_hub lightning mlflow-skinny optuna skorch sqlalchemy
 test-slow: .venv/installed
+	$(BIN)/python $(PIP) --no-compile -c constraints.txt $(OTHER_TOOLS)
 	METRIFAIR_EXPLORE=1 $(BIN)/python $(PYTEST) -m slow
 
 # Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from.

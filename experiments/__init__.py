@@ -33,7 +33,8 @@ def reproduce(
     """Run an experiment, or ``"all"``, and write its points, table, figure and page into the folder ``out``.
 
     ``protocol`` is ``"published"`` (what the authors' code did) or ``"corrected"`` (what the text means). ``quick``
-    runs two seeds, few strengths and few epochs. Finished work is noted in ``out`` and never done again.
+    runs two seeds, few strengths and few epochs. Finished work is noted in ``out`` and never done again,
+    unless the sources of the library or of the experiment have changed.
     Tables of several methods are filled by ``n_jobs`` processes at once.
 
     >>> reproduce("clasification", out=Path("results"))

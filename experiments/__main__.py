@@ -31,7 +31,8 @@ def main(arguments: Sequence[str]) -> None:
         "--out",
         type=Path,
         default=Path("results"),
-        help="folder for points, tables, figures and pages (default: results); finished work in it is not done again",
+        help="folder for points, tables, figures and pages (default: results); finished work in it is not done again, "
+        "unless the library's sources have changed",
     )
     asked = parser.parse_args(arguments)
     begun = time.time()

@@ -5,6 +5,8 @@ The problem is the offset regression of ``datasets.synthetic``, whose objective 
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Sequence
 from functools import partial
 from math import pi, sqrt
@@ -43,11 +45,11 @@ def run(protocol: Protocol, effort: Effort, out: Path) -> None:
     """Write the norms, their figure and their page; both protocols mean the same here."""
     lengths = [2**k for k in (range(4, 8) if effort.quick else range(6, 15))]
     records: Records = []
-    seconds = 0.0
+    seconds, code = 0.0, inspect.getsource(sys.modules[__name__])
     for unbiased in (True, False):
         for length in lengths:
             name = f"convergence {unbiased} {length} {_REPLICATIONS} {STEP} {STRENGTH}"
-            done = remembered(out / "ledger.db", name, partial(norms, length, unbiased=unbiased))
+            done = remembered(out / "ledger.db", name, partial(norms, length, unbiased=unbiased), code=code)
             records += done["records"]
             seconds += done["seconds"]
     write_csv(out / f"convergence-{protocol.name}.csv", records)

@@ -22,11 +22,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-import metrifair
 from experiments import peers
 from experiments.comparisons import sampling_floor
 from experiments.data import Source, source
 from experiments.page import Page, TextTable, circumstances, write_page
+from experiments.runs import sources
 from experiments.settings import Effort, Protocol
 from metrifair import BarycentrePostprocessor, FairClassifier, ThresholdPostprocessor, kolmogorov_distance
 from metrifair.estimators import fit_stack
@@ -180,7 +180,7 @@ def peers_environment(folder: Path) -> tuple[Path, list[str]]:
 def write_ours(arrays: Path, found: Path, *, n_jobs: int = 1) -> None:
     """What our families say of the rows that they were not trained on, as the peers' file has it."""
     cases = peers.read_cases(arrays)
-    code = f"{inspect.getsource(_ours)} {STRENGTHS} {metrifair.__version__}"
+    code = f"{inspect.getsource(sys.modules[__name__])} {sources()}"
 
     def compete(rows: peers.Rows, case: str) -> peers.Part:
         models: dict[str, Any] = {}

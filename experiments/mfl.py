@@ -18,7 +18,7 @@ from experiments.data import Source, Splits
 from experiments.results import ModelResult, results_of
 from experiments.runs import Run, run_of
 from experiments.settings import Case, Effort, Protocol, cases
-from metrifair.batches.stratified import Epoch, EpochSource, Layout, Outputs, Passes, cells_of_seeds
+from metrifair.batches.stratified import Layout, Passes
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.problem.cells import Attribute, Comparison, Samples, compiled
@@ -28,6 +28,7 @@ from metrifair.training import Schedule, Trained, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 from metrifair.training.solver import solved
+from metrifair.training.stack import Epoch, EpochSource, Outputs, cells_of_seeds
 
 SHOWN_IN = {"preprocessing": "classification", "postprocessing": "classification"}
 """Experiments whose figure shows our network as another experiment trains it."""

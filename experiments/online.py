@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import gzip
+import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from experiments import streams
 from experiments.data import Splits, load
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
 from experiments.results import measured, write_csv
@@ -46,7 +49,8 @@ class OnlineRun:
 
 def _finished(name: str, runs: Sequence[OnlineRun], work: Callable[[OnlineRun], Records], out: Path) -> Records:
     """The records of all runs, also written as csv; none is done twice."""
-    done = [remembered(out / "ledger.db", f"{name} {one}", partial(work, one)) for one in runs]
+    code = "".join(map(inspect.getsource, (sys.modules[__name__], streams)))
+    done = [remembered(out / "ledger.db", f"{name} {one}", partial(work, one), code=code) for one in runs]
     records = [record for one in done for record in one["records"]]
     write_csv(out / f"{name}.csv", records)
     return records

@@ -2,7 +2,8 @@
 
 ``python -m experiments.remote prepare FILE.npz`` writes the arrays of all data sets; it needs the raw data.
 ``python -m experiments.remote run [--quick] FILE.npz FOLDER [NAME ...]`` trains from them; it needs neither raw data
-nor any extra. Both protocols are run, unless --protocols says which; finished work found in FOLDER is not done again.
+nor any extra. Both protocols are run, unless --protocols says which; finished work found in FOLDER is not done again
+by the same sources of the library.
 ``python -m experiments.remote report [--pack FILE.csv.gz] FOLDER POINTS.csv[.gz] ...`` writes, for every experiment and
 protocol that the files hold, ``NAME-PROTOCOL.md`` and its figures into FOLDER; ``--pack`` keeps all points in one file.
 Times files beside the points (``times*.json``) say where they were computed.

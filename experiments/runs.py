@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from metrifair.parallel import spread
 from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 
 Records = list[dict[str, Any]]
+
+_SHOWN = ("__main__.py", "cli", "mlflow.py", "model_card.py", "report")  # of the library: they compute no figures
 
 
 class Run(NamedTuple):
@@ -83,8 +85,12 @@ def all_results(done: Iterable[FinishedRun]) -> list[ModelResult]:
     return [result for one in sorted(done, key=lambda one: one.place) for result in one.results]
 
 
-def remembered(ledger: Path, name: str, work: Callable[[], Records]) -> dict[str, Any]:
-    """The ``records`` of some work and the ``seconds`` it took, from the ledger where it was done before."""
+def remembered(ledger: Path, name: str, work: Callable[[], Records], *, code: str) -> dict[str, Any]:
+    """The ``records`` of some work and the ``seconds`` it took, from the ledger where it was done before.
+
+    ``code`` is the text of what does the work: changed, it is other work.
+    """
+    name = f"{name} {fingerprint([code])[:16]}"
     return _known(ledger, name) or _note(ledger, *_timed(name, work))
 
 
@@ -112,5 +118,18 @@ def _note(ledger: Path, name: str, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _notes(ledger: Path, name: str) -> Ledger:
-    """What this version of the library has finished: another one may have other figures."""
-    return Ledger(ledger, run=f"{name} (metrifair {metrifair.__version__})")
+    """What these sources of the library have finished: others may have other figures."""
+    return Ledger(ledger, run=f"{name} (sources {sources()[:16]})")
+
+
+@cache
+def sources() -> str:
+    """A name for the text of the library, as it was when this process first asked; its version is in there."""
+    folder = Path(metrifair.__file__).parent
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.py")}
+    return fingerprint(
+        part
+        for name, path in sorted(paths.items())
+        if name.split("/")[0] not in _SHOWN
+        for part in (name, path.read_text(encoding="utf-8"))
+    )

@@ -9,21 +9,25 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from metrifair import (
     BarycentrePostprocessor,
     FairClassifier,
+    FairLGBMClassifier,
     FairRegressor,
     FairXGBClassifier,
+    FairXGBRegressor,
     TableEncoder,
     TableModel,
+    ZafarClassifier,
     audit,
     frontier,
     load,
     monitor,
 )
-from metrifair.errors import DataError, ModelFileError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
 _Y = np.arange(40) % 2
@@ -169,6 +173,35 @@ def test_groups_that_are_the_label_are_told() -> None:
         assert (told in [note.text for note in found.notes]) is said
     few = audit([0.1, 0.9, 0.2, 0.8], sensitive_features=list("abab"), y_true=[0, 1, 0, 1], **given)
     assert told not in [note.text for note in few.notes]
+
+
+_ROWS = np.repeat(_X, 3, 0), np.repeat(_Y, 3), np.repeat(np.where(_Y == 1, "good", "bad"), 3), np.repeat(_A, 3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairClassifier(0.1, model="linear"),
+        FairRegressor(0.1, model="linear"),
+        FairLGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1),
+        FairXGBClassifier(n_estimators=2, n_jobs=1),
+        FairXGBRegressor(n_estimators=2, n_jobs=1),
+        BarycentrePostprocessor(LogisticRegression()),
+        ZafarClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_fit_tells_of_groups_that_are_the_label(model: Any) -> None:
+    X, y, renamed, others = _ROWS
+    with pytest.warns(MetrifairWarning, match="are the label in other words: scores that are right are then unfair"):
+        model.fit(X, y, sensitive_features=renamed)
+    model.fit(X, y, sensitive_features=others)  # warnings are errors
+
+
+def test_a_frontier_tells_of_groups_that_are_the_label() -> None:
+    X, y, renamed, _ = _ROWS
+    front = frontier([LogisticRegression().fit(X, y)], X, y, sensitive_features=renamed)
+    assert sum("are the label in other words" in note for note in front.notes) == 1
 
 
 def test_a_threshold_that_nearly_everyone_passes_is_told() -> None:

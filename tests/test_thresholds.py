@@ -139,3 +139,19 @@ def test_many_rows_are_tried_at_few_thresholds() -> None:
     score, problem = rows(150_000, 4)
     found = choose_threshold(score, problem, rule="parity")
     assert found.value > 0.8
+
+
+def test_a_group_of_few_rows_does_not_choose_the_threshold() -> None:
+    """Three people of a third group, all refused unless everyone passes: only all of them would close that gap."""
+    score, plain = rows(400, 3, shift=0.4)
+    group = np.where(np.arange(400) < 3, "few", GROUPS[plain.groups[:, 0]])
+    score[:3] = 0.01
+    labels = np.asarray(plain.values)
+    three = problem_of(Given(labels, group))
+    known = np.flatnonzero(np.arange(400) >= 3)
+    tried = np.linspace(0, 1, 30)
+    assert decision_gaps(score >= tried[:, None], three) == pytest.approx(
+        decision_gaps(score[known] >= tried[:, None], plain.take(known))
+    )
+    few = problem_of(Given(labels[:20], group[:20]))  # where nobody is many, all count
+    assert decision_gaps(score[:20] >= tried[:, None], few).max() == 1

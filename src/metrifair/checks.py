@@ -6,7 +6,7 @@ import difflib
 import importlib
 import inspect
 import secrets
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from functools import wraps
 from math import inf, isfinite
 from numbers import Integral, Real
@@ -32,12 +32,32 @@ def check_known(what: str, value: object, known: Iterable[str], *, otherwise: st
     known = list(known)
     if isinstance(value, str) and value in known:
         return
+    hint = _did_you_mean(value, known)
+    listed = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
+    raise DataError(f"{what} must be one of {listed}, got {value!r}{hint}")
+
+
+def _did_you_mean(value: object, known: Sequence[str]) -> str:
+    """A question after the nearest name; empty where none is near."""
     # What was cut short is meant before what is spelled alike: "acc" is accuracy, not auc.
     near = [] if not isinstance(value, str) else [name for name in known if value and name.startswith(value)]
     near = near or (difflib.get_close_matches(value, known, n=1) if isinstance(value, str) else [])
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(map(repr, known)) + (f" or {otherwise}" if otherwise else "")
-    raise DataError(f"{what} must be one of {listed}, got {value!r}{hint}")
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_names(given: Iterable[str], known: Collection[str], library: str, *, all_known: bool = True) -> None:
+    """Raise a DataError at a parameter that is none of a library's, which it would leave unused.
+
+    Where not all that it takes is known, only at a name that is one of them but for a letter or two.
+
+    >>> check_names(["learning_rat"], ["learning_rate", "max_depth"], "LightGBM")
+    Traceback (most recent call last):
+    metrifair.errors.DataError: 'learning_rat' is not a parameter of LightGBM; did you mean 'learning_rate'?
+    >>> check_names(["another"], ["learning_rate", "max_depth"], "XGBoost", all_known=False)
+    """
+    for name in given:
+        if name not in known and (all_known or difflib.get_close_matches(name, known, n=1, cutoff=0.85)):
+            raise DataError(f"{name!r} is not a parameter of {library}{_did_you_mean(name, sorted(known))}")
 
 
 def check_switches(**switches: object) -> None:
@@ -165,11 +185,24 @@ def seed_of(random_state: Any) -> int:
     raise DataError(f"random_state must be None, an integer or a NumPy generator, got {random_state!r}")
 
 
+def last_step(model: Any) -> Any:
+    """The model that a scikit-learn pipeline ends with; any other model itself."""
+    while hasattr(model, "named_steps"):
+        model = model.steps[-1][1]
+    return model
+
+
 def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
-    """The groups as an argument of a method that has one for them.
+    """The groups as an argument of a method that has one for them, itself or in the last step of a pipeline.
 
     >>> def fit(X, y, *, sensitive_features): ...
     >>> groups_if_asked(fit, ["f", "m"]), groups_if_asked(str.lower, ["f", "m"])
     ({'sensitive_features': ['f', 'm']}, {})
     """
-    return {"sensitive_features": groups} if "sensitive_features" in inspect.signature(method).parameters else {}
+    model: Any = getattr(method, "__self__", None)
+    prefix = ""
+    while hasattr(model, "named_steps"):
+        step, model = model.steps[-1]
+        method, prefix = getattr(model, method.__name__), prefix + (f"{step}__" if method.__name__ == "fit" else "")
+    asked = "sensitive_features" in inspect.signature(method).parameters
+    return {f"{prefix}sensitive_features": groups} if asked else {}

@@ -6,12 +6,12 @@ is called by what it computes. None of them says whether a law is kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy.special import betaincinv
 from metrifair.results import FEW, GroupRates, Interval
 
 Floats: TypeAlias = NDArray[np.float64]
+_Compared = TypeVar("_Compared")
 
 HIGHEST = "highest"
 """The reference that is not named: the category of the highest rate."""
@@ -39,6 +40,15 @@ def is_below(ratio: float) -> bool:
     (True, False, False)
     """
     return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
+
+
+def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_Compared]:
+    """The comparisons of a headline, by rows of the smaller group: those with enough rows; if there are none, with any.
+
+    >>> enough_rows({"a and b": 90, "a and c": 4, "a and d": 0}), enough_rows({"a and c": 4, "a and d": 0})
+    (['a and b'], ['a and c'])
+    """
+    return [one for one, rows in smaller.items() if rows >= least] or [one for one, rows in smaller.items() if rows]
 
 
 def wilson_interval(share: float, count: float, confidence: float) -> Interval:

@@ -25,6 +25,7 @@ from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
 from metrifair.saving.saved import Saved
 from metrifair.saving.schema import InnerRecord, TableModelRecord, record_of
+from metrifair.selection_rates import enough_rows
 from metrifair.utility import UTILITIES, Utility, expected_cost
 
 TABLE_MODEL = "table model"  # the kind of the file
@@ -372,9 +373,9 @@ def decision_gaps(decided: NDArray[np.bool_], problem: Problem) -> Floats:
     size = int(cell.max()) + 1
     rows = np.bincount(cell, weight, minlength=size)
     chosen = np.stack([np.bincount(cell, weight * row, minlength=size) for row in decided])
-    for one in problem.comparisons:
-        left, right = ([at for at in side if at < size] for side in (one.left, one.right))
-        if rows[left].sum() > 0 and rows[right].sum() > 0:
-            rates = (chosen[:, side].sum(1) / rows[side].sum() for side in (left, right))
-            largest = np.maximum(largest, np.abs(next(rates) - next(rates)))
+    counts = np.bincount(cell, minlength=size)
+    sides = {one: [[at for at in side if at < size] for side in (one.left, one.right)] for one in problem.comparisons}
+    for one in enough_rows({one: min(counts[side].sum() for side in own) for one, own in sides.items()}):
+        rates = (chosen[:, side].sum(1) / rows[side].sum() for side in sides[one])
+        largest = np.maximum(largest, np.abs(next(rates) - next(rates)))
     return largest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import pickle
+import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,9 +18,9 @@ import polars as pl
 import pytest
 
 from benchmarks.differences import SETTINGS, drawn, held, truth
-from metrifair import Audit, AuditDifference, DataError, audit, audit_file, audit_table, compare
+from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, audit_table, compare
 from metrifair.auditing.differences import Figure, difference_of, figures_of, judged
-from metrifair.auditing.request import AuditOptions, ColumnOptions
+from metrifair.auditing.request import AuditOptions, ColumnOptions, CountedOptions, Request
 from metrifair.results import Difference
 from metrifair.selection_rates import ratio_intervals
 
@@ -437,7 +440,19 @@ def test_groups_whose_scores_are_the_same_in_both_models_are_neither_better_nor_
     [
         (audit, AuditOptions, {"y_pred", "sensitive_features", "y_true", "control_features", "sample_weight"}),
         (audit_table, ColumnOptions, {"table", "score", "group"}),
+        (AuditState.audit, CountedOptions, {"self"}),
     ],
 )
-def test_signatures_for_type_checkers_have_every_option(function: Any, options: Any, own: set[str]) -> None:
-    assert set(inspect.signature(function).parameters) == own | set(get_type_hints(options))
+def test_signatures_for_readers_and_for_type_checkers_are_the_same(function: Any, options: Any, own: set[str]) -> None:
+    shown = inspect.signature(function).parameters
+    asked = {field.name: field.default for field in dataclasses.fields(Request)}
+    assert set(shown) == own | set(get_type_hints(options))
+    assert {name: one.default for name, one in shown.items() if name in asked}.items() <= asked.items()
+    assert get_type_hints(AuditOptions) == get_type_hints(Request)
+
+
+@pytest.mark.parametrize(("name", "message"), [("metric", "audit()"), ("threshold", "AuditState.audit()")])
+def test_an_option_that_there_is_not_is_refused_as_python_does(name: str, message: str) -> None:
+    ask: Any = AuditState().audit if "State" in message else partial(audit, [0.1, 0.9], sensitive_features=["a", "b"])
+    with pytest.raises(TypeError, match=re.escape(f"{message} got an unexpected keyword argument '{name}'")):
+        ask(**{name: 0.5})

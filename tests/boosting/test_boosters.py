@@ -101,6 +101,25 @@ def test_strength_0_is_the_plain_booster(kind: type) -> None:
 
 
 @every_kind
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+def test_a_parameter_that_is_misspelt_is_refused_with_the_nearest_name(kind: type, strength: float) -> None:
+    library = "XGBoost" if kind.__name__.startswith("FairXGB") else "LightGBM"
+    for wrong, meant in {"learning_rat": "learning_rate", "strenght": "strength", "max_dept": "max_depth"}.items():
+        model = made(kind, strength).set_params(**{wrong: 1})
+        with pytest.raises(DataError, match=f"'{wrong}' is not a parameter of {library}; did you mean '{meant}'"):
+            model.fit(data()[0], target(kind), sensitive_features=data()[3])
+
+
+def test_lightgbm_parameters_may_go_by_any_of_their_names() -> None:
+    given = {"shrinkage_rate": 0.1, "min_data_in_leaf": 3, "lambda_l2": 1.0, "num_threads": 1, "bagging_seed": 3}
+    settings = {name: value for name, value in LGBM.items() if name not in ("min_child_samples", "n_jobs")}
+    model = FairLGBMClassifier(1.0, **given, **settings).fit(data()[0], data()[1], sensitive_features=data()[3])
+    assert model.booster_.params["lambda_l2"] == 1.0
+    with pytest.raises(DataError, match="'of_another_library' is not a parameter of LightGBM"):
+        model.set_params(of_another_library=1).fit(data()[0], data()[1], sensitive_features=data()[3])
+
+
+@every_kind
 def test_more_strength_means_less_unfairness(kind: type) -> None:
     X, _, _, a = data()
     found = [

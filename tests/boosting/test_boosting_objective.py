@@ -419,6 +419,22 @@ def test_rows_that_are_certain_have_the_slopes_of_their_own_groups(name: str, ca
     assert (found.risk_slope == exact.risk_slope).all()
 
 
+def test_a_row_ties_with_its_copy_wherever_both_are_computed() -> None:
+    """Where vectors are computed in blocks, the same number has another last digit at another place."""
+    rounded = Criterion("rounded", score=lambda p, _: p * (1 + 1e-12 * (torch.arange(p.shape[-1]) % 7).double()))
+    plain = Criterion("plain", score=lambda p, _: p)
+    rows, output = (
+        replace(rows_given(3, regression=False), control_features=None),
+        outputs(3, 60, regression=False, ties=False),
+    )
+    found = []
+    for criterion in (rounded, plain):
+        known = penalised(rows, regression=False, criterion=criterion)
+        found.append(replace(known, shares=own_shares(known, np.ones(60))).at(output).unfairness_slope)
+    assert np.abs(found[1]).max() > 0.01
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("many", [False, True])
 def test_slopes_are_means_over_the_sides_by_definition(

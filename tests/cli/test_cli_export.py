@@ -44,6 +44,10 @@ def test_pipelines_and_plain_models_are_exported_and_other_files_refused(tmp_pat
     assert call("export", path, "--output", graph).output == f"ONNX graph: {graph}. Inputs: 'size' double\n"
     found = onnxruntime.InferenceSession(graph).run(None, {"size": np.array([[3.0]])})[0]
     np.testing.assert_allclose(found, load(path).predict({"size": [3.0]}), atol=1e-9)
+    rows, said = tmp_path / "rows.csv", tmp_path / "said.csv"
+    pl.DataFrame({"size": [3.0]}).write_csv(rows)
+    assert call("predict", path, rows, "--output", said).exit_code == 0
+    np.testing.assert_allclose(pl.read_csv(said)["prediction"].to_numpy(), found, atol=1e-9)
     FairRegressor(0.0, model="linear").fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 4.0]).save(path)
     assert "Inputs: 'X' double" in call("export", path, "--output", graph).output
     AuditState(range=(0, 1)).add([0.1, 0.2, 0.7, 0.9], ["a", "b", "a", "b"]).save(path)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair.cli.tables import check_leakage, label_as_group
+from metrifair.cli.tables import check_leakage
 from metrifair.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -132,8 +132,12 @@ def test_a_copy_of_the_label_is_taken_where_it_is_named(people: pl.DataFrame, tm
     assert "--keep names 'contract', which --label or --ignore names too" in said
 
 
-def test_a_group_that_is_the_label_is_told() -> None:
-    renamed = LABEL.replace_strict(LABEL.unique().sort(), ["a", "b"]).alias("outcome")
-    (note,) = label_as_group({"outcome": renamed, "other": renamed.reverse()}, LABEL)
-    assert note.startswith("The groups of 'outcome' are the label")
-    assert label_as_group({"outcome": renamed[:6]}, LABEL[:6]) == []
+@pytest.mark.parametrize("command", ["train", "frontier"])
+def test_a_group_that_is_the_label_is_told_once(people: pl.DataFrame, tmp_path: Path, call: Any, command: str) -> None:
+    people.with_columns(outcome=pl.col("hired").str.to_uppercase()).write_csv(tmp_path / "p.csv")
+    asked = ("--label", "hired", "--model", "linear", "--ignore", "wage", "--ignore", "number")
+    asked += {"train": ("--strength", "0.5"), "frontier": ("--strengths", "0,0.5")}[command]
+    done = call(command, tmp_path / "p.csv", *asked, "--group", "outcome", "--group", "sex")
+    assert done.exit_code == 0, done.output
+    assert done.output.count("are the label in other words: scores that are right are then unfair by design.") == 1
+    assert "The groups of outcome are the label" in done.output

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from math import isnan
 from pathlib import Path
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import metrifair
 from experiments import NAMES, remote, reproduce, runs
 from experiments.online import KINDS, REGRESSION_KINDS
 from experiments.printed import METHODS as METHOD_NAMES
@@ -239,22 +238,6 @@ def test_finished_work_is_not_done_again(
         reproduce("regression", protocol="published", seeds=1, quick=True, out=tmp_path)
 
 
-def test_another_version_of_the_library_does_its_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-
-    def work() -> list[dict[str, Any]]:
-        done.append(metrifair.__version__)
-        return [{"value": len(done)}]
-
-    versions = ("1.0", "1.0", "1.1", "1.0")
-    found = []
-    for version in versions:
-        monkeypatch.setattr(metrifair, "__version__", version)
-        found.append(runs.remembered(tmp_path / "ledger.db", "some work", work)["records"][0]["value"])
-    assert done == ["1.0", "1.1"]
-    assert found == [1, 1, 2, 1]
-
-
 def finished_jobs(ledger: Path) -> int:
     if not ledger.exists():
         return 0
@@ -348,39 +331,6 @@ def test_only_a_child_ends_with_its_parent(parent: str, watches: str) -> None:
     code = NO_CHILD.format(parent=parent)
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert outcome.stdout.strip() == watches
-
-
-def _result(name: str, process: int) -> ModelResult:
-    figures = {"accuracy": 1.0, "label_gap": 0.0, "kolmogorov": 0.0, "parity_gap": 0.0}
-    return ModelResult("regression", "published", "raw", name, "mfl-nn", 1.0, process, **figures, seconds=0.0)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_largest_run_is_begun_first_and_one_result_serves_all_of_its_name(n_jobs: int, tmp_path: Path) -> None:
-    def worked(name: str) -> list[ModelResult]:
-        with (tmp_path / "begun").open("a") as file:
-            file.write(f"{name}\n")
-        return [_result(name, os.getpid())]
-
-    names = {"small": 1, "large": 100, "middle": 10}
-    listed = [runs.Run(name, partial(worked, name), size) for name, size in names.items()]
-    listed.append(listed[0]._replace(shown={"protocol": "corrected"}))
-    done = list(runs.finished(listed, tmp_path / "ledger.db", n_jobs=n_jobs))
-    results = runs.all_results(done)
-    assert [(one.data, one.protocol) for one in results] == [
-        ("small", "published"),
-        ("large", "published"),
-        ("middle", "published"),
-        ("small", "corrected"),
-    ]
-    assert (os.getpid() in {one.seed for one in results}) == (n_jobs == 1)
-    begun = (tmp_path / "begun").read_text().split()
-    assert sorted(begun) == sorted(names)
-    if n_jobs == 1:  # else the processes may be ready at different times
-        assert begun == ["large", "middle", "small"]
-    again = runs.all_results(runs.finished(listed, tmp_path / "ledger.db"))
-    assert str(again) == str(results)  # nan, where a figure is not known, differs from itself
-    assert (tmp_path / "begun").read_text().split() == begun
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import torch
 from test_fairkde import simulated
 from torch import Tensor
 
-from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.errors import DataError
 from metrifair.methods.fairkde import FairKDEClassifier
 from metrifair.methods.network import fit_stack, weighted_epochs
@@ -19,6 +18,7 @@ from metrifair.problem.criteria import BINARY
 from metrifair.training import Schedule, train
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
+from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 PAIR = (Comparison((0,), (1,)),)
 

@@ -266,6 +266,7 @@ def test_a_start_whose_plan_is_empty_does_no_harm() -> None:
     assert float(found.value) == pytest.approx(float(solved(solver, u, v).value), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")  # torch 2.11 says so, whatever is asked for
 @pytest.mark.parametrize(
     ("n", "m", "block", "sweeps"),
     [(1500, 1500, 250, 10), (1000, 1000, None, 10), (1100, 1100, None, 60), (900, 1250, None, 60)],

@@ -147,7 +147,7 @@ def test_each_group_can_be_compared_with_the_rest() -> None:
     ("criterion", "labels"), [("equal_opportunity", [1]), ("predictive_equality", [0]), ("equalized_odds", [0, 1])]
 )
 def test_criteria_compare_within_their_labels(criterion: str, labels: list[int]) -> None:
-    data = part(criterion=criterion)
+    data = part(criterion=criterion, n=2 * N)  # enough rows of every group and label
     point, score = judged(Scorer(), data), data.X[:, 0]
     assert point.unfairness == pytest.approx(max(worst(score, data, data.problem.values == label) for label in labels))
     decided = (score > 0.5).astype(float)

@@ -6,10 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from metrifair import BarycentrePostprocessor, FairClassifier, FairRegressor, ThresholdPostprocessor, frontier, load
+from metrifair import (
+    BarycentrePostprocessor,
+    FairClassifier,
+    FairRegressor,
+    TableEncoder,
+    ThresholdPostprocessor,
+    frontier,
+    load,
+)
 from metrifair.errors import DataError
 from metrifair.report.frontier.page import page_content
 from metrifair.results import pareto
@@ -166,3 +177,43 @@ def test_what_cannot_be_one_frontier() -> None:
         made(tolerances=[])
     with pytest.raises(DataError, match="takes no control_features"):
         made({"moved": FAMILIES["moved"]}, control_features=rng.integers(0, 2, 800))
+
+
+def test_a_pipeline_is_swept_by_its_last_step_and_chosen_whole(tmp_path: Path) -> None:
+    scaled = make_pipeline(StandardScaler(), LINEAR)
+    front = frontier(scaled, X, Y, sensitive_features=A, strengths=[0.0, 3.0], ledger=tmp_path / "ledger")
+    plain = frontier(LINEAR, X, Y, sensitive_features=A, strengths=[0.0, 3.0])
+    assert front.parameter == "strength"
+    np.testing.assert_allclose([p.unfairness for p in front.points], [p.unfairness for p in plain.points], atol=1e-3)
+    model = front.select(max_unfairness=1.0)
+    assert [name for name, _ in model.steps] == ["standardscaler", "fairclassifier"]
+    by_hand = make_pipeline(StandardScaler(), FairClassifier(model[-1].strength, model="linear", random_state=0))
+    by_hand.fit(X, Y, fairclassifier__sensitive_features=A)
+    np.testing.assert_allclose(front.refit().predict_proba(X), by_hand.predict_proba(X), atol=1e-9)
+    named = {"parameter": "fairclassifier__strength", "ledger": tmp_path / "ledger"}  # finished, though not kept
+    again = frontier(scaled, X, Y, sensitive_features=A, strengths=[0.0, 3.0], **named)
+    assert again.points == front.points
+
+
+def test_the_last_step_of_a_pipeline_is_asked_what_unfairness_is_and_who_needs_the_group(tmp_path: Path) -> None:
+    encoded = make_pipeline(TableEncoder(), FairClassifier(model="linear", criterion="equal_opportunity"))
+    table = {"a": X[:, 0], "b": X[:, 1], "town": np.where(X[:, 2] > 0, "Bern", "Chur")}
+    front = frontier(encoded, pd.DataFrame(table), Y, sensitive_features=A, strengths=[0.0])
+    bare = frontier(encoded[-1], encoded[0].fit_transform(table), Y, sensitive_features=A, strengths=[0.0])
+    assert front.points[0].unfairness == pytest.approx(bare.points[0].unfairness, abs=1e-2)
+    front.save(tmp_path / "front")
+    assert load(tmp_path / "front").models[0].predict(table).shape == (800,)
+    moved = make_pipeline(StandardScaler(), FAMILIES["moved"])
+    front = frontier([moved, encoded[-1]], X, Y, sensitive_features=A, strengths=[0.0], tolerances=[0.0, 1.0])
+    assert [point.needs_group for point in front.points] == [True, True, False]
+    wrapped = BarycentrePostprocessor(make_pipeline(StandardScaler(), FairClassifier(1.0, model="linear")), folds=2)
+    assert wrapped.fit(X, Y, sensitive_features=A).predict(X, sensitive_features=A).shape == (800,)
+
+
+def test_tolerances_are_those_of_the_only_family_too() -> None:
+    assert [point.strength for point in made(FAMILIES["moved"], strengths=None).points] == [0.0, 0.5, 1.0]
+
+
+def test_one_parameter_is_named_by_text() -> None:
+    with pytest.raises(DataError, match="parameter must be the name of one parameter"):
+        made(parameter={"linear": "strength"})

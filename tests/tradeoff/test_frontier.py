@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
 from metrifair.certificates import dkw_radius
-from metrifair.errors import DataError, TooFewSamples
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
 from metrifair.report.frontier.notes import overfit_note
 from metrifair.results import Curves, Interval, Point, area, pareto
@@ -588,7 +588,7 @@ def test_a_real_certificate_is_the_formula() -> None:
     a = rng.integers(2, size=4000)
     x = rng.normal(size=(4000, 2)) + 0.5 * a[:, None]
     y = (x.sum(1) + rng.normal(size=4000) > 0.5).astype(int)
-    front = frontier(FairClassifier(epochs=10), x, y, sensitive_features=a, strengths=[0.0, 5.0], seeds=2)
+    front = frontier(FairClassifier(epochs=10), x, y, sensitive_features=a, strengths=[0.0, 0.5], seeds=2)
     data = data_set(x, y, a, None, regression=False, criterion=PARITY, contrast="pairs")
     counts = np.bincount(a[data.split(0.25, 0.25, 0).validation])
     radius = sum(math.sqrt(math.log(2 * 2 * 4 / 0.05) / (2 * n)) for n in counts)
@@ -633,7 +633,7 @@ def held_out(score: Any, groups: dict[str, Any], y: Any = None, criterion: str =
 
 def test_chance_is_the_mean_of_the_largest_of_all_comparisons_when_scores_are_dealt_out_anew() -> None:
     rng = np.random.default_rng(1)
-    sex, region = np.arange(160) % 2, np.searchsorted([70, 120, 145], np.arange(160), side="right")
+    sex, region = np.arange(160) % 2, np.searchsorted([60, 100, 130], np.arange(160), side="right")
     pairs = [(column == a, column == b) for column in (sex, region) for a, b in combinations(np.unique(column), 2)]
     assert len(pairs) == 7
     worst = []
@@ -660,14 +660,20 @@ def test_the_curves_are_those_of_the_attribute_that_the_unfairness_is_about() ->
 
 
 def test_small_groups_are_named_with_their_rows_and_what_to_do() -> None:
-    tribe = np.where(np.arange(200) < 4, "few", "many")
-    assert small_groups(held_out(np.linspace(0, 1, 200), {"tribe": tribe}), "the rows kept apart") == (
-        "Fewer than 30 samples say little about a group: “few” of tribe (4 in the rows kept apart). "
-        "Merge small groups, mark them as missing, or hold more rows out."
-    )
-    within = held_out(np.linspace(0, 1, 200), {"tribe": tribe}, criterion="equal_opportunity")
-    assert "“few” of tribe (2 in the rows kept apart, y = 1)" in small_groups(within, "the rows kept apart")
-    assert small_groups(held_out(np.linspace(0, 1, 200), {"tribe": np.arange(200) % 2}), "the rows kept apart") == ""
+    def said(tribe: Any, criterion: str = "statistical_parity", rows: int = 200) -> str:
+        return small_groups({"the rows kept apart": held_out(scores[:rows], {"tribe": tribe[:rows]}, None, criterion)})
+
+    scores, tribe = np.linspace(0, 1, 200), np.where(np.arange(200) < 4, "few", "many")
+    first = "Fewer than 30 samples say little about a group: “few” of tribe (4 in the rows kept apart). "
+    last = " Merge small groups, mark them as missing, or hold more rows out."
+    nothing = "There is nothing larger to compare, so that chance alone may explain the unfairness."
+    assert said(tribe) == f"{first}{nothing}{last}"
+    left_out = "Unfairness and the four-fifths ratio leave them out: theirs would be mostly chance. Tables by group "
+    tribe[100:] = "others"
+    assert said(tribe) == f"{first}{left_out}show them.{last}"
+    assert "“few” of tribe (2 in the rows kept apart, y = 1)" in said(tribe, "equal_opportunity")
+    assert said(np.arange(200) % 2) == ""
+    assert "“1” of tribe (20 in the rows kept apart)" in said(np.arange(200) % 2, rows=40)
 
 
 def test_a_choice_that_small_groups_rule_out_blames_them() -> None:
@@ -684,7 +690,18 @@ def test_a_frontier_says_what_chance_would_show_and_which_groups_are_small() -> 
     assert front.floor is not None
     assert f"of about {front.floor:.3f}:" in chance
     assert front.view().floor == front.floor
-    assert "in the rows for choosing" in front.small
+    assert front.small == small
+
+
+def test_a_frontier_says_once_where_models_predict_the_same_for_everyone() -> None:
+    line, given = FairClassifier(model="linear"), {"sensitive_features": A}
+    front = frontier(line, X, Y, strengths=[0.0, 0.01, 300.0, 1e5], seeds=2, **given)
+    (note,) = [note for note in front.notes if "predict the same" in note]
+    assert note.startswith("Models predict the same for everyone from strength 300 on (2 of 4 strengths): training ")
+    assert not front.models[1].predictor_.is_constant
+    with pytest.warns(MetrifairWarning, match="Models predict the same for everyone at strength 300 .1 of 2"):
+        frontier(line, X, Y, strengths=[0.0, 300.0], **given)
+    assert not any("predict the same" in one for one in frontier(line, X, Y, strengths=[0.0], **given).notes)
 
 
 def test_a_limit_is_remembered_even_where_no_model_keeps_it() -> None:

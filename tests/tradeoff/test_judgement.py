@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
+from metrifair import audit
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.tradeoff.evaluate import judged
-from metrifair.tradeoff.split import HeldOut, data_set
+from metrifair.tradeoff.split import HeldOut, data_set, judged_alike
 
 RNG = np.random.default_rng(4)
 N = 400
@@ -46,6 +47,45 @@ def parts(y: Any, groups: Any, *, regression: bool = False, weight: Any = None) 
         X, y, groups, None, regression=regression, criterion=STATISTICAL_PARITY, contrast="pairs", sample_weight=weight
     )
     return data.held_out(ROWS[200:]), data.held_out(ROWS[:200])
+
+
+def with_few(rows: int) -> Any:
+    """Three towns, of which "c" has so many of the rows kept apart, and three times as many others."""
+    town = np.where(np.arange(N) % 2, "a", "b")
+    town[200 : 200 + rows] = town[: 3 * rows] = "c"
+    return town
+
+
+def test_groups_of_few_rows_are_in_no_headline_and_in_the_table() -> None:
+    """An audit of the same rows says so too: it is the largest of its findings that have enough rows."""
+    town = with_few(4)
+    score = np.where(town == "c", 0.999 - 0.001 * SCORE, SCORE)
+    part = judged_alike(*parts(LABEL, {"town": town}))
+    found = judged(Told(score), *part, strength=1.0, seed=0)
+    audited = audit(score[200:], sensitive_features={"town": town[200:]}, metrics=["kolmogorov"], resamples=0)
+    apart = {one.enough: one.value for one in sorted(audited.findings, key=lambda one: one.value)}
+    assert found.point.unfairness == pytest.approx(apart[True])
+    assert found.with_small is not None
+    assert found.with_small["unfairness"] == pytest.approx(apart[False])
+    assert found.with_small["chance"] > 2 * found.chance
+    assert (found.comparisons, [one.rows for one in found.groups][-1]) == (1, 4)
+    rates = [(score[200:] >= 0.5)[town[200:] == name].mean() for name in "ab"]
+    assert found.point.more["four_fifths"] == pytest.approx(min(rates) / max(rates))
+    assert found.point.intervals["unfairness"].high < 0.7
+    assert not found.point.overfit
+
+
+def test_parts_are_judged_by_the_comparisons_with_enough_rows_in_all_of_them() -> None:
+    held_out, training = parts(LABEL, {"town": with_few(10)})
+    assert (len(held_out.compared), len(training.compared)) == (1, 3)
+    assert [len(part.compared) for part in judged_alike(held_out, training)] == [1, 1]
+    everyone = [str(one) for one in held_out.everyone]
+    town = np.array(["a", "b", "c"] * N)[:N]
+    small = data_set(X, LABEL, town, None, regression=False, criterion=STATISTICAL_PARITY, contrast="pairs")
+    few = judged_alike(small.held_out(ROWS[:60]), small.held_out(ROWS[60:]))
+    assert [[str(one) for one in part.compared] for part in few] == [
+        [name.replace("town", "sensitive_features") for name in everyone]
+    ] * 2
 
 
 @pytest.mark.parametrize("weight", [None, RNG.integers(1, 5, N).astype(float)], ids=["equal", "weighted"])

@@ -4,11 +4,11 @@ one number, in the shape of a scikit-learn metric."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from math import isfinite
-from typing import Any, Literal, Unpack, overload
+from typing import Literal, Unpack, overload
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import selection_of
 from metrifair.auditing.record import audit_record
-from metrifair.auditing.request import AuditOptions, Criteria, Reference, Request, Threshold
+from metrifair.auditing.request import AuditOptions, Request
 from metrifair.auditing.result import Audit, HeldRows, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
 from metrifair.checks import check_known, seed_of
@@ -26,15 +26,14 @@ from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of
 from metrifair.metrics.pair import TOO_FAR, between
 from metrifair.metrics.registry import MetricLike, acts_on_vectors, measured
-from metrifair.problem.attributes import Continuous, Cuts, in_groups
+from metrifair.problem.attributes import Continuous, in_groups
 from metrifair.problem.bands import in_bands
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import models_of, predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, library_of
-from metrifair.results import FEW, Favourable
-from metrifair.selection_rates import LEAST_SHARE, StandardName
+from metrifair.signatures import as_in
 from metrifair.training.objective import check_dependences
 
 
@@ -58,6 +57,7 @@ def audit(
     sample_weight: Table | None = None,
     **options: Unpack[AuditOptions],
 ) -> Audit: ...
+@as_in(Request)
 def audit(
     y_pred: Table,
     *,
@@ -65,29 +65,7 @@ def audit(
     y_true: Table | None = None,
     control_features: Table | None = None,
     sample_weight: Table | None = None,
-    criteria: Criteria = None,
-    metrics: Sequence[str] | str | None = None,
-    threshold: Threshold = "auto",
-    confidence: float = 0.95,
-    random_state: Any = None,
-    contrast: Contrast = "pairs",
-    intersectional: bool = False,
-    continuous: Continuous = "auto",
-    cuts: Cuts = None,
-    pos_label: object = None,
-    loss: str | None = None,
-    score_range: tuple[float, float] | None = None,
-    resamples: int = 500,
-    permutations: int = 999,
-    most_groups: int | None = None,
-    least_count: int = FEW,
-    vc_dimension: int | None = None,
-    standard: StandardName | None = None,
-    reference: Reference = "highest",
-    favourable: Favourable = "high",
-    least_share: float = LEAST_SHARE,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
+    **options: Unpack[AuditOptions],
 ) -> Audit | AuditDifference:
     """How unfair scores are, for whom, in which sense, and how sure one can be of it.
 
@@ -187,15 +165,18 @@ def audit(
     >>> found.decisions[0].selection_ratio
     0.3333333333333333
     """
-    given = dict(locals())
-    request, seed = Request.among(given), seed_of(random_state)
+    given = {**locals(), **options}
+    request = Request.of(audit, options)
+    seed = seed_of(request.random_state)
     if isinstance(y_pred, str | os.PathLike):
         raise DataError(
             f"audit takes predictions; for the file {os.fspath(y_pred)!r} use audit_file(path, score=..., group=...)"
         )
     generator = np.random.default_rng(seed)
     rows = {
-        "sensitive_features": sensitive_features if cuts is None else in_groups(sensitive_features, cuts),
+        "sensitive_features": sensitive_features
+        if request.cuts is None
+        else in_groups(sensitive_features, request.cuts),
         "y_true": y_true,
         "control_features": control_features,
         "sample_weight": sample_weight,

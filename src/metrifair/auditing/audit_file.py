@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
+from metrifair.auditing.audit import audit
 from metrifair.auditing.compare import AuditDifference
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
@@ -21,15 +22,12 @@ from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.auditing.request import ColumnOptions, Criteria, Reference, Request, Threshold, groups_allowed
+from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
 from metrifair.auditing.result import Audit, traced
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.problem.attributes import Continuous, Cuts
-from metrifair.problem.cells import Contrast
 from metrifair.provenance import source_files
-from metrifair.results import FEW, Favourable
-from metrifair.selection_rates import LEAST_SHARE, StandardName
+from metrifair.signatures import as_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,6 +51,7 @@ def audit_file(
 def audit_file(
     path: str | os.PathLike[str], *, score: Sequence[str], group: str | Sequence[str], **options: Unpack[_FileOptions]
 ) -> Audit | AuditDifference: ...
+@as_in(audit)
 def audit_file(
     path: str | os.PathLike[str],
     *,
@@ -61,30 +60,7 @@ def audit_file(
     label: str | None = None,
     control: str | Sequence[str] | None = None,
     weight: str | None = None,
-    criteria: Criteria = None,
-    metrics: Sequence[str] | str | None = None,
-    threshold: Threshold = "auto",
-    confidence: float = 0.95,
-    random_state: Any = None,
     tolerance: float = 1e-5,
-    contrast: Contrast = "pairs",
-    intersectional: bool = False,
-    continuous: Continuous = "auto",
-    cuts: Cuts = None,
-    pos_label: object = None,
-    loss: str | None = None,
-    score_range: tuple[float, float] | None = None,
-    resamples: int = 500,
-    permutations: int = 999,
-    most_groups: int | None = None,
-    least_count: int = FEW,
-    vc_dimension: int | None = None,
-    standard: StandardName | None = None,
-    reference: Reference = "highest",
-    favourable: Favourable = "high",
-    least_share: float = LEAST_SHARE,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
     format: str | None = None,  # noqa: A002
     separator: str | None = None,
     decimal: str = ".",
@@ -93,6 +69,7 @@ def audit_file(
     day_first: bool = False,
     sheet: str | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
+    **options: Unpack[AuditOptions],
 ) -> Audit | AuditDifference:
     """The audit of the columns of a file: csv, tsv, parquet, arrow, ndjson, Excel, a pattern of such files, or "-".
 
@@ -114,28 +91,16 @@ def audit_file(
         The columns of the strata.
     weight : str, default=None
         The column of the weights.
-    criteria, metrics : str or sequence of str, default=None
-        What is compared, and how, as in ``audit``.
-    threshold : float, "auto", "median" or None, default="auto"
-        Scores from here on are decisions for, as in ``audit``.
-    confidence, random_state : float, int or generator
-        Of intervals and certified bounds, and what resampling draws from, as in ``audit``.
+    criteria, metrics, threshold, confidence, random_state : as in audit
     tolerance : float, default=1e-5
         How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast, intersectional, continuous, cuts : str, bool, "auto" or list of str, dict of lists
-        Who is compared with whom, and which columns of groups are numbers, as in ``audit``.
+    contrast, intersectional, continuous, cuts : as in audit
     pos_label : object, default=None
         The positive label; by default the last one in ascending order. Text that names a number is that number.
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that the criterion ``risk_parity`` compares; not for files too large to hold.
-    score_range : tuple of float, default=None
-        Lowest and highest score that can occur; [0, 1] for probabilities.
-    resamples, permutations, most_groups, least_count, vc_dimension : int
-        As in ``audit``.
-    standard, reference, favourable, least_share : str, str or dict, str, float
-        The tables of rates that rules ask for, as in ``audit``.
-    title, about : str, dict of str, default=None
-        What stands on top of the report, and what is to be known of the data, as in ``audit``.
+    score_range, resamples, permutations, most_groups, least_count, vc_dimension : as in audit
+    standard, reference, favourable, least_share, title, about : as in audit
     format : {"csv", "tsv", "parquet", "arrow", "ndjson", "excel"}, default=None
         Where the ending does not tell; "-" is csv by default.
     separator : str, default=None
@@ -173,15 +138,16 @@ def audit_file(
     >>> found.record.rows, found.record.left_out, found.worst(criterion="statistical_parity").value
     (4, 1, 0.5)
     """
-    given = dict(locals())
-    request, seed = Request.among(given), seed_of(random_state)
+    given = {**locals(), **options}
+    request = Request.of(audit_file, options)
+    seed = seed_of(request.random_state)
     names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
-    names |= {"cuts": cuts, "continuous": request.numbers}
+    names |= {"cuts": request.cuts, "continuous": request.numbers}
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed)
-    options = FileOptions(format, separator, decimal, encoding, header, day_first, sheet)
-    with opened(path, options) as source:
+    reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet)
+    with opened(path, reading) as source:
         for roles in every.values():
             source.check(roles.by_role)
         head = _head(

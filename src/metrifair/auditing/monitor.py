@@ -30,6 +30,7 @@ from metrifair.provenance import Provenance, call_text, files_of, made_now, name
 from metrifair.report.audit.difference import series_html, series_summary
 from metrifair.report.html import framed, write_html
 from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
+from metrifair.signatures import as_in
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
     "look": (nw.String, lambda one: one.look),
@@ -127,6 +128,7 @@ class AuditSeries:
         return framed(series_html(self.record, title="Audits over time"), height=640, title="Audits over time")
 
 
+@as_in(AuditState.audit)
 def monitor(
     states: Sequence[AuditState | Audit | str | os.PathLike[str]] | Mapping[str, AuditState | Audit | str],
     *,
@@ -149,9 +151,8 @@ def monitor(
     Parameters
     ----------
     states : sequence of AuditState, Audit or paths of JSON files, or a mapping of names to them
-        The periods in their order; states are audited, without p-values.
-    criteria, metrics, contrast : as in ``AuditState.audit``
-        What is compared, and how, where states are audited.
+        The periods in their order; states are audited, by what follows and without p-values.
+    criteria, metrics, contrast : as in AuditState.audit
     confidence : float, default=0.95
         Of no false alarm; audits must have been made with it.
     random_state : int, Generator, RandomState or None, default=None
@@ -160,10 +161,7 @@ def monitor(
         How many, for intervals.
     least_count : int, default=30
         Groups of fewer rows are too small to tell, and are left out of the series.
-    title : str, default=None
-        What stands on top of the report.
-    about : dict of str, default=None
-        What is to be known of the looks: part of the report.
+    title, about : as in AuditState.audit
 
     Returns
     -------

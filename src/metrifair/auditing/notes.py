@@ -15,6 +15,7 @@ from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
 from metrifair.certificates import dkw_radius, generalisation_bounds
 from metrifair.metrics.registry import is_largest_gap
+from metrifair.problem.attributes import label_notes
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text, selected_text
 from metrifair.report.numbers import few_text, listed, percent_text, positive_text
@@ -59,7 +60,8 @@ def notes_of(
     for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
         unknown = sample.size(np.flatnonzero(code < 0))
         notes += missing_notes(attribute.name, unknown, sample.size(units))
-        notes += naming_notes(attribute.name, attribute.groups) + outcome_notes(sample, attribute.name, code)
+        notes += naming_notes(attribute.name, attribute.groups)
+    notes += [Note("parity", text) for text in label_notes(problem, sample.rows)]
     notes += [level_note(*one) for one in sample.levels.items()]
     notes += absent_notes(_absent(sample, parts)) + small_notes(findings, plan.confidence, plan.least_count)
     notes += [] if complete is None else [exactness_note(sample.size(units), complete=complete)]
@@ -234,20 +236,6 @@ def nearly_all_note(found: Decisions, ends: tuple[float, float]) -> Note:
     text = f"{selected_text(found)} nearly everyone is selected, {percent_text(_NEARLY_ALL)} of each group or more: "
     text += "ratios of rates so near to 1 say little. "
     return Note("constant", f"{text}Is it the threshold of these scores, which reach from {low} to {high}?")
-
-
-def outcome_notes(sample: AuditSample, attribute: str, code: Integers) -> list[Note]:
-    """Groups that are the label in other words, which leaves nothing to compare but the outcome itself."""
-    labels, classes = sample.problem.labels, len(sample.problem.scheme.classes)
-    if labels is None or not classes:
-        return []
-    both = code * classes + labels
-    pairs = np.flatnonzero(np.bincount(both[code >= 0]))
-    alike = 1 < len(pairs) == len(set(pairs // classes)) == len(set(pairs % classes))
-    if not alike or min(sample.size(np.flatnonzero(both == pair)) for pair in pairs) < FEWEST:
-        return []
-    text = f"The groups of {attribute} are the label in other words: scores that are right are then unfair by design."
-    return [Note("parity", text)]
 
 
 def direction_note(auc: float, favourable: Favourable = "high") -> Note:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -35,21 +35,17 @@ Reference: TypeAlias = "str | Mapping[str, object]"
 Criteria: TypeAlias = Sequence[str | Criterion] | str | Criterion | None
 
 
-class AuditOptions(TypedDict, total=False):
-    """What every audit takes beside its rows: for the signatures by which type checkers tell one audit from several."""
+class CountedOptions(TypedDict, total=False):
+    """What is asked of every audit, that of counts too, for type checkers, which cannot read it off ``Request``."""
 
     criteria: Criteria
     metrics: Sequence[str] | str | None
-    threshold: Threshold
     confidence: float
     random_state: Any
     contrast: Contrast
     intersectional: bool
     continuous: Continuous
-    cuts: Cuts
     pos_label: object
-    loss: str | None
-    score_range: tuple[float, float] | None
     resamples: int
     permutations: int
     most_groups: int | None
@@ -61,6 +57,15 @@ class AuditOptions(TypedDict, total=False):
     least_share: float
     title: str | None
     about: Mapping[str, str] | None
+
+
+class AuditOptions(CountedOptions, total=False):
+    """The same of rows, whose scores and groups are looked at."""
+
+    threshold: Threshold
+    cuts: Cuts
+    loss: str | None
+    score_range: tuple[float, float] | None
 
 
 class ColumnOptions(AuditOptions, total=False):
@@ -75,12 +80,16 @@ class ColumnOptions(AuditOptions, total=False):
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks of an audit: ``checked`` before any data are looked at, ``completed`` by the data."""
+    """What a user asks of an audit: ``checked`` before any data are looked at, ``completed`` by the data.
+
+    Every function that audits takes these as ``**options`` of the same names and defaults.
+    """
 
     criteria: Criteria = None
     metrics: Sequence[str] | str | None = None
     threshold: Threshold = "auto"
     confidence: float = 0.95
+    random_state: Any = None
     contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
@@ -92,19 +101,21 @@ class Request:
     permutations: int = 999  # 0: no p-values
     most_groups: int | None = None
     least_count: int = FEW  # rows; groups of fewer are never the headline, and are listed apart
-    title: str | None = None  # of the report
-    about: Mapping[str, str] | None = None  # what is to be known of the data
     vc_dimension: int | None = None  # of the class of the model that these rows trained; None: they trained nothing
     standard: StandardName | None = None
     reference: Reference = HIGHEST
     favourable: Favourable = "high"
     least_share: float = LEAST_SHARE
+    title: str | None = None  # of the report
+    about: Mapping[str, str] | None = None  # what is to be known of the data
 
     @classmethod
-    def among(cls, arguments: Mapping[str, Any]) -> Request:
-        """The request that is among the arguments of a function, as ``locals()`` has them; checked."""
-        named = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in arguments.items() if name in named}).checked()
+    def of(cls, function: Callable[..., Any], options: Mapping[str, Any], **own: Any) -> Request:
+        """What the options of a function ask for; ``own`` is not for its users to say. Checked."""
+        for name in options:
+            if name in own or name not in cls.__dataclass_fields__:
+                raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}")
+        return cls(**options, **own).checked()
 
     def checked(self) -> Request:
         """The same, or a DataError about what can be wrong whatever the data are."""

@@ -387,7 +387,7 @@ def traced(found: Audit, function: Callable[..., Audit], given: Mapping[str, Any
     """An audit with its provenance: the function with its arguments, and what else is ``told`` of where it is from."""
     provenance = replace(
         found.record.provenance,
-        **said_of(given["title"], given["about"]),
+        **said_of(given.get("title"), given.get("about")),
         call=call_text(function, given),
         **told,
         **made_now(),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
+from metrifair.auditing.audit import audit
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
-from metrifair.auditing.request import Criteria, Reference, Request
+from metrifair.auditing.request import CountedOptions, Request
 from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_file import (
     Shape,
@@ -33,16 +35,13 @@ from metrifair.auditing.state_file import (
 )
 from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.attributes import Continuous
-from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
 from metrifair.report.numbers import listed
-from metrifair.results import FEW, Favourable
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.selection_rates import LEAST_SHARE, StandardName
+from metrifair.signatures import as_in
 
 
 class AuditState:
@@ -333,58 +332,35 @@ class AuditState:
         found.names, found.left_out, found.withheld, found.shape, found.cells, found.selected, found.counts = parts[3:]
         return found
 
-    def audit(
-        self,
-        *,
-        criteria: Criteria = None,
-        metrics: Sequence[str] | str | None = None,
-        confidence: float = 0.95,
-        random_state: Any = None,
-        contrast: Contrast = "pairs",
-        intersectional: bool = False,
-        continuous: Continuous = "auto",
-        pos_label: object = None,
-        resamples: int = 500,
-        permutations: int = 999,
-        most_groups: int | None = None,
-        least_count: int = FEW,
-        vc_dimension: int | None = None,
-        standard: StandardName | None = None,
-        reference: Reference = "highest",
-        favourable: Favourable = "high",
-        least_share: float = LEAST_SHARE,
-        title: str | None = None,
-        about: Mapping[str, str] | None = None,
-    ) -> Audit:
+    @as_in(audit)
+    def audit(self, **options: Unpack[CountedOptions]) -> Audit:
         """The audit of all rows that were counted; every distance comes with a proven bracket.
 
         Parameters
         ----------
         criteria : str, Criterion or sequence of them, default=None
             What is compared; by default the state's, or what was counted allows.
-        metrics, confidence, random_state : str or sequence of str, float, int or generator
-            How distributions are compared, and how sure one can be, as in ``audit``.
-        contrast, intersectional, continuous, pos_label : str, bool, "auto" or list of str, object
-            Who is compared with whom, as in ``audit``.
-        resamples, permutations, most_groups, least_count, vc_dimension : int
-            As in ``audit``.
-        standard, reference, favourable, least_share, title, about : str, str or dict, str, float, str, dict of str
-            As in ``audit``. The median lies in a bin; unless the state is exact, an end of it stands for the median.
+        metrics, confidence, random_state, contrast, intersectional, continuous, pos_label : as in audit
+        resamples, permutations, most_groups, least_count, vc_dimension : as in audit
+        standard, reference, favourable, least_share, title, about : as in audit
 
         Returns
         -------
         Audit
             As that of ``audit_file`` for a file too large to hold. There are no rows to look at more closely, so
-            brackets, that of the Kolmogorov distance too, are as wide as the bins leave them.
+            brackets, that of the Kolmogorov distance too, are as wide as the bins leave them; unless the state is
+            exact, an end of its bin stands for the median.
 
         Examples
         --------
         >>> AuditState().add([0.2, 0.8, 0.4, 0.9], list("ffmm")).audit(random_state=0).worst("wasserstein").bracket
         Interval(low=0.15, high=0.15)
         """
-        given, seed = dict(locals()), seed_of(random_state)
-        own = {"threshold": self.threshold, "score_range": self.range, "loss": None}
-        request = Request.among(given | own | ({"criteria": self.criteria} if criteria is None else {}))
+        own = {"threshold": self.threshold, "score_range": self.range, "loss": None, "cuts": None}
+        request = Request.of(AuditState.audit, options, **own)
+        if request.criteria is None:
+            request = replace(request, criteria=self.criteria)
+        seed = seed_of(request.random_state)
         if self.shape is None or self.counts is None or not self.cells:
             raise DataError("this state holds no rows; add some, or merge it with others")
         check_last(self._parts, request)
@@ -393,4 +369,4 @@ class AuditState:
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        return traced(found, AuditState.audit, given, seed=seed, columns=columns, source=source)
+        return traced(found, AuditState.audit, options, seed=seed, columns=columns, source=source)

@@ -1,13 +1,11 @@
-"""Batches of a data set: a fixed number of samples of each cell, or shuffled; and epochs for all seeds of a stack."""
+"""Batches of a data set: a fixed number of samples of each cell, shuffled, or whole."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain, compress, islice
 from math import inf
 from typing import NamedTuple, TypeAlias
 
@@ -17,6 +15,7 @@ from torch import Tensor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, rows_by_cell, sides_of
 
+ByCell: TypeAlias = Sequence[Sequence[Tensor]]  # of each seed, something of the rows of each cell
 _THREADS, _WORTH_THREADS = 4, 2**18  # that shuffle while a device is at work, and rows from which they are faster
 
 
@@ -120,52 +119,61 @@ class Passes:
     """
 
     def __init__(
-        self,
-        rows: Sequence[Sequence[Tensor]],
-        plan: Layout,
-        steps: int,
-        *,
-        odds: Sequence[Sequence[Tensor]] | None = None,
-        device: torch.device | str = "cpu",
+        self, rows: ByCell, plan: Layout, steps: int, *, odds: ByCell | None = None, device: torch.device | str = "cpu"
     ) -> None:
-        self.rows, self.steps, self.odds, self.device = rows, steps, odds, torch.device(device)
-        shared = list({id(seed): seed for seed in rows}.values())  # often all seeds have the same
-        place = {id(seed): number for number, seed in enumerate(shared)}
-        self._cells, self._width = [], 0
-        for cell, count in enumerate(plan.counts):
-            if not count:
-                continue
-            table = torch.cat([seed[cell] for seed in shared])
-            starts = [0, *accumulate(len(seed[cell]) for seed in shared)]
-            kind = torch.int32 if len(table) < 2**31 else torch.int64
-            first = torch.tensor([[starts[place[id(seed)]]] for seed in rows], dtype=kind, device=self.device)
-            self._cells.append((cell, count, self._width, table.to(self.device), first))
-            self._width += steps * count + max(len(seed[cell]) for seed in rows)
-        many = self.device.type == "cuda" and len(rows) * self._width >= _WORTH_THREADS
+        self.device, counts = torch.device(device), [count for count in plan.counts if count]
+        self._odds = None if odds is None else [[*compress(seed, plan.counts)] for seed in odds]
+        own = {id(seed): [*compress(seed, plan.counts)] for seed in rows}  # often the same of all seeds
+        starts = accumulate(map(len, chain(*own.values())), initial=0)
+        first = {seed: list(islice(starts, len(counts))) for seed in own}
+        decks = [list(map(len, own[id(seed)])) if odds is None else [steps * n for n in counts] for seed in rows]
+        self._lengths, dealt = zip(*[_shuffles(deck, counts, steps) for deck in decks], strict=True)
+        begins = torch.tensor([*accumulate(map(sum, self._lengths), initial=0)])
+        places = torch.stack(dealt) + begins[:-1].view(-1, 1, 1)
+        of_cards = torch.tensor([first[id(seed)] for seed in rows]).repeat_interleave(torch.tensor(counts), 1)
+        self._table = torch.cat([*chain(*own.values())]).to(self.device)
+        kind = torch.int32 if max(int(begins[-1]), len(self._table)) < 2**31 else torch.int64
+        self._places = places.to(self.device, kind)  # (seeds, steps, size): of a batch's cards in all shuffles
+        self._first = of_cards.unsqueeze(1).to(self.device, kind)  # (seeds, 1, size): of their cell's rows in the table
+        many = self.device.type == "cuda" and int(begins[-1]) >= _WORTH_THREADS
         self._threads = ThreadPoolExecutor(min(len(rows), os.cpu_count() or 1, _THREADS)) if many else None
 
     def __call__(self, generators: Sequence[torch.Generator]) -> Tensor:
         """The rows of the next pass of every seed: (seeds, steps, size)."""
-        seeds = len(self.rows)
-        decks = torch.empty(seeds, self._width, dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        lengths = [*chain(*self._lengths)]
+        cards = torch.empty(sum(lengths), dtype=torch.int32, pin_memory=self.device.type == "cuda")
+        shuffles = iter(cards.split(lengths))  # all at once: a slice for each would take as long as its shuffling
+        own = [list(islice(shuffles, len(of_seed))) for of_seed in self._lengths]
         each = map if self._threads is None else self._threads.map
-        list(each(self._shuffle, zip(range(seeds), decks, generators, strict=True)))
-        decks, parts = decks.to(self.device, non_blocking=True), []
-        for _, count, start, table, first in self._cells:
-            chosen = decks[:, start : start + self.steps * count] + first
-            parts.append(table.index_select(0, chosen.view(-1)).view(seeds, self.steps, count))
-        return torch.cat(parts, 2)
+        list(each(self._shuffle, zip(range(len(own)), own, generators, strict=True)))
+        cards = cards.to(self.device, non_blocking=True).index_select(0, self._places.view(-1))
+        chosen = cards.view(self._places.shape) + self._first
+        return self._table.index_select(0, chosen.view(-1)).view(chosen.shape)
 
-    def _shuffle(self, drawn: tuple[int, Tensor, torch.Generator]) -> None:
-        seed, deck, generator = drawn
-        for cell, count, start, *_ in self._cells:
-            needed, own = self.steps * count, len(self.rows[seed][cell])
-            if self.odds is not None:
-                odds = self.odds[seed][cell]
-                deck[start : start + needed] = torch.multinomial(odds, needed, replacement=True, generator=generator)
-                continue
-            for done in range(0, needed, own // count * count):  # what is left of a shuffle the next one covers
-                torch.randperm(own, generator=generator, dtype=torch.int32, out=deck[start + done : start + done + own])
+    def _shuffle(self, of_seed: tuple[int, list[Tensor], torch.Generator]) -> None:
+        seed, shuffles, generator = of_seed
+        for place, (length, cards) in enumerate(zip(self._lengths[seed], shuffles, strict=True)):
+            if self._odds is None:
+                torch.randperm(length, generator=generator, out=cards)
+            else:
+                cards.copy_(torch.multinomial(self._odds[seed][place], length, replacement=True, generator=generator))
+
+
+def _shuffles(decks: Sequence[int], counts: Sequence[int], steps: int) -> tuple[list[int], Tensor]:
+    """How many cards each shuffle has, one after the other; and where among them those of each batch (steps, size) are.
+
+    >>> _shuffles([5, 2], [2, 1], 3)  # 5 cards, 2 a batch, and again from the third batch on; 2 cards, one a batch
+    ([5, 5, 2, 2], tensor([[ 0,  1, 10],
+            [ 2,  3, 11],
+            [ 5,  6, 12]]))
+    """
+    lengths: list[int] = []
+    places, batch = [], torch.arange(steps)
+    for deck, count in zip(decks, counts, strict=True):
+        first = sum(lengths) + batch // (deck // count) * deck + batch % (deck // count) * count
+        places.append(first.unsqueeze(1) + torch.arange(count))
+        lengths += [deck] * -(-steps // (deck // count))
+    return lengths, torch.cat(places, 1)
 
 
 def stratified(
@@ -290,111 +298,3 @@ def whole(samples: Samples, comparisons: Sequence[Comparison]) -> Batch:
     tensor([0, 2, 1])
     """
     return Batch(samples, sides_of(comparisons, samples.cell, drawn_from=samples.cell))
-
-
-class Epoch(NamedTuple):
-    """The batches of one epoch."""
-
-    rows: Tensor  # (seeds, steps, size)
-    weight: Tensor  # (seeds, steps, size), or (seeds, 1, size): loss weights
-
-    def on(self, device: torch.device, dtype: torch.dtype) -> Epoch:
-        """The same on another device, which need not be waited for."""
-        return Epoch(sent(self.rows, device), sent(self.weight, device).to(dtype))
-
-    def part(self, some: slice) -> Epoch:
-        """Some of the batches."""
-        return Epoch(self.rows[:, some], self.weight[:, some] if self.weight.shape[1] > 1 else self.weight)
-
-
-def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """The same on a device, which need not be waited for."""
-    if tensor.device.type == device.type:
-        return tensor
-    return tensor.contiguous().pin_memory().to(device, non_blocking=True)
-
-
-Outputs: TypeAlias = Callable[[], Tensor]
-"""What the models, as they are now, return for all rows of the data: (seeds, strengths, n)."""
-
-
-class EpochSource(NamedTuple):
-    """Where batches come from: the same layout for all seeds, each with its own rows and weights."""
-
-    size: int
-    sides: tuple[Sides, ...]
-    draw: Callable[[Sequence[torch.Generator], Outputs], Epoch]  # one epoch; it may look at the models
-    whole: bool = False  # every batch is the whole data set: computed in double precision
-
-
-def stratified_epochs(
-    data: Samples,
-    rows: Sequence[Tensor],
-    comparisons: Sequence[Comparison],
-    *,
-    batch_size: int,
-    least: int,
-    fewest: int | None = None,
-    device: torch.device | str = "cpu",
-) -> EpochSource:
-    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time.
-
-    ``least`` and ``fewest`` are those of ``layout``.
-    """
-    cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
-    own = cells_of_seeds(data.cell, rows, cells)
-    sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
-    if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
-        raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
-    if max(map(len, rows)) <= batch_size:
-        return _whole_epochs(data.weight.double(), own, Layout(tuple(sizes.amax(0).tolist())), comparisons)
-    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=fewest)
-    if plan.size > batch_size:
-        warnings.warn(
-            f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} of every group "
-            "that is compared",
-            stacklevel=3,
-        )
-    weight = data.weight.double()
-    total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
-    shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
-    even = bool((weight == weight[0]).all())
-    odds = None if even else [[odds_of(weight[cell]) for cell in seed] for seed in own]
-    steps = max(1, min(len(part) for part in rows) // plan.size)
-    loss_weight = plan.weights(shares).to(device, torch.float32)
-    passes = Passes(own, plan, steps, odds=odds, device=device)
-
-    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        return Epoch(passes(generators), loss_weight)
-
-    # Where weights are odds, rows are drawn with replacement, as if there were no end of them; but one row is itself.
-    endless = sizes.double() if even else sizes.double().masked_fill(sizes > 1, inf)
-    drawn_from = endless[0] if bool((endless == endless[0]).all()) else endless.unsqueeze(1)  # (seeds, 1, cells)
-    return EpochSource(plan.size, tuple(plan.sides(one, shares, drawn_from) for one in comparisons), draw)
-
-
-def cells_of_seeds(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
-    """Each seed's rows by cell; seeds that share their rows share these lists."""
-    by_rows = {id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows}
-    return [by_rows[id(part)] for part in rows]
-
-
-def _whole_epochs(
-    weight: Tensor, own: Sequence[Sequence[Tensor]], plan: Layout, comparisons: Sequence[Comparison]
-) -> EpochSource:
-    """All rows in every batch: weights then act as weights, not as odds of being drawn.
-
-    Seeds have as many places for each cell as the one with most rows in it; a place that is left over holds a row
-    once more, without weight.
-    """
-    seeds = [list(zip(seed, plan.counts, strict=True)) for seed in own]
-    filled = [[torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds]
-    rows = torch.stack([torch.cat(seed) for seed in filled])
-    left_over = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
-    counted = weight[rows].masked_fill(left_over, 0.0)
-    cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
-    sides = sides_of(comparisons, cell, drawn_from=cell)
-    if not bool((counted == counted[0, 0]).all()):
-        sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
-    everything = Epoch(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))
-    return EpochSource(plan.size, sides, lambda *_: everything, whole=True)

@@ -26,6 +26,7 @@ from metrifair.boosting.problem import (
 )
 from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError
+from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import OnSmall
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous
@@ -34,6 +35,7 @@ from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
+from metrifair.signatures import as_in
 
 METRIC_NAME = "penalised_risk"
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
@@ -62,8 +64,31 @@ def _eval_set_allowed() -> Iterator[None]:
         yield
 
 
+@as_in(FairClassifier)
 class FairBooster(Saved):
-    """Parameters and ``fit`` of every fair booster; the class beside it in the bases is the booster's own."""
+    """Parameters and ``fit`` of every fair booster; the class beside it in the bases is the booster's own.
+
+    Parameters
+    ----------
+    criterion, metric : as in FairClassifier
+    estimate : {"rows", "population", "batch"}, default="rows"
+        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
+        all of ("batch" is the same); or that of the population behind them, which may be negative.
+    combine : as in FairClassifier
+    compare : {"prediction", "output"}, default="prediction"
+        Compare predictions or outputs.
+    contrast : {"pairs", "rest", "independence"}, default="pairs"
+        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
+    intersectional : as in FairClassifier
+    continuous : "auto", bool or list of str, default="auto"
+        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
+        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
+        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
+    on_small : as in FairClassifier
+    expected_groups : bool, default=True
+        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
+        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
+    """
 
     _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
     _plan: FitPlan | None = None  # while a penalised fit runs
@@ -144,6 +169,7 @@ class FairBooster(Saved):
         self : object
             The fitted booster.
         """
+        self._check_names()
         eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
         given = Given(y, sensitive_features, control_features, sample_weight, rows={"X": X})
         lists = {
@@ -196,6 +222,10 @@ class FairBooster(Saved):
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
+
+    @abstractmethod
+    def _check_names(self) -> None:
+        """Raise a DataError at a parameter by a name that the booster would pass over."""
 
     @abstractmethod
     def _group_chances(self, X: Table, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:

@@ -24,6 +24,7 @@ from metrifair.checks import require
 from metrifair.errors import DataError
 from metrifair.estimators.settings import criterion_for
 from metrifair.metrics.registry import warn_without_estimate
+from metrifair.problem.attributes import warn_of_labels
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import Given, weights_of
 from metrifair.problem.tables import Table, codes, columns, levels, one_column
@@ -136,6 +137,7 @@ def _penalised(
     problem = boosting_problem(booster, _stand_in(booster, parts[0]))
     if problem.scheme.classes not in ((), (0, 1)):
         raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
+    warn_of_labels(problem.training.problem, problem.training.weight)
     booster.left_out_ = problem.trainable.left_out
     rounds, learning_rate = booster._pace()
     plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)

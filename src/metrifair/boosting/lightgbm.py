@@ -12,8 +12,9 @@ import numpy as np
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN
-from metrifair.checks import require
+from metrifair.checks import check_names, require
 from metrifair.errors import DataError
+from metrifair.signatures import as_in
 
 lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
 
@@ -44,6 +45,13 @@ class _FairLGBM(FairBooster):
     @staticmethod
     def _class_curvature(classes: int) -> float:
         return classes / (classes - 1)  # as LightGBM has it
+
+    def _check_names(self) -> None:
+        """LightGBM itself passes over a name that it does not know, and says nothing."""
+        estimator: Any = self
+        _aliases("objective")  # has LightGBM read them all
+        known = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
+        check_names(estimator.get_params(), {*known, *self._plain().get_params(), *OWN}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""
@@ -106,6 +114,7 @@ class _FairLGBM(FairBooster):
         _complete(estimator.booster_, start, classes if several else self._in_model_text)
 
 
+@as_in(FairBooster)
 class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
     """A LightGBM classifier whose scores are distributed alike in all groups.
 
@@ -117,36 +126,13 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     ----------
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
-    criterion : str or Criterion, default="statistical_parity"
-        What is compared, as in ``FairClassifier``.
-    metric : str or callable, default="energy"
-        How distributions are compared. LightGBM's own ``metric`` is ``eval_metric`` in ``fit``.
-    estimate : {"rows", "population", "batch"}, default="rows"
-        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
-        all of ("batch" is the same); or that of the population behind them, which may be negative.
-    combine : {"mean", "sum"}, default="mean"
-        The penalty is the mean over pairs of groups and control strata, and the sum over sets of labels and attributes;
-        or the sum over everything.
-    compare : {"prediction", "output"}, default="prediction"
-        Compare predictions or outputs.
-    contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
-    intersectional : bool, default=False
-        Cross several attributes into one.
-    continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
-        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
-        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
-    on_small : {"leave_out", "error"}, default="leave_out"
-        What becomes of a group with fewer than two training rows (in a set of the criterion): it is left out of the
-        penalty with a warning, or refused.
+    criterion, metric, estimate, combine, compare : as in FairBooster
+    contrast, intersectional, continuous, on_small : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
-    expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
-        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
+    expected_groups : as in FairBooster
     **booster
-        Every parameter of ``lightgbm.LGBMClassifier``.
+        Every parameter of ``lightgbm.LGBMClassifier``, but for its ``metric``: that is ``eval_metric`` in ``fit``.
 
     Examples
     --------
@@ -167,6 +153,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     _in_model_text = "binary sigmoid:1"
 
 
+@as_in(FairBooster)
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
     """A LightGBM regressor whose predictions are distributed alike in all groups.
 
@@ -177,14 +164,13 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     ----------
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain LGBMRegressor, to the last bit, and needs no groups.
-    criterion, metric, estimate, combine, compare, contrast, intersectional, continuous, on_small : str, bool or list
-        What the penalty compares, and how, as in ``FairLGBMClassifier``.
+    criterion, metric, estimate, combine, compare : as in FairBooster
+    contrast, intersectional, continuous, on_small : as in FairBooster
     pos_label : object, default=None
         For classifiers only.
-    expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as in ``FairLGBMClassifier``.
+    expected_groups : as in FairBooster
     **booster
-        Every parameter of ``lightgbm.LGBMRegressor``.
+        Every parameter of ``lightgbm.LGBMRegressor``, but for its ``metric``: that is ``eval_metric`` in ``fit``.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from metrifair.errors import Diverged
 from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected, random_directions
 from metrifair.problem.cells import Batch, Sides, joined
-from metrifair.problem.criteria import BINARY, MULTICLASS, Task
+from metrifair.problem.criteria import BINARY, MULTICLASS, Task, scores
 from metrifair.training.objective import Objective
 
 Floats = NDArray[np.float64]
@@ -132,8 +132,12 @@ class PenalisedRisk:
             moving = output.detach().requires_grad_()
             found = self.objective.unfairness(moving, self.batch)
             return found.item(), torch.autograd.grad(found, moving)[0]
-        moving = output.detach().double().requires_grad_()
-        found = self.objective.unfairness(torch.cat([output.double(), moving]), self._with_added)
+        moving, objective = output.detach().double().requires_grad_(), self.objective
+        y = self.batch.samples.y.double()
+        # Computed once: elsewhere in a vector the last digit may be another, and a row would not tie with its copy.
+        score = scores(objective.criterion, objective.task, moving, y, compare=objective.compare)
+        vector = objective.task.vector and score.ndim == moving.ndim
+        found = objective.unfairness_of_scores(torch.cat([score.detach(), score]), self._with_added, vector=vector)
         return found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
 
     def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:

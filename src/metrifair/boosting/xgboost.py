@@ -12,9 +12,10 @@ from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, M
 from metrifair.boosting.dask import fit_on_cluster, mapped
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN, BoostingProblem
-from metrifair.checks import require
+from metrifair.checks import check_names, require
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table
+from metrifair.signatures import as_in
 
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 
@@ -29,6 +30,11 @@ class _FairXGB(FairBooster):
 
     _eval_weights = "sample_weight_eval_set"
     _objective: ClassVar[str]  # the one that the penalised risk is the risk of
+
+    def _check_names(self) -> None:
+        """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
+        estimator: Any = self
+        check_names(estimator.get_params(), {*xgboost.XGBModel().get_params(), *OWN}, "XGBoost", all_known=False)
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
@@ -124,6 +130,7 @@ class _FairXGB(FairBooster):
                 setattr(estimator, name, value)
 
 
+@as_in(FairBooster)
 class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier whose scores are distributed alike in all groups.
 
@@ -135,12 +142,11 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     ----------
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
-    criterion, metric, estimate, combine, compare, contrast, intersectional, continuous, on_small : str, bool or list
-        What the penalty compares, and how, as in ``FairLGBMClassifier``.
+    criterion, metric, estimate, combine, compare : as in FairBooster
+    contrast, intersectional, continuous, on_small : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
-    expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as in ``FairLGBMClassifier``.
+    expected_groups : as in FairBooster
     **booster
         Every parameter of ``xgboost.XGBClassifier``.
 
@@ -178,6 +184,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         return mapped(super().predict_proba, X, like=np.zeros((0, 2), dtype=np.float32), **named)
 
 
+@as_in(FairBooster)
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """An XGBoost regressor whose predictions are distributed alike in all groups.
 
@@ -188,12 +195,11 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     ----------
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
-    criterion, metric, estimate, combine, compare, contrast, intersectional, continuous, on_small : str, bool or list
-        What the penalty compares, and how, as in ``FairLGBMClassifier``.
+    criterion, metric, estimate, combine, compare : as in FairBooster
+    contrast, intersectional, continuous, on_small : as in FairBooster
     pos_label : object, default=None
         For classifiers only.
-    expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as in ``FairLGBMClassifier``.
+    expected_groups : as in FairBooster
     **booster
         Every parameter of ``xgboost.XGBRegressor``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @file_options
 def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...], reading: FileOptions) -> None:
-    """Write what MODEL, made by train or frontier, predicts for the rows of FILE.
+    """Write what MODEL, made by train or frontier or saved from Python, predicts for the rows of FILE.
 
     FILE must have the columns that the model was trained on, with values of the same kind, in any order. The output
     has one row for each row of FILE: its ids, the prediction and, for classes, the probability; of two classes, that of
@@ -50,11 +50,15 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
     check_paths([model, file], [output])
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
-    from metrifair.loading import load
     from metrifair.table_model import TableModel
     from metrifair.utility import ALIKE
 
-    known = load(model)
+    known = _loaded(model)
+    if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
+        raise DataError(
+            f"{str(model)!r} holds a pipeline that asks for groups, and does not say in which columns they are; make a "
+            "model with metrifair train, or predict in Python"
+        )
     if not isinstance(known, TableModel):
         raise DataError(
             f"{str(model)!r} holds a {type(known).__name__}, which takes numbers, not raw columns; make a model with "
@@ -109,6 +113,20 @@ def predictions(model: TableModel, file: str, ids: tuple[str, ...], reading: Fil
     return with_predictions(shown, model, frame)
 
 
+def _loaded(model: Path) -> Any:
+    """The model in a file; a pipeline that begins with our encoder as the table model that it is."""
+    from sklearn.pipeline import Pipeline
+
+    from metrifair.encoding.encoder import TableEncoder
+    from metrifair.loading import load
+    from metrifair.table_model import TableModel
+
+    known = load(model)
+    if isinstance(known, Pipeline) and len(known) == 2 and isinstance(known[0], TableEncoder):
+        return TableModel(known[0], known[1])
+    return known
+
+
 @click.command(short_help="Write a model for use without Python (ONNX).")
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--output", required=True, type=Output(".onnx"), help="File for the graph (.onnx).")
@@ -125,17 +143,11 @@ def export_command(*, model: Path, output: Path) -> None:
       metrifair export model.metrifair --output model.onnx
     """
     check_paths([model], [output])
-    from sklearn.pipeline import Pipeline
-
     from metrifair.cli.console import printable
-    from metrifair.encoding.encoder import TableEncoder
-    from metrifair.loading import load
     from metrifair.saving.saved import Saved
     from metrifair.table_model import TableModel
 
-    known = load(model)
-    if isinstance(known, Pipeline) and len(known) == 2 and isinstance(known[0], TableEncoder):
-        known = TableModel(known[0], known[1])
+    known = _loaded(model)
     if not isinstance(known, Saved):
         raise DataError(
             f"{str(model)!r} holds a {type(known).__name__}, which cannot be exported; pass a model, such as "

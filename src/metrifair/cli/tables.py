@@ -275,24 +275,6 @@ which no later file will know: leave it out with --ignore approved, or take it a
     return notes
 
 
-def label_as_group(groups: Mapping[str, pl.Series], label: pl.Series) -> list[str]:
-    """Notes on groups that are the label in other words, which leaves nothing to compare but the outcome itself.
-
-    >>> label = pl.Series("repaid", ["y", "n"] * 20)
-    >>> label_as_group({"status": pl.Series([1, 0] * 20), "sex": pl.Series(["f", "f", "m", "m"] * 10)}, label)
-    ["The groups of 'status' are the label 'repaid' in other words: models that are right are then unfair by design. \
-Name another column with --group."]
-    """
-    return [
-        f"The groups of {name!r} are the label {label.name!r} in other words: models that are right are then unfair by "
-        "design. Name another column with --group."
-        for name, column in groups.items()
-        if column.n_unique() == label.n_unique()
-        and _tells(column, label)
-        and lgamma(label.n_unique() + 1) - _log_arrangements(label) < log(_CHANCE)
-    ]
-
-
 def _tells(column: pl.Series, label: pl.Series) -> bool:
     """Whether rows with one value of the column have one label."""
     return pl.DataFrame([column.alias("column"), label.alias("label")]).n_unique() == column.n_unique()

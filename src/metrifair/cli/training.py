@@ -32,6 +32,7 @@ from metrifair.report.frontier.words import (
 from metrifair.report.numbers import figure_text, positive_text
 from metrifair.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
+from metrifair.tradeoff.split import HeldOut, judged_alike
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
 if TYPE_CHECKING:
@@ -92,9 +93,10 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         *source.notes,
         "" if source.options.positive else as_options(positive_text(scheme.classes, scheme.positive)),
     ]
-    held_out = data.held_out(parts.test) if len(parts.test) else None
-    if held_out is not None:
-        notes.append(small_groups(held_out, "the rows kept apart"))  # refuses rows that lack a group
+    apart: list[HeldOut] = []
+    if len(parts.test):
+        apart = judged_alike(data.held_out(parts.test), data.held_out(parts.train))  # refuses rows that lack a group
+        notes.append(small_groups(dict(zip(("the rows kept apart", "the rows for training"), apart, strict=True))))
     (measured, told), chosen = source.fitted(parts.train), None
     if asked.rule is not None:
         part = data.held_out(parts.validation)
@@ -102,16 +104,15 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
         chosen = choose_threshold(score, part.problem, rule=asked.rule, costs=asked.costs)
     measured = replace(measured, threshold=asked.threshold if chosen is None else chosen.threshold)
     judgement = None
-    if held_out is not None:
-        training = data.held_out(parts.train)
+    if apart:
         utility = None if chosen is None else chosen.utility
-        judgement = judged(measured, held_out, training, strength=source.estimator.strength, seed=seed, utility=utility)
+        judgement = judged(measured, *apart, strength=source.estimator.strength, seed=seed, utility=utility)
     model = measured
     if asked.refit and len(parts.train) < len(data.rows):
         again, more = source.fitted(data.rows)
         model = replace(again, threshold=measured.threshold)
         told = Told(*(list(dict.fromkeys([*one, *other])) for one, other in zip(told, more, strict=True)))
-    known = tuple(note for note in (*notes, *told.notes) if note)
+    known = tuple(dict.fromkeys(note for note in (*notes, *told.notes) if note))
     return TrainedModel(model, measured, parts, judgement, chosen, known, tuple(told.unfinished))
 
 
@@ -153,7 +154,11 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_o
     judgement = found.judgement
     if judgement is not None:
         _show_point(out, found, judgement, source.accuracy_name)
-        out.print(floor_note(judgement.chance, len(source.data.problem.comparisons)), soft_wrap=True)
+        out.print(floor_note(judgement.chance, judgement.comparisons), soft_wrap=True)
+        if judgement.with_small is not None:
+            gap, chance = map(figure_text, judgement.with_small.values())
+            said = f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}."
+            out.print(said, soft_wrap=True)
         _show_groups(out, judgement)
     told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
     if held_out is not None:
@@ -172,6 +177,7 @@ def figures(source: TrainingFile, found: TrainedModel) -> dict[str, Any]:
         told |= {
             "training": asdict(judgement.training),
             "chance": judgement.chance,
+            "with_small_groups": judgement.with_small,
             "constant": asdict(judgement.constant),
             "constant_text": judgement.constant_text,
             "groups": [asdict(one) for one in judgement.groups],

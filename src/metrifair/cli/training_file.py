@@ -23,7 +23,6 @@ from metrifair.cli.options import as_options, continuous_asked, cuts_asked
 from metrifair.cli.tables import (
     check_leakage,
     free_name,
-    label_as_group,
     typed_text,
     with_predictions,
     without_missing_words,
@@ -34,7 +33,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
-from metrifair.problem.attributes import in_groups, note_on_numbers, numbers_among
+from metrifair.problem.attributes import in_groups, label_notes, note_on_numbers, numbers_among
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.table_model import TableModel
@@ -135,7 +134,8 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        front = replace(front, notes=(*map(as_options, front.notes), *self.notes, *told.notes, *told.unfinished))
+        notes = (*map(as_options, front.notes), *self.notes, *told.notes, *told.unfinished)
+        front = replace(front, notes=tuple(dict.fromkeys(notes)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
                 replace(
@@ -231,7 +231,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
     notes = (
         *told,
         *of_numbers,
-        *label_as_group({name: known.get_column(name) for name in options.group}, label),
+        *label_notes(data.problem),
         *_odd_columns(features),
         *(note.text for of_one in named for note in of_one),
     )

@@ -16,7 +16,7 @@ from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
-from metrifair.problem.attributes import Continuous
+from metrifair.problem.attributes import Continuous, warn_of_labels
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Integers, Task
 from metrifair.problem.problem import Problem, Scheme
@@ -149,6 +149,7 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     A side needs two rows. One that mixes cells loses those of one row, where the population is estimated from batches:
     what a single row says of the spread within its cell is nothing.
     """
+    warn_of_labels(problem)
     sizes = np.bincount(problem.cell, minlength=problem.scheme.cells.count if problem.scheme.cells else 1)
     of_cell = least_samples(aim.metric, aim.estimate) if aim.estimate == "population" else 1
     small: dict[str, None] = {}
@@ -340,3 +341,13 @@ def device_of(device: str) -> torch.device:
     if found.type == "cuda" and not there:
         raise DataError(f"device={device!r} asks for CUDA, which this machine or this torch does not have; use 'auto'")
     return found
+
+
+def check_devices(devices: Sequence[str] | None) -> None:
+    """Raise a DataError unless each is a device that this machine has."""
+    if devices is None:
+        return
+    if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
+        raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
+    for device in devices:
+        device_of(device)

@@ -36,6 +36,7 @@ from metrifair.methods.training_data import (
     out_of_fold,
     with_ties,
 )
+from metrifair.problem.attributes import warn_of_labels
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
 from metrifair.saving.saved import Saved
@@ -278,6 +279,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             target="numbers" if numeric else "labels",
             classes=None if numeric or not self.prefit else np.asarray(self.estimator.classes_).tolist(),
         )
+        warn_of_labels(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
             _check_two(self.classes_.tolist())

@@ -11,20 +11,23 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number
 from metrifair.errors import DataError
+from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
 from metrifair.methods.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
 from metrifair.problem.criteria import BINARY, usual_name
+from metrifair.signatures import as_in
 from metrifair.training.models import Model, Parameters
 from metrifair.training.objective import Objective
+from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOVED = CONDITIONED_ON | {"statistical_parity": (0, 1)}  # which moves shares within both labels
 _SMALLEST_BATCH = 4
 
 
+@as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairBatchClassifier(NetworkClassifier):
     """A network trained on batches whose shares of label and group move towards what it gets wrong.
@@ -41,20 +44,12 @@ class FairBatchClassifier(NetworkClassifier):
         after the end of a cell's rows some of them repeat.
     step : float, default=0.005
         By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
-    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        As in FairClassifier, as all that follow.
-    hidden : sequence of int, default=(16,)
-        Units of the hidden layers.
-    batch_size, epochs : int or "auto", default="auto"
-        Rows of a batch, and passes over the data.
+    model, hidden, batch_size, epochs : as in FairClassifier
     learning_rate : float, default=5e-3
         Of the descent (Adam).
     learning_rate_decay : float, default=1.0
         Factor of the learning rate after each epoch.
-    standardize : bool, default=True
-        Centre and scale the features inside.
-    device : str, default="auto"
-        ``"auto"`` takes a CUDA device where there is one.
+    standardize, device : as in FairClassifier
     random_state : int, NumPy generator or None, default=None
         Seed of initial weights and batches.
 

@@ -14,26 +14,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import check_known, check_number, check_switches
 from metrifair.errors import DataError
+from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
 from metrifair.methods.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
 from metrifair.methods.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.problem.cells import Attribute, Batch, Cells, compiled
 from metrifair.problem.criteria import BINARY, criterion_named, usual_name
 from metrifair.problem.tables import Table
+from metrifair.signatures import as_in
 from metrifair.training.objective import Objective, Terms
+from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 _MOST_PASSES = 1_000  # over the data, for the batches of one epoch
 
 
+@as_in(FairClassifier)
 @dataclass(kw_only=True, eq=False, repr=False)
 class FairKDEClassifier(NetworkClassifier):
     """A network whose rate of acceptance, smoothed by a Gaussian kernel, is the same in all groups.
 
     Lowers (1 - strength) x cross-entropy + strength x Huber cost of each group's rate less the rate of all. Predicting
-    needs no groups; the original takes the group as one of the features.
+    needs no groups; the original takes the group as one of the features. The paper's are 500 epochs of 2,048 rows at a
+    learning rate of 2e-4 (Drug, CC) or 5e-4 (COMPAS), and 200 epochs of 512 rows at 0.1, decaying by 0.98 (Adult); not
+    standardised.
 
     Parameters
     ----------
@@ -57,21 +62,12 @@ class FairKDEClassifier(NetworkClassifier):
         The reference is what the published experiments did: the first group and the formula; under equal opportunity
         the rate of *all* rows as reference; plain shuffled batches (one that lacks a group is dealt anew, where theirs
         was skipped); strengths above 1, which raise the cross-entropy, with a warning.
-    model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
-        As in FairClassifier, as all that follow. The paper's are 500 epochs of 2,048 rows at 2e-4 (Drug, CC) or 5e-4
-        (COMPAS), and 200 epochs of 512 rows at 0.1, decaying by 0.98 (Adult); not standardised.
-    hidden : sequence of int, default=(16,)
-        Units of the hidden layers.
-    batch_size, epochs : int or "auto", default="auto"
-        Rows of a batch, and passes over the data.
+    model, hidden, batch_size, epochs : as in FairClassifier
     learning_rate : float, default=5e-3
         Of the descent (Adam).
     learning_rate_decay : float, default=1.0
         Factor of the learning rate after each epoch.
-    standardize : bool, default=True
-        Centre and scale the features inside.
-    device : str, default="auto"
-        ``"auto"`` takes a CUDA device where there is one.
+    standardize, device : as in FairClassifier
     random_state : int, NumPy generator or None, default=None
         Seed of initial weights and batches.
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
-from metrifair.batches.stratified import Epoch, EpochSource, Outputs
 from metrifair.checks import seed_of
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
@@ -27,6 +26,7 @@ from metrifair.problem.tables import Table
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import Objective
+from metrifair.training.stack import Epoch, EpochSource, Outputs
 
 Fitted = dict[str, Any] | None
 """The attributes of a fitted estimator; None where training diverged."""

@@ -206,11 +206,11 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
         hulls.append(curve.take(corners))
     sizes, sets = [len(hull.threshold) for hull in hulls], curves[0].rate.shape[1]
     # One variable for each corner, then the start of each set's window.
-    rates: Any = vstack([block_diag([hull.rate[:, [k]].T for hull in hulls]) for k in range(sets)])
+    rates: Any = vstack([block_diag([csr_array(hull.rate[:, [k]].T) for hull in hulls]) for k in range(sets)])
     window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
     found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
         np.concatenate([*(hull.loss for hull in hulls), np.zeros(sets)]),
-        A_eq=hstack([block_diag([np.ones((1, size)) for size in sizes]), csr_array((len(hulls), sets))]),
+        A_eq=hstack([block_diag([csr_array(np.ones((1, size))) for size in sizes]), csr_array((len(hulls), sets))]),
         b_eq=np.ones(len(hulls)),
         A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
         b_ub=np.repeat([tolerance, 0.0], sets * len(hulls)),

@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.problem.attributes import warn_of_labels
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import BINARY, STATISTICAL_PARITY
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
@@ -148,6 +149,7 @@ def training_data(
         check_classification_targets(target)
     given = Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
     problem = problem_of(given, target="numbers" if numeric else "labels")
+    warn_of_labels(problem)
     if not numeric:
         _check_classes(list(problem.scheme.classes), two_classes=two_classes)
     group, groups = _known_groups(problem)

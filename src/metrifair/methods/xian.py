@@ -210,7 +210,7 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     mass = counts / np.bincount(group)[own]
     mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
     rates = kron(mean_by_group, np.eye(classes))
-    centre = kron(np.ones((groups, 1)), np.eye(classes))
+    centre = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
     decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
     free = coo_array((m, classes))
     found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices

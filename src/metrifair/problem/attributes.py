@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Real
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import Integers, Strata, overlapping_strata, separate_strata, stratum_of
 from metrifair.problem.tables import (
@@ -28,12 +29,16 @@ from metrifair.problem.tables import (
     levels,
 )
 
+if TYPE_CHECKING:
+    from metrifair.problem.problem import Problem
+
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numbers: columns, all or none; or those that look like it."""
 
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
 """Where numbers are cut into groups, "up to" and "above": by column, or those of the only one."""
 
+_NO_CHANCE = 5  # rows of each group
 _LARGEST = 1e150  # number whose square is finite
 
 
@@ -180,6 +185,40 @@ def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
         f"{told} is taken as a number: how much scores depend on it counts, not groups.{codes_perhaps} Say "
         f"continuous={own} if that is right, and continuous=False where every value is a group"
     )
+
+
+def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
+    """On attributes whose groups are the labels in other words, which leaves nothing to compare but the outcome.
+
+    Each group has one label and each label one group, of ``rows`` rows each (None: one each), enough to be no chance.
+
+    >>> from metrifair.problem.problem import Given, problem_of
+    >>> label_notes(problem_of(Given([1, 0] * 5, {"sex": ["f", "m"] * 5})))
+    ['The groups of sex are the label in other words: scores that are right are then unfair by design.']
+    >>> label_notes(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
+    []
+    """
+    found, labels = [], problem.labels
+    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
+        known = code >= 0
+        own, outcome = code[known], labels[known] if labels is not None else code[:0]
+        if not len(outcome) or len(np.unique(outcome[:1_000])) > len(attribute.groups):  # as of most numbers
+            continue
+        if outcome.dtype.kind == "f":
+            outcome = np.unique(outcome, return_inverse=True)[1]
+        size = int(outcome.max()) + 1
+        counts = np.bincount(own * size + outcome, None if rows is None else rows[known])
+        pairs = np.flatnonzero(counts)
+        if 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size)) and counts[pairs].min() >= _NO_CHANCE:
+            told = f"The groups of {attribute.name} are the label in other words"
+            found.append(f"{told}: scores that are right are then unfair by design.")
+    return found
+
+
+def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
+    """Where a model is fitted to groups that are the label in other words, a warning says so."""
+    for note in label_notes(problem, rows):
+        warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=4)
 
 
 def _is_numeric(column: Column) -> bool:

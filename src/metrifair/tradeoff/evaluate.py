@@ -152,8 +152,12 @@ def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
     if len(scheme.classes) != 2:
         return None
     chosen, ratios = (found.decision == scheme.positive).astype(np.int64), []
-    for groups in part.members.values():
-        own = [group for group in groups.values() if group.any()]
+    shown, large = (
+        {(one.attribute, group) for one in those for group in one.groups} for those in (part.everyone, part.compared)
+    )
+    for attribute, names in zip(scheme.attributes, part.members.values(), strict=True):
+        groups = dict(zip(map(str, attribute.groups), names.values(), strict=True))
+        own = [rows for name, rows in groups.items() if (attribute.name, name) not in shown - large and rows.any()]
         amounts = [np.bincount(chosen[group], None if weight is None else weight[group], 2) for group in own]
         counts = np.array(amounts, dtype=np.float64).reshape(-1, 2)
         ratios.append(ratios_of(counts, [int(group.sum()) for group in own], len(chosen), RatioRule()).smallest)
@@ -222,13 +226,24 @@ def is_overfit(trained: Predictions, training: HeldOut, found: Predictions, part
     return True
 
 
-def small_groups(part: HeldOut, rows: str) -> str:
-    """Groups with so few of these rows that any figure of theirs may be chance, and what to do; empty if none."""
-    return small_groups_note(
-        (group, comparison.attribute, rows if comparison.within == "everyone" else f"{rows}, {comparison.within}", size)
-        for comparison, side in part.everyone.items()
-        for group, size in zip(comparison.groups, side.counts, strict=False)  # a dependence has one side: anyone
-    )
+def small_groups(parts: Mapping[str, HeldOut]) -> str:
+    """Groups with so few rows in one of these parts that any figure of theirs may be chance; empty if none.
+
+    What it means for figures, and what to do. The parts, by what their rows are called, are judged alike.
+    """
+    found: dict[tuple[str, str, str], tuple[str, str, str, int]] = {}
+    for rows, part in parts.items():
+        for one, side in part.everyone.items():
+            among = rows if one.within == "everyone" else f"{rows}, {one.within}"
+            for group, size in zip(one.groups, side.counts, strict=False):  # a dependence has one side: anyone
+                if size < part.least:
+                    found.setdefault((one.attribute, one.within, group), (group, one.attribute, among, size))
+    return small_groups_note(found.values(), left_out=not any(map(all_small, parts.values())))
+
+
+def all_small(part: HeldOut) -> bool:
+    """Whether no comparison has enough rows, so that models are judged by whatever there is."""
+    return all(one in part.apart or min(side.counts) < part.least for one, side in part.compared.items())
 
 
 @dataclass(frozen=True)
@@ -248,6 +263,8 @@ class Judgement:
     point: Point
     training: Point
     chance: float  # unfairness of the scores that groups of equal distributions would show on so few rows
+    with_small: Mapping[str, float] | None  # unfairness and chance, had no group been left out; None: none was
+    comparisons: int  # behind the unfairness
     constant: Point  # the best model that says the same of everyone, on the rows kept apart
     constant_text: str  # what it says
     groups: tuple[GroupFigures, ...]
@@ -256,7 +273,7 @@ class Judgement:
 def judged(
     model: Any, held_out: HeldOut, training: HeldOut, *, strength: float, seed: int, utility: Utility | None = None
 ) -> Judgement:
-    """The figures of a model on rows kept apart; ``training`` are those it was trained on.
+    """The figures of a model on rows kept apart; ``training`` are those it was trained on, judged alike.
 
     ``utility`` is what it has to be good at, if not accuracy: one more figure, and by it the constant is the best.
     """
@@ -271,10 +288,16 @@ def judged(
     if not reached.failed and is_overfit(taught, training, found, held_out, least=chance):
         reached = replace(reached, overfit=True)
     constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
+    whole, with_small = replace(held_out, least=1, apart=frozenset()), None
+    if len(whole.compared) > len(held_out.compared) and not reached.failed:
+        gap = float(distances_of(_compared(found, whole), whole).max())
+        with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
     return Judgement(
         point=reached,
         training=point(taught, training),
         chance=chance,
+        with_small=with_small,
+        comparisons=len(held_out.compared),
         constant=point(constant.predictions(len(held_out.problem)), held_out),
         constant_text=constant.text,
         groups=group_figures(found, held_out),
@@ -329,17 +352,6 @@ class Judge:
     # With folds: what models of the others say of each fold of the rows to choose on; None where training failed.
     crossed: dict[Job, Predictions | None] | None = None
 
-    def asked(self, part: HeldOut, model: Any, job: Job) -> Outcome:
-        """What a model says of the rows of a fold, in its place."""
-        nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
-        return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))
-
-    def hear(self, job: Job, folds: Sequence[Outcome]) -> None:
-        """Note what the models of all folds said."""
-        parts, told = [one.model for one in folds], self.crossed
-        if told is not None:
-            told[job] = None if any(part is None for part in parts) else _joined(parts)
-
     def seen(self, model: Any, job: Job) -> Predictions | None:
         """What is said of the rows to choose on, by the model or, with folds, by models that have not seen them."""
         if self.crossed is None:
@@ -364,7 +376,7 @@ class Judge:
         if self.training is not None:
             own = predictions(model, self.training)
             training = self._point(own, self.training, job, asks)
-            apart = _joined([seen, found])
+            apart = Predictions.joined([seen, found])
             if not training.failed and is_overfit(own, self.training, apart, self.others, least=self.floor):
                 test = replace(test, overfit=True)
         curves = curves_of(found, self.judging) if job.seed == self.shown else None
@@ -382,9 +394,3 @@ class Judge:
         found = rival.constant.predictions(len(self.judging.problem))
         against = self.against if own else (*self.against, rival)
         return point_of(found, self.judging, strength=0.0, seed=0, against=against), rival.constant.text
-
-
-def _joined(parts: Sequence[Predictions]) -> Predictions:
-    """Predictions of several parts of the rows, one after the other."""
-    score, decision = (np.concatenate([getattr(one, name) for one in parts]) for name in ("score", "decision"))
-    return Predictions(score, decision, parts[0].kind)

@@ -22,7 +22,7 @@ from metrifair.results import Curves, Point, area, pareto
 from metrifair.tradeoff.evaluate import Judge, predictions, worth_of
 from metrifair.tradeoff.ledger import Job, Outcome  # Job: for the examples
 from metrifair.tradeoff.split import HeldOut, Rows
-from metrifair.tradeoff.sweep import Family, RowsToTrain, estimator_at
+from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
 from metrifair.utility import UTILITIES, Utility, rivals
 
 
@@ -71,7 +71,7 @@ class Source:
         if not self.families or self.table is None:
             raise DataError("fitted models were handed over, and nothing is known of how to train them")
         family = next(one for one in self.families if one.name == job.family)
-        return estimator_at(family.estimator, family.parameter, job).fit(**self.table.arguments())
+        return fitted_at(family.estimator, family.parameter, job, self.table)
 
 
 def held_out_columns(found: Predictions, part: HeldOut) -> dict[str, Column]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -16,28 +17,36 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.checks import check_known, is_integer, is_number
-from metrifair.errors import DataError
-from metrifair.estimators.settings import device_of
-from metrifair.problem.attributes import Continuous
+from metrifair.checks import check_known, is_integer, is_number, last_step
+from metrifair.errors import DataError, MetrifairWarning
+from metrifair.estimators.settings import check_devices
+from metrifair.problem.attributes import Continuous, label_notes
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
-from metrifair.provenance import Provenance, call_text, made_now, said_of
-from metrifair.report.frontier.notes import WEIGHTED, floor_note, overfit_note, same_decisions_note, split_note
+from metrifair.provenance import call_text, said_of
+from metrifair.report.frontier.notes import (
+    WEIGHTED,
+    constant_note,
+    floor_note,
+    overfit_note,
+    same_decisions_note,
+    split_note,
+)
 from metrifair.report.numbers import positive_text
-from metrifair.tradeoff.evaluate import Judge, small_groups, unfairness_by_chance
+from metrifair.tradeoff.evaluate import Judge, all_small, small_groups, unfairness_by_chance
 from metrifair.tradeoff.figures import Source
+from metrifair.tradeoff.folds import cross_sweep, in_folds
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
-from metrifair.tradeoff.split import DataSet, Rows, Split, data_set
-from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, Fold, RowsToTrain, cross_sweep, families_of, sweep
+from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, judged_alike
+from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 
 _BENDS = 8  # strengths that a refinement adds
-_JUDGING = "judged by all utilities, on training rows too"  # figures in older ledgers were not
+_JUDGING = "judged by all utilities, on training rows too, without small groups"  # figures in older ledgers were not
 
 
 def frontier(
@@ -70,7 +79,8 @@ def frontier(
 
     One split into training, validation and test rows serves all models; seeds change initial weights and batches
     only. FairClassifier and FairRegressor train all at once; our post-processors fit what they wrap once; any other
-    scikit-learn estimator is fitted value by value; fitted models are only judged.
+    scikit-learn estimator is fitted value by value; fitted models are only judged. A pipeline is swept by its last
+    step, which gets the groups; the steps before it are fitted once, to the training rows.
 
     Parameters
     ----------
@@ -89,7 +99,8 @@ def frontier(
         What each row counts, in training and in every figure. Intervals and certificates do not hold for weighted
         samples, and are then left out. Rows of weight 0 are as if they were not there.
     parameter : str, default=None
-        The parameter of the estimator that is varied. None: "strength", or "tolerance" where there is only that.
+        The parameter of the estimator, or of a pipeline's last step, that is varied. None: "strength", or "tolerance"
+        where there is only that.
     strengths : list of float, "auto" or None, default=None
         Its values. None: 0, 21 from 0.03 to 1,000, and three up to a million, of tolerances 15 from 0 to 1; "auto" adds
         some where the curve bends.
@@ -175,7 +186,7 @@ def frontier(
     given = dict(locals())
     said = said_of(title, about)
     check_known("on", on, ("scores", "decisions"))
-    _check_devices(devices)
+    check_devices(devices)
     own_seeds = _seeds(seeds)
     families = families_of(estimator, parameter)
     if continuous is not None and families is not None:
@@ -184,7 +195,7 @@ def frontier(
 
     def own(name: str, usual: Any) -> Any:
         """A parameter of the first that has it: what unfairness is measured by is the same for all."""
-        return next((getattr(one, name) for one in members if hasattr(one, name)), usual)
+        return next((getattr(one, name) for one in map(last_step, members) if hasattr(one, name)), usual)
 
     data = data_set(
         X,
@@ -202,53 +213,45 @@ def frontier(
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
-    if crossed := is_integer(validation, least=2):
-        if families is None:
-            raise DataError(f"folds are for models to be trained, not for fitted ones; got validation={validation!r}")
-        split, parts = data.folds(int(validation), test, random_state)
+    folds: tuple[Rows, ...] = ()
+    if is_integer(validation, least=2):
+        split, folds = in_folds(data, int(validation), test, random_state, fitted=families is None)
     else:
-        split, parts = data.split(validation, test, random_state, train=families is not None), ()
+        split = data.split(validation, test, random_state, train=families is not None)
+    way = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds]) if folds else sweep
     judge, few = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
+    judge = replace(judge, crossed={}) if folds else judge
     if families is None:
         source, tried = Source(judge, split.test), 0
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(members)]
     else:
         weight = None if is_number(sample_weight) else sample_weight  # one for all weighs nothing
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
+        source = Source(judge, split.test, families, replace(rows, rows=data.rows))
         apart = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
-        way: Callable[..., list[Outcome]] = sweep
-        if crossed:
-            judge = replace(judge, crossed={})
-            folds = [Fold(np.setdiff1d(split.train, own), partial(judge.asked, data.held_out(own))) for own in parts]
-            way = partial(cross_sweep, folds=folds, hear=judge.hear)
-        outcomes, tried = [], 0
+        outcomes, tried, parts = [], 0, (split.validation, split.test, *folds)
         for family in families:
-            run = (
-                None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, *parts, utility=apart))
-            )
+            run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, parts, utility=apart))
             swept = partial(way, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
             found, candidates = _trained(swept, family, (strengths, tolerances), own_seeds, bends=(on, asked))
             outcomes, tried = [*outcomes, *found], tried + candidates
-        source = Source(judge, split.test, families, replace(rows, rows=data.rows))
+    used = split_note(len(split.train), len(split.validation), len(split.test), len(folds))
     positive = positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else ""
     return replace(
-        _frontier_of(
-            outcomes, source, data, asked, on=on, few=few, said=(split_note(*map(len, split), folds=len(parts)), positive)
-        ),
+        _frontier_of(outcomes, source, data, asked, on=on, few=few, said=(used, positive)),
         tried=tried if isinstance(strengths, str) else None,
         library=library_of(X, y, sensitive_features),
-        provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
+        provenance=data.provenance(said, call_text(frontier, given), random_state),
     )
 
 
-def _judge_of(
-    data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool
-) -> tuple[Judge, tuple[str, str]]:
+def _judge_of(data: DataSet, split: Split, utility: Utility, shown: int, *, trained: bool) -> tuple[Judge, str]:
     """Who judges models, and what to know of small groups among the rows to judge and to choose on."""
-    choosing, judging = data.held_out(split.validation), data.held_out(split.test)
-    few = small_groups(judging, "the rows for these figures"), small_groups(choosing, "the rows for choosing")
-    training = data.held_out(split.train) if trained else None
-    base, others = training or choosing, data.held_out(np.concatenate([split.validation, split.test]))
+    rows = (split.validation, split.test, np.concatenate([split.validation, split.test]), split.train)
+    choosing, judging, others, *taught = judged_alike(*map(data.held_out, rows if trained else rows[:3]))
+    few = small_groups({"the rows for these figures": judging, "the rows for choosing": choosing})
+    training = taught[0] if taught else None
+    base = training or choosing
     against = rivals(base.problem, utility, X=base.X)
     return Judge(training, choosing, judging, shown, against, others, unfairness_by_chance(others)), few
 
@@ -260,7 +263,7 @@ def _frontier_of(
     utility: Utility,
     *,
     on: Literal["scores", "decisions"],
-    few: tuple[str, str],
+    few: str,
     said: Sequence[str],
 ) -> Frontier:
     """What models reach, and what to know of it: of rows and labels ``said``, of small groups ``few``."""
@@ -270,9 +273,11 @@ def _frontier_of(
     notes = (
         *said,
         "" if data.problem.weight is None else WEIGHTED,
-        few[0],
-        floor_note(floor, len(scheme.comparisons), on=on),
+        *label_notes(data.problem),
+        few,
+        floor_note(floor, len(judging.compared), on=on),
         overfit_note([(one.training, one.validation, one.test) for one in outcomes], knobs),
+        *_constants(outcomes),
         same_decisions_note([one.test for one in outcomes if not one.test.failed], utility),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
@@ -284,10 +289,10 @@ def _frontier_of(
         tuple(sizes),
         sizes,
         tuple(filter(None, notes)),
-        comparisons=len(scheme.comparisons) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
+        comparisons=len(source.judge.choosing.compared) * (len(scheme.classes) if len(scheme.classes) > 2 else 1),
         parameter=next(iter(knobs.values())) if len(knobs) == 1 else "strength",
         floor=floor,
-        small=few[1],
+        small=few if all_small(judging) else "",
         utility=utility,
         constant=constant,
         constant_text=constant_text,
@@ -296,29 +301,20 @@ def _frontier_of(
     )
 
 
-def _provenance_of(data: DataSet, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
-    """Where the figures come from."""
-    kept = data.problem.kept
-    return Provenance(
-        **said,
-        source="rows in memory",
-        rows_read=len(data.rows) if kept is None else len(kept),
-        left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
-        columns={"group": [attribute.name for attribute in data.problem.scheme.attributes]},
-        call=call,
-        seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
-        **made_now(),
-    )
+def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """A note on the strengths of each family at which models of ours predict the same for everyone.
 
-
-def _check_devices(devices: Sequence[str] | None) -> None:
-    """Raise a DataError unless each is a device that this machine has."""
-    if devices is None:
-        return
-    if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
-        raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
-    for device in devices:
-        device_of(device)
+    Where no strength is left at which they do not, a warning too: nothing is then seen of the trade-off.
+    """
+    for name in dict.fromkeys(one.job.family for one in outcomes):
+        own = [one for one in outcomes if one.job.family == name]
+        models = [(one.job.value, getattr(last_step(one.model), "predictor_", None)) for one in own]
+        values = {value for value, _ in models}
+        found = values - {0.0, *(value for value, model in models if not getattr(model, "is_constant", False))}
+        note = constant_note(sorted(values), found, family=name)
+        if found and found == values - {0.0}:
+            warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=4)
+        yield note
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -344,8 +340,8 @@ def _trained(
 
     ``asked`` are strengths, or "auto": some are added where the curve bends; and tolerances.
     """
-    relaxed = bool(family.name) and family.parameter == "tolerance"
     strengths, tolerances = asked
+    relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
     values = family.values(tolerances if relaxed else strengths, "tolerances" if relaxed else "strengths")
 
     def at(these: Sequence[float]) -> list[Outcome]:
@@ -362,12 +358,12 @@ def _trained(
     return found, len(seeds) * (2 * len(values) - 1)
 
 
-def _run_name(family: Family, rows: RowsToTrain, data: DataSet, split: Split, *folds: Rows, utility: str) -> str:
+def _run_name(family: Family, rows: RowsToTrain, data: DataSet, parts: Sequence[Rows], *, utility: str) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
     estimator, parameter = family.estimator, family.parameter
     named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING, utility]
     named += [str(comparison) for comparison in data.problem.comparisons]
-    arrays: list[NDArray[Any]] = [split.validation, split.test, *folds]
+    arrays: list[NDArray[Any]] = [*parts]
     for name, value in sorted(estimator.get_params().items()):
         if name in (parameter, "random_state", "verbose"):
             continue

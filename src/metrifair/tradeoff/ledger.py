@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from metrifair import __version__
+from metrifair.checks import last_step
 from metrifair.errors import DataError, ModelFileError
 from metrifair.provenance import Provenance
 from metrifair.results import Curves, Point
@@ -198,7 +199,7 @@ def fingerprint(parts: Iterable[NDArray[Any] | str]) -> str:
 def entry_of(outcome: Outcome) -> Entry:
     """What a ledger keeps of an outcome: its figures, and its model where that can be written."""
     content = None
-    if type(outcome.model).__module__.startswith("metrifair."):
+    if type(last_step(outcome.model)).__module__.startswith("metrifair."):
         with suppress(DataError):  # a model with functions of the user's in it: its figures are kept all the same
             content = to_bytes(content_of(outcome.model))
     figures = Figures(outcome.validation, outcome.test, outcome.curves, outcome.training)

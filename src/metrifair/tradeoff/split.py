@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.checks import is_number
+from metrifair.checks import is_integer, is_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.methods.training_data import dealt_folds
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
+from metrifair.provenance import Provenance, made_now
 from metrifair.results import FEW
+from metrifair.selection_rates import enough_rows
 
 Rows = NDArray[np.int64]
 
@@ -42,6 +43,8 @@ class HeldOut:
     X: Table
     sensitive_features: Table
     problem: Problem
+    least: int = FEW  # rows on either side of a comparison that models are judged by
+    apart: frozenset[Comparison] = frozenset()  # with fewer in a part that models are judged on beside this one
 
     @property
     def regression(self) -> bool:
@@ -82,15 +85,23 @@ class HeldOut:
             )
         return found
 
-    @property
+    @cached_property
     def compared(self) -> dict[Comparison, Sides]:
-        """Those with rows on both sides: models are judged by them, and ``small_groups`` names the others."""
-        return {comparison: side for comparison, side in self.everyone.items() if min(side.counts)}
+        """Those with enough rows, or if none has, with any: models are judged by them, ``small_groups`` says why."""
+        most = {True: self.least - 1, False: len(self.problem)}  # few elsewhere are few here
+        rows = {one: min(*side.counts, most[one in self.apart]) for one, side in self.everyone.items()}
+        return {one: self.everyone[one] for one in enough_rows(rows, self.least)}
 
     @property
     def sides(self) -> tuple[Sides, ...]:
         """The rows of each comparison that models are judged by."""
         return tuple(self.compared.values())
+
+
+def judged_alike(*parts: HeldOut) -> list[HeldOut]:
+    """The parts, judged by the same comparisons: those with enough rows in each of them, where there are such."""
+    few = frozenset(one for part in parts for one, side in part.everyone.items() if min(side.counts) < part.least)
+    return [replace(part, apart=few) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,39 +127,37 @@ class DataSet:
                 f"validation and test must be shares above 0 that leave rows for training, got "
                 f"{validation!r} and {test!r}"
             )
-        kinds, everything = self._kinds, np.arange(len(self.problem))
+        kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:
-            chosen, judged = _divided(everything, kinds, test / (validation + test), seed)
+            chosen, judged = divided(everything, kinds, test / (validation + test), seed)
             return Split(everything[:0], self.rows[chosen], self.rows[judged])
-        rest, judged = _divided(everything, kinds, test, seed)
-        own, chosen = _divided(rest, kinds[rest], validation / (1 - test), seed)
+        rest, judged = divided(everything, kinds, test, seed)
+        own, chosen = divided(rest, kinds[rest], validation / (1 - test), seed)
         return Split(self.rows[own], self.rows[chosen], self.rows[judged])
 
-    def folds(self, count: int, test: float, seed: int) -> tuple[Split, tuple[Rows, ...]]:
-        """Rows for training, which in so many folds are those to choose on too, and rows to judge on; and the folds."""
-        if not is_number(test) or not 0 < test < 1:
-            raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
-        rest, judged = _divided(np.arange(len(self.problem)), self._kinds, test, seed)
-        known = self.problem.labels is not None and bool(self.problem.scheme.classes)
-        labels = np.asarray(self.problem.labels)[rest] if known else np.zeros_like(rest)
-        dealt = dealt_folds(count, labels, self._kinds[rest], seed)
-        if (found := len(np.unique(dealt))) < count:
-            raise TooFewSamples(
-                f"validation={count} asks for as many folds, and there are rows of every label for {found}; ask for "
-                "fewer, or leave rare labels out"
-            )
-        folds = tuple(self.rows[rest[dealt == fold]] for fold in range(count))
-        return Split(self.rows[rest], np.concatenate(folds), self.rows[judged]), folds
-
     @cached_property
-    def _kinds(self) -> Rows:
+    def kinds(self) -> Rows:
         """Rows of equal cells, groups and labels have equal numbers."""
         labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
         alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
         return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
 
+    def provenance(self, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
+        """Where figures of these rows come from."""
+        kept = self.problem.kept
+        return Provenance(
+            **said,
+            source="rows in memory",
+            rows_read=len(self.rows) if kept is None else len(kept),
+            left_out={} if kept is None else {"of weight 0": len(kept) - len(self.rows)},
+            columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
+            call=call,
+            seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
+            **made_now(),
+        )
 
-def _divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+
+def divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
     """Two parts of the rows, the second with this share, alike in kinds unless these are too many."""
     counts = np.bincount(kinds)
     usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both

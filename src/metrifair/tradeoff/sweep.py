@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.checks import groups_if_asked
+from metrifair.checks import groups_if_asked, last_step
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.estimators.settings import is_solved
@@ -36,7 +37,10 @@ Values: TypeAlias = Any
 
 
 class Family(NamedTuple):
-    """An estimator to train at many values of one parameter; the only family of a frontier has no name."""
+    """An estimator to train at many values of one parameter; the only family of a frontier has no name.
+
+    Of a pipeline the parameter is that of its last step.
+    """
 
     name: str
     estimator: Any
@@ -68,6 +72,7 @@ def needs_group(model: Any) -> bool:
     >>> needs_group(BarycentrePostprocessor(needs_group=False))
     False
     """
+    model = last_step(model)
     told = getattr(model, "needs_group", None)
     if isinstance(told, bool):
         return told
@@ -84,7 +89,7 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
     BarycentrePostprocessor tolerance
     """
     if not isinstance(given, (list, tuple, Mapping)):
-        return (Family("", given, parameter or _knob_of(given)),)
+        return (Family("", given, _knob_of(given, parameter)),)
     named = dict(given) if isinstance(given, Mapping) else _named(given, parameter)
     if named is None:
         return None
@@ -92,7 +97,7 @@ def families_of(given: Any, parameter: str | None) -> tuple[Family, ...] | None:
         raise DataError(f"families are estimators by their names, which are text, got {list(named)}")
     if len({is_regressor(one) for one in named.values()}) > 1:
         raise DataError("some of these families classify and some predict numbers; one frontier is of one task")
-    return tuple(Family(name, one, parameter or _knob_of(one)) for name, one in named.items())
+    return tuple(Family(name, one, _knob_of(one, parameter)) for name, one in named.items())
 
 
 def _named(given: Sequence[Any], parameter: str | None) -> dict[str, Any] | None:
@@ -119,7 +124,7 @@ def _named(given: Sequence[Any], parameter: str | None) -> dict[str, Any] | None
 def _is_to_be_swept(model: Any, parameter: str | None) -> bool:
     if not hasattr(model, "fit") or not hasattr(model, "get_params"):
         return False
-    if (parameter or _knob_of(model)) not in model.get_params():
+    if _knob_of(model, parameter) not in last_step(model).get_params():
         return False
     try:
         check_is_fitted(model)
@@ -128,13 +133,19 @@ def _is_to_be_swept(model: Any, parameter: str | None) -> bool:
     return False
 
 
-def _knob_of(estimator: Any) -> str:
-    """The parameter that trades accuracy for fairness, as ours call it."""
+def _knob_of(estimator: Any, parameter: str | None) -> str:
+    """The parameter that trades accuracy for fairness: the one that was named, or as ours call it."""
+    if parameter is not None and not isinstance(parameter, str):
+        raise DataError(f"parameter must be the name of one parameter, which all families have, got {parameter!r}")
+    while isinstance(estimator, Pipeline):
+        step, estimator = estimator.steps[-1]
+        parameter = parameter and parameter.removeprefix(f"{step}__")
     known = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    return "tolerance" if "tolerance" in known and "strength" not in known else "strength"
+    return parameter or ("tolerance" if "tolerance" in known and "strength" not in known else "strength")
 
 
 def _name_of(estimator: Any) -> str:
+    estimator = last_step(estimator)
     name, parameters = type(estimator).__name__, estimator.get_params(deep=False)
     if isinstance(parameters.get("model"), str):
         return f"{name} ({parameters['model']})"
@@ -191,7 +202,20 @@ def sweep(
     Our own estimators train as one stack (with a ledger, one stack per seed, each noted when it is finished, unless
     seeds make no difference), or as stacks on several ``devices``, or on the workers of a cluster where joblib is set
     up for one; others one by one, spread by joblib, with ``parameter`` and, where they have it, ``random_state`` set.
+    The earlier steps of a pipeline, which no value changes, are fitted once.
     """
+    if isinstance(estimator, Pipeline):
+        data, whole = _last_of(estimator, data)
+        return sweep(
+            estimator.steps[-1][1],
+            data,
+            jobs,
+            lambda model, job: judge(model if model is None else whole(model), job),
+            parameter=parameter,
+            ledger=ledger,
+            n_jobs=n_jobs,
+            devices=devices,
+        )
     known = {} if ledger is None else ledger.finished()
     outcomes = {job: outcome_of(known[job.name], job, estimator) for job in jobs if job.name in known}
     missing = [job for job in jobs if job not in outcomes]
@@ -213,35 +237,26 @@ def sweep(
     return [outcomes[job] for job in jobs]
 
 
-class Fold(NamedTuple):
-    """The rows that models of a fold are trained on, and who asks them about its own rows."""
+def _last_of(pipeline: Pipeline, data: RowsToTrain) -> tuple[RowsToTrain, Callable[[Any], Pipeline]]:
+    """What the last step of a pipeline is trained on, and what makes a pipeline of a model that takes its place."""
+    fresh, given = clone(pipeline), data.arguments()
+    if len(fresh.steps) > 1:
+        given["X"] = fresh[:-1].fit_transform(given["X"], given["y"])
 
-    others: NDArray[np.int64]
-    ask: Judge
+    def whole(model: Any) -> Pipeline:
+        found = clone(pipeline)
+        found.steps = [*fresh.steps[:-1], (fresh.steps[-1][0], model)]
+        return found
+
+    return replace(data, **given, rows=np.arange(len(data.rows))), whole
 
 
-def cross_sweep(
-    estimator: Any,
-    data: RowsToTrain,
-    jobs: Sequence[Job],
-    judge: Judge,
-    *,
-    folds: Sequence[Fold],
-    hear: Callable[[Job, Sequence[Outcome]], None],
-    ledger: Ledger | None = None,
-    **more: Any,
-) -> list[Outcome]:
-    """``sweep``, after ``hear`` was told what models of the other folds say of each; a ledger notes seed after seed."""
-    known = {} if ledger is None else ledger.finished()
-    found: list[Outcome] = []
-    for seed in dict.fromkeys(job.seed for job in jobs):
-        own = [job for job in jobs if job.seed == seed]
-        new = [job for job in own if job.name not in known]
-        said = [sweep(estimator, replace(data, rows=fold.others), new, fold.ask, **more) for fold in folds if new]
-        for job, *parts in zip(new, *said, strict=True):
-            hear(job, parts)
-        found += sweep(estimator, data, own, judge, ledger=ledger, **more)
-    return found
+def fitted_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> Any:
+    """An estimator like this one, fitted at this value and seed."""
+    if isinstance(estimator, Pipeline):
+        data, whole = _last_of(estimator, data)
+        return whole(fitted_at(estimator.steps[-1][1], parameter, job, data))
+    return estimator_at(estimator, parameter, job).fit(**data.arguments())
 
 
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:

@@ -16,14 +16,22 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
-from metrifair.batches.stratified import Epoch, EpochSource, sent, stratified_epochs
 from metrifair.metrics.registry import Estimate, facts, least_samples
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import constant_output
 from metrifair.progress import Progress
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of
 from metrifair.training.objective import Objective
-from metrifair.training.stack import Outputs, Stack, stack_at_start, steps_of
+from metrifair.training.stack import (
+    Epoch,
+    EpochSource,
+    SeedOutputs,
+    Stack,
+    sent,
+    stack_at_start,
+    steps_of,
+    stratified_epochs,
+)
 
 _MOST_SCORES = 65_536  # that the comparisons of one evaluation look at, about
 _MOST_PAIRED = 2_000  # where a metric looks at all pairs of them
@@ -75,11 +83,11 @@ class RowsObjective:
         return cls(replace(objective, generator=generator), tuple(own), tuple(batches))
 
     @torch.no_grad()
-    def __call__(self, outputs: Outputs, strengths: Tensor) -> Tensor:
+    def __call__(self, outputs: SeedOutputs, strengths: Tensor) -> Tensor:
         """The objective (seeds, strengths) of models with these outputs."""
         return torch.stack([self._of_seed(seed, outputs, strengths) for seed in range(len(self.rows))])
 
-    def _of_seed(self, seed: int, outputs: Outputs, strengths: Tensor) -> Tensor:
+    def _of_seed(self, seed: int, outputs: SeedOutputs, strengths: Tensor) -> Tensor:
         rows, batch = self.rows[seed], self.batches[seed]
         at_once, found = max(1, _NUMBERS_AT_ONCE // len(rows)), []
         for begin in range(0, len(strengths), at_once):

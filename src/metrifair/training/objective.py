@@ -222,13 +222,17 @@ class Objective:
         if not batch.sides:
             return output.new_zeros(())
         score = scores(self.criterion, self.task, output, batch.samples.y, compare=self.compare)
+        return self.unfairness_of_scores(score, batch, vector=self.task.vector and score.ndim == output.ndim)
+
+    def unfairness_of_scores(self, score: Tensor, batch: Batch, *, vector: bool) -> Tensor:
+        """The same for what the criterion compares: numbers (..., n), or vectors (..., n, classes)."""
         return penalty(
             score,
             batch.sides,
             metric=self.metric,
             estimate=self.estimate,
             weights=self.weights,
-            vector=self.task.vector and score.ndim == output.ndim,
+            vector=vector,
             slices=self.slices,
             generator=self.generator,
             names=self.comparisons,

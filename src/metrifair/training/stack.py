@@ -1,4 +1,4 @@
-"""Models in training: all strengths and seeds as one, with their data, on one device.
+"""Models in training: all strengths and seeds as one, with their data and batches, on one device.
 
 Shapes never change from step to step and no step asks the device for an answer, so that on an accelerator a step
 is recorded once and replayed.
@@ -6,24 +6,133 @@ is recorded once and replayed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from math import inf
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from metrifair.batches.stratified import Epoch, EpochSource
-from metrifair.problem.cells import Batch, Samples, Sides
+from metrifair.batches.stratified import ByCell, Layout, Passes, layout, odds_of
+from metrifair.errors import DataError
+from metrifair.problem.cells import Batch, Comparison, Samples, Sides, rows_by_cell, sides_of
 from metrifair.training.adam import Adam
 from metrifair.training.models import Model, Network, Parameters, Scaling, stacked
 from metrifair.training.objective import Objective
 
-Outputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
-"""What some models of a seed return for some rows: (strengths, n) or (strengths, n, outputs)."""
-
-
 _RECORDED = 32  # steps in one graph, at most: the host needs as long to start one as to start all
+
+
+class Epoch(NamedTuple):
+    """The batches of one epoch."""
+
+    rows: Tensor  # (seeds, steps, size)
+    weight: Tensor  # (seeds, steps, size), or (seeds, 1, size): loss weights
+
+    def on(self, device: torch.device, dtype: torch.dtype) -> Epoch:
+        """The same on another device, which need not be waited for."""
+        return Epoch(sent(self.rows, device), sent(self.weight, device).to(dtype))
+
+    def part(self, some: slice) -> Epoch:
+        """Some of the batches."""
+        return Epoch(self.rows[:, some], self.weight[:, some] if self.weight.shape[1] > 1 else self.weight)
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """The same on a device, which need not be waited for."""
+    if tensor.device.type == device.type:
+        return tensor
+    return tensor.contiguous().pin_memory().to(device, non_blocking=True)
+
+
+Outputs: TypeAlias = Callable[[], Tensor]
+"""What the models, as they are now, return for all rows of the data: (seeds, strengths, n)."""
+
+
+class EpochSource(NamedTuple):
+    """Where batches come from: the same layout for all seeds, each with its own rows and weights."""
+
+    size: int
+    sides: tuple[Sides, ...]
+    draw: Callable[[Sequence[torch.Generator], Outputs], Epoch]  # one epoch; it may look at the models
+    whole: bool = False  # every batch is the whole data set: computed in double precision
+
+
+def stratified_epochs(
+    data: Samples,
+    rows: Sequence[Tensor],
+    comparisons: Sequence[Comparison],
+    *,
+    batch_size: int,
+    least: int,
+    fewest: int | None = None,
+    device: torch.device | str = "cpu",
+) -> EpochSource:
+    """Stratified batches of each seed's rows, or, where one batch holds them all, those rows every time.
+
+    ``least`` and ``fewest`` are those of ``layout``.
+    """
+    cells = 1 + max(int(data.cell.max()), *(c for one in comparisons for c in one.left + one.right), 0)
+    own = cells_of_seeds(data.cell, rows, cells)
+    sizes = torch.tensor([[len(cell) for cell in seed] for seed in own])
+    if bool(((sizes == 0).any(0) & (sizes > 0).any(0)).any()):
+        raise DataError("some seeds' training rows lack a cell that others have; choose splits that hold every group")
+    if max(map(len, rows)) <= batch_size:
+        return _whole_epochs(data.weight.double(), own, Layout(tuple(sizes.amax(0).tolist())), comparisons)
+    plan = layout(sizes.amin(0).tolist(), comparisons, size=batch_size, least=least, fewest=fewest)
+    if plan.size > batch_size:
+        warnings.warn(
+            f"batches hold {plan.size} samples instead of {batch_size}, so that each has {least} of every group "
+            "that is compared",
+            stacklevel=3,
+        )
+    weight = data.weight.double()
+    total = torch.tensor([[float(weight[cell].sum()) for cell in seed] for seed in own])
+    shares = (total / total.sum(1, keepdim=True)).unsqueeze(1)  # (seeds, 1, cells)
+    even = bool((weight == weight[0]).all())
+    odds = None if even else [[odds_of(weight[cell]) for cell in seed] for seed in own]
+    steps = max(1, min(len(part) for part in rows) // plan.size)
+    loss_weight = plan.weights(shares).to(device, torch.float32)
+    passes = Passes(own, plan, steps, odds=odds, device=device)
+
+    def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
+        return Epoch(passes(generators), loss_weight)
+
+    # Where weights are odds, rows are drawn with replacement, as if there were no end of them; but one row is itself.
+    endless = sizes.double() if even else sizes.double().masked_fill(sizes > 1, inf)
+    drawn_from = endless[0] if bool((endless == endless[0]).all()) else endless.unsqueeze(1)  # (seeds, 1, cells)
+    return EpochSource(plan.size, tuple(plan.sides(one, shares, drawn_from) for one in comparisons), draw)
+
+
+def cells_of_seeds(cell: Tensor, rows: Sequence[Tensor], cells: int) -> list[list[Tensor]]:
+    """Each seed's rows by cell; seeds that share their rows share these lists."""
+    by_rows = {id(part): [part[inside] for inside in rows_by_cell(cell[part], cells)] for part in rows}
+    return [by_rows[id(part)] for part in rows]
+
+
+def _whole_epochs(weight: Tensor, own: ByCell, plan: Layout, comparisons: Sequence[Comparison]) -> EpochSource:
+    """All rows in every batch: weights then act as weights, not as odds of being drawn.
+
+    Seeds have as many places for each cell as the one with most rows in it; a place that is left over holds a row
+    once more, without weight.
+    """
+    seeds = [list(zip(seed, plan.counts, strict=True)) for seed in own]
+    filled = [[torch.cat([cell, cell[:1].expand(n - len(cell))]) for cell, n in seed] for seed in seeds]
+    rows = torch.stack([torch.cat(seed) for seed in filled])
+    left_over = torch.stack([torch.cat([torch.arange(n) >= len(cell) for cell, n in seed]) for seed in seeds])
+    counted = weight[rows].masked_fill(left_over, 0.0)
+    cell = torch.arange(len(plan.counts)).repeat_interleave(torch.tensor(plan.counts))
+    sides = sides_of(comparisons, cell, drawn_from=cell)
+    if not bool((counted == counted[0, 0]).all()):
+        sides = tuple(replace(side, weights=counted[:, None, side.rows]) for side in sides)
+    everything = Epoch(rows.unsqueeze(1), (counted / counted.mean(1, keepdim=True)).unsqueeze(1))
+    return EpochSource(plan.size, sides, lambda *_: everything, whole=True)
+
+
+SeedOutputs: TypeAlias = Callable[[int, slice, Tensor], Tensor]
+"""What some models of a seed return for some rows: (strengths, n) or (strengths, n, outputs)."""
 
 Step: TypeAlias = Callable[[Tensor, Tensor], None]
 """One step of all models, on rows (seeds, size) with loss weights of that shape."""
@@ -90,7 +199,7 @@ class Stack:
             for name, value in self.model.near(self.adam.parameters, constants).items():
                 self.adam.parameters[name].copy_(value)
 
-    def outputs_of(self, parameters: Parameters) -> Outputs:
+    def outputs_of(self, parameters: Parameters) -> SeedOutputs:
         """What models with these parameters return for the rows of a seed."""
 
         def outputs(seed: int, some: slice, rows: Tensor) -> Tensor:

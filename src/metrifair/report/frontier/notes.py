@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from metrifair.report.numbers import few_text, figure_text, noun
+from metrifair.report.numbers import few_text, figure_text, listed, noun
 from metrifair.results import Point
 from metrifair.utility import ALIKE, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
 
@@ -87,6 +87,28 @@ Fewer leaves, a smaller network, more rows or a larger strength help.'
     )
 
 
+def constant_note(values: Sequence[float], constant: Collection[float], *, family: str = "") -> str:
+    """At which of these strengths models predict the same for everyone; or empty.
+
+    >>> constant_note([0, 1, 10, 100], {10, 100})
+    'Models predict the same for everyone from strength 10 on (2 of 4 strengths): training found nothing with a lower \
+objective there, so that smaller strengths, or longer training, show the trade-off.'
+    >>> constant_note([0, 1, 10], {1})
+    'Models predict the same for everyone at strength 1 (1 of 3 strengths): training found nothing with a lower \
+objective there, so that smaller strengths, or longer training, show the trade-off.'
+    """
+    if not constant:
+        return ""
+    last = [value for value in sorted(values) if value >= min(constant)]
+    where = f"from strength {last[0]:g} on" if len(last) > 1 and set(last) == set(constant) else ""
+    where = where or f"at strength {listed([f'{value:g}' for value in sorted(constant)])}"
+    return (
+        f"{f'{family}: models' if family else 'Models'} predict {_SAME} {where} ({len(set(constant))} of "
+        f"{len(set(values))} strengths): training found nothing with a lower objective there, so that smaller "
+        "strengths, or longer training, show the trade-off."
+    )
+
+
 def helps(knob: str) -> str:
     """What helps against models whose fairness is that of single rows, after "fewer leaves"."""
     turn = {"strength": "a larger strength", "tolerance": "a smaller tolerance"}.get(knob)
@@ -108,10 +130,19 @@ def split_note(train: int, validation: int, test: int, folds: int = 0) -> str:
     return f"{counts}{validation:,} for choosing, {test:,} for these figures."
 
 
-def small_groups_note(groups: Iterable[tuple[str, str, str, int]]) -> str:
-    """Which of these (group, attribute, set, samples) are so small that a figure may be chance; empty if none."""
-    found = few_text(groups)
-    return f"{found} Merge small groups, mark them as missing, or hold more rows out." if found else ""
+def small_groups_note(groups: Iterable[tuple[str, str, str, int]], *, left_out: bool) -> str:
+    """Which of these (group, attribute, set, samples) are so small that a figure may be chance; empty if none.
+
+    ``left_out``: unfairness is that of other groups; otherwise all are so small.
+    """
+    if not (found := few_text(groups)):
+        return ""
+    meant = (
+        "Unfairness and the four-fifths ratio leave them out: theirs would be mostly chance. Tables by group show them."
+        if left_out
+        else "There is nothing larger to compare, so that chance alone may explain the unfairness."
+    )
+    return f"{found} {meant} Merge small groups, mark them as missing, or hold more rows out."
 
 
 def floor_note(floor: float, comparisons: int = 1, *, on: str = "scores") -> str:

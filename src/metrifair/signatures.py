@@ -1,0 +1,90 @@
+"""Parameters that stand in one place, and are shown wherever they are taken: by ``help``, in notebooks, on the site."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_LINE = re.compile(r"^( *)(\w+(?:, \w+)*) : as in [\w.]+$", re.MULTILINE)
+_ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \w+)*)(?: : .*)?(?:\n(?: +.*)?$)*", re.MULTILINE)
+
+
+def as_in(*sources: Callable[..., Any]) -> Callable[[T], T]:
+    """A decorator: what a docstring says to be ``as in`` other functions or classes is said there in full.
+
+    In the docstring, ``names : as in NAME`` stands for what the parameters section of the first of ``sources`` that
+    knows them says of each of the names. A function that takes them as ``**options`` shows them in its signature.
+
+    >>> def audit(rows, *, threshold=0.5):
+    ...     '''An audit.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     rows : list
+    ...         Rows.
+    ...     threshold : float, default=0.5
+    ...         Scores from here on are decisions for.
+    ...     '''
+    >>> @as_in(audit)
+    ... def audit_file(path, **options):
+    ...     '''An audit of a file.
+    ...
+    ...     Parameters
+    ...     ----------
+    ...     path : str
+    ...         The file.
+    ...     threshold : as in audit
+    ...     '''
+    >>> inspect.signature(audit_file)
+    <Signature (path, *, threshold=0.5)>
+    >>> print(inspect.getdoc(audit_file).partition("file.")[2].strip())
+    Parameters
+    ----------
+    path : str
+        The file.
+    threshold : float, default=0.5
+        Scores from here on are decisions for.
+    """
+
+    def completed(target: Any) -> Any:
+        if target.__doc__ is None:  # python -OO
+            return target
+        words = {name: text for one in reversed(sources) for name, text in _entries(one).items()}
+
+        def in_full(line: re.Match[str]) -> str:
+            texts = "\n".join(dict.fromkeys(words[name] for name in line[2].split(", ")))
+            return "\n".join(line[1] + one if one else one for one in texts.split("\n"))
+
+        target.__doc__ = _LINE.sub(in_full, target.__doc__)
+        if not inspect.isclass(target):
+            target.__signature__ = _signature(target, sources)
+        return target
+
+    return completed
+
+
+def _entries(source: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring of a function or class says of each of its parameters."""
+    section = (inspect.getdoc(source) or "").partition("Parameters\n----------\n")[2]
+    section = re.split(r"\n\n\w[\w ]*\n-+\n", section)[0]
+    return {name: one[0].rstrip() for one in _ENTRY.finditer(section) for name in one[1].split(", ")}
+
+
+def _signature(function: Callable[..., Any], sources: tuple[Callable[..., Any], ...]) -> inspect.Signature:
+    """That of the function, with all that its docstring names in place of ``**options``."""
+    own = inspect.signature(function)
+    options = [one for one in own.parameters.values() if one.kind is one.VAR_KEYWORD and one.name == "options"]
+    if not options:
+        return own
+    known = {name: one for source in reversed(sources) for name, one in inspect.signature(source).parameters.items()}
+    named = [name for name in _entries(function) if name not in own.parameters]
+    taken = [known[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in named]
+    order = {name: place for place, name in enumerate(_entries(function))}
+    ours = [one for one in own.parameters.values() if one not in options]
+    first = [one for one in ours if one.kind is not one.KEYWORD_ONLY]
+    rest = sorted([*(one for one in ours if one not in first), *taken], key=lambda one: order[one.name])
+    return own.replace(parameters=[*first, *rest])
