@@ -256,6 +256,10 @@ def write_entries(folder: Path, path: Path) -> None:
     """
     with np.load(folder / "arrays.npz") as kept:
         rows = {key: kept[key] for key in kept.files}
+    splits: dict[tuple[str, str], list[str]] = {}  # by set and seed: the cases
+    for case in peers.read_cases(folder / "arrays.npz"):
+        name, part = case.split("/")
+        splits.setdefault((name, part.split(".")[0]), []).append(case)
     found: list[Entry] = []
     faults: dict[str, str] = {}
     for file in ("ours.npz", "peers.npz"):
@@ -270,14 +274,8 @@ def write_entries(folder: Path, path: Path) -> None:
             name, case, method, knob = key.split("/")
             cases.setdefault((name, case.split(".")[0], method), {}).setdefault(f"{name}/{case}", {})[knob] = value
         for (name, seed, method), own in cases.items():
-            if len(own) < len(
-                {
-                    key.split("/")[1]
-                    for key in rows
-                    if key.split("/")[0] == name and key.split("/")[1].split(".")[0] == seed
-                }
-            ):
-                continue
+            if not all(case in own for case in splits[name, seed]):
+                continue  # a fold is missing: it is among the faults
             unseen = [~rows[f"{case}/train"] for case in own]
             y, a, test = (
                 np.concatenate([rows[f"{case}/{key}"][part] for case, part in zip(own, unseen, strict=True)])
