@@ -10,6 +10,7 @@ import codecs
 import gzip
 import io
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,12 +61,18 @@ class FileOptions:
     header: bool = True
     day_first: bool = False
     sheet: str | None = None
+    replace: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         if self.format is not None:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
         check_switches(header=self.header, day_first=self.day_first)
+        if self.replace is not None and not (isinstance(self.replace, Mapping) and all(map(_is_text, self.replace))):
+            raise DataError(
+                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0, 'N/A': "
+                f"None}}, got {self.replace!r}"
+            )
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -98,14 +105,18 @@ class FileOptions:
         return separator
 
     def rewritten(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The table with numbers and dates in the one way that is read everywhere."""
-        if self.decimal == "." and not self.day_first:
+        """The table with numbers, dates and what is replaced in the one way that is read everywhere."""
+        if self.decimal == "." and not self.day_first and not self.replace:
             return frame
         return frame.with_columns([self._rewritten(column) for column in frame if column.dtype == polars().String])
 
     def _rewritten(self, column: pl.Series) -> pl.Series:
         pl = polars()
         one = pl.col(column.name)
+        if self.replace:  # a missing value is written as None, or as nothing
+            new = [None if value in (None, "") else str(value) for value in self.replace.values()]
+            old = [text.strip() for text in self.replace]
+            column = column.str.strip_chars().replace_strict(old, new, default=column, return_dtype=pl.String)
         found = column.to_frame()
         if self.decimal == ",":
             commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
@@ -121,6 +132,10 @@ class FileOptions:
             whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
             found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
         return found.to_series()
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 AS_USUAL = FileOptions()
