@@ -1,5 +1,5 @@
 """What only the paper's theory asks for: all SP-fair hypotheses on a small finite space, by enumeration (the
-proposition on the geometry of H_fair), and biased targets under other losses and with a Tikhonov term (the remark on losses)."""
+proposition on the geometry of H_fair), and biased targets under other losses and with a Tikhonov term."""
 
 from __future__ import annotations
 

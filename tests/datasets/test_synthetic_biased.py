@@ -66,9 +66,7 @@ def test_without_bias_the_group_is_irrelevant_and_the_optimum_is_fair(kind: str)
     assert population.optimal_distances.kolmogorov == 0
     assert_array_equal(population.fair_table, population.optimal_table)
     assert space_of(population).is_fair(population.optimal_table.ravel())
-    assert space_of(
-        population.optimal_table, np.full(population.m, 1 / population.m), population.p1
-    ).best_fair().excess_risk == pytest.approx(0, abs=1e-15)
+    assert space_of(population).best_fair().excess_risk == pytest.approx(0, abs=1e-15)
     assert BiasedClassification(delta=0.4).truth().optimal_distances.kolmogorov == 0
 
 
