@@ -147,6 +147,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "header": True,
         "day_first": False,
         "sheet": None,
+        "missing": (),
         "intersectional": True,
         "title": "Mine",
         "about": {"source": "payroll = all", "date": "2026"},
