@@ -23,7 +23,10 @@ NAMES = (
 
 if __name__ == "__main__":  # processes that a benchmark starts import this file too
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Ratios against peers, measured in one run."
+        prog="python -m benchmarks",
+        description="Ratios against peers, measured in one run.",
+        epilog="How often intervals hold is simulated apart, in an hour and more, with options of their own: "
+        "python -m benchmarks.differences, .intervals, .number_audits.",
     )
     parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(NAMES)}; all of them where none is named")
     parser.add_argument(

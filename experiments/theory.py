@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from itertools import product
+from math import log1p
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from experiments.page import Page, TextTable, circumstances, line_chart, side_by
 from experiments.results import write_csv
 from experiments.runs import Records
 from experiments.settings import Effort, Protocol
-from metrifair.batches import covering_bias
 from metrifair.datasets.synthetic import (
     BiasedClassification,
     BiasedRegression,
@@ -201,3 +201,25 @@ def _no_worse(records: Records) -> tuple[str, bool]:
     worse = [bias for bias, risk in risks.items() if risk["fair"] > risk["unpenalised"] + 1e-12]
     found = f"below {min(worse):.2f}" if worse else f"up to {max(risks):.2f}, all that were tried"
     return found, not worse or min(worse) > sorted(risks)[1]
+
+
+def covering_bias(share: float, size: int) -> float:
+    """How much too large a group's share of a covering batch is on average: E[n / N] = share x (1 + bias).
+
+    The paper's lemma, for two groups and two samples of each: what the plain mean over a batch gets wrong, as whoever
+    is rare is waited for. ``size`` is the fewest samples of a batch; below 4 the same as 4.
+
+    >>> round(covering_bias(0.2, 4), 4), round(covering_bias(0.2, 16), 4)
+    (0.3571, 0.0317)
+    """
+    p, q, size = share, 1 - share, max(size, 4)
+
+    def log_tail(x: float) -> float:
+        """Sum of x^N / N over all N beyond size; -log(1 - x) less the rest would cancel where x is small."""
+        if x < 0.5:
+            beyond = np.arange(size + 1, size + 61)
+            return float((x**beyond / beyond).sum())
+        upto = np.arange(1, size + 1)
+        return max(0.0, -log1p(-x) - float((x**upto / upto).sum()))
+
+    return q ** (size - 1) - q * p ** (size - 2) - 2 * p / q**2 * log_tail(q) + 2 * q**2 / p**3 * log_tail(p)

@@ -23,8 +23,8 @@ from metrifair.problem.tables import Table, columns, is_missing
 from metrifair.results import FEW
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
+from metrifair.saving.records import InnerRecord, TableModelRecord, record_of
 from metrifair.saving.saved import Saved
-from metrifair.saving.schema import InnerRecord, TableModelRecord, record_of
 from metrifair.selection_rates import enough_rows
 from metrifair.utility import UTILITIES, Utility, expected_cost
 

@@ -348,6 +348,19 @@ def test_only_as_many_rows_are_read_as_are_held(tmp_path, monkeypatch):
     assert head["p"].cast(float).to_list() == expected["p"].to_list()
 
 
+@pytest.mark.parametrize("write", ["write_parquet", "write_ipc", "write_csv"])
+def test_batches_are_small_and_hold_every_row_once_in_order(write, tmp_path, monkeypatch):
+    frame = table(100)
+    path = tmp_path / f"some.{write.removeprefix('write_').replace('ipc', 'arrow')}"
+    getattr(frame, write)(path)
+    monkeypatch.setattr(files, "_STRETCH", 32)
+    monkeypatch.setattr(files, "_BATCH", 10)
+    with files.opened(path) as source:
+        batches = list(source.batches(("sex", "p")))
+    assert max(map(len, batches)) == 10
+    assert pl.concat(batches)["p"].cast(float).to_list() == frame["p"].to_list()
+
+
 def test_combinations_of_many_levels_take_no_more_memory_than_there_are(tmp_path):
     generator = np.random.default_rng(0)
     levels = {name: generator.integers(0, 1500, 3000) for name in "abc"}  # 3.4e9 combinations, 3,000 of them met
@@ -466,7 +479,7 @@ def test_what_counting_holds_does_not_grow_with_the_rows(tmp_path):
     options = {"random_state": 0, "resamples": 0, "permutations": 0, "in_memory_rows": 1}
     for rows in (1_000, 100_000, 400_000):  # the first imports what is imported once
         data = {"score": generator.random(rows), "group": generator.integers(0, 2, rows)}
-        pl.DataFrame(data).write_parquet(tmp_path / "some.parquet", row_group_size=25_000)
+        pl.DataFrame(data).write_parquet(tmp_path / "some.parquet", row_group_size=rows)
         tracemalloc.start()
         audit_file(tmp_path / "some.parquet", score="score", group="group", **options)
         peaks.append(tracemalloc.get_traced_memory()[1])

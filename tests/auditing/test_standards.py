@@ -295,8 +295,14 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
             "standard='credit' compares with a reference; pass reference=..., one of the groups",
         ),
         ({"standard": "ll144", "reference": "m"}, "standard='ll144' divides by the highest rate; leave reference out"),
-        ({"standard": "four-fifths"}, "pass threshold=..., from which score on, or 'median'"),
-        ({"standard": "ll144", "threshold": None}, "pass threshold=..., from which score on, or 'median'"),
+        (
+            {"standard": "four-fifths"},
+            "these scores are no probabilities; pass threshold=..., from which score on people",
+        ),
+        (
+            {"standard": "ll144", "threshold": None},
+            "threshold=None selects nobody; pass threshold=..., from which score",
+        ),
         ({"reference": "x", "threshold": 3}, "reference must be one of the groups of sex, such as 'f', or 'highest'"),
         ({"reference": {"age": "x"}, "threshold": 3}, "reference names 'age', which is none of ['sex']"),
         ({"favourable": "up"}, "favourable must be one of 'high', 'low', got 'up'"),

@@ -357,7 +357,10 @@ MANY = [
     ({"y_pred": [0.1, np.nan, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     ({"y_pred": [0.1, None, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
     ({"y_pred": [0.1, np.inf, 0.4, 0.6, 0.2, 0.5]}, "y_pred holds NaN or infinite values; remove or replace them"),
-    ({"y_pred": list("yesyes")}, "y_pred must hold numbers, got text such as 'y'; write decisions as 1 and 0"),
+    (
+        {"y_pred": list("yesyes")},
+        "y_pred must hold numbers, got text such as 'y'; write decisions as 1 and 0, as y_pred == 'y' does",
+    ),
     (
         {"y_pred": np.zeros((6, 2, 2))},
         "y_pred must be a column or a table of columns, got an array of shape (6, 2, 2)",

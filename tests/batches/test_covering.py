@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, localcontext
 from functools import cache
-from itertools import islice, pairwise, product
+from itertools import islice, pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from metrifair.batches import Coverage, covering, covering_bias, covering_law, resampled, whole
+from experiments.theory import covering_bias
+from metrifair.batches import Coverage, covering, whole
 from metrifair.batches import cut as cut_one
 from metrifair.batches.covering import overshoot_weights
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import trained
-from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, Sides, compiled, joined
+from metrifair.problem.cells import Attribute, Batch, Comparison, Samples, Sides, compiled
 from metrifair.problem.criteria import BINARY, EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
@@ -383,25 +384,7 @@ def test_waiting_for_one_more_and_dropping_the_last_is_unbiased_too(scenario: st
     assert simulated(scenario, "cross-check", count).abs().max() < 4
 
 
-# Covering batches of a data set, and streams that never cover.
-
-
-def test_rows_are_drawn_in_proportion_to_their_weights_and_keep_the_total() -> None:
-    weight = torch.tensor([0.0, 1.0, 3.0, 0.0, 4.0, 0.0]).double()
-    data = stream_of([0, 0, 0, 1, 1, 1]).with_weight(weight)
-    drawn = joined(list(islice(resampled(data, torch.Generator().manual_seed(3), chunk=500), 40)))
-    seen = torch.bincount(drawn.x[:, 0].long(), minlength=6) / len(drawn)
-    share = weight / weight.sum()
-    assert (seen[weight == 0] == 0).all()
-    assert ((seen - share).abs() <= 4 * (share * (1 - share) / len(drawn)).sqrt()).all()
-    # the mean of weight x loss has the data set's weighted mean loss, times the mean weight, as mean
-    assert torch.equal(drawn.weight, weight.mean().expand(len(drawn)))
-
-
-def test_resampling_is_reproduced_by_its_generator() -> None:
-    data = stream_of([0, 1, 0, 1])
-    first, second = (next(resampled(data, torch.Generator().manual_seed(7))).x for _ in range(2))
-    assert torch.equal(first, second)
+# Streams that never cover.
 
 
 PATIENCE = 100
@@ -478,32 +461,6 @@ def test_sizes_below_one_are_refused(size: int, least: int) -> None:
     assert str(caught.value) == f"size and least must be at least 1, got size={size} and least={least}"
 
 
-@pytest.mark.parametrize("share", [1e-3, 0.03, 0.3, 0.5, 0.8, 0.99])
-@pytest.mark.parametrize("size", [1, 3, 4, 7, 40])
-def test_the_bias_is_that_of_the_law(share: float, size: int) -> None:
-    length, count, probability = covering_law(share, size)
-    assert probability.sum() == pytest.approx(1, abs=1e-10)
-    assert probability @ (count / length) == pytest.approx(share * (1 + covering_bias(share, size)), abs=1e-10)
-    rest = probability @ ((length - count) / length)
-    assert rest == pytest.approx((1 - share) * (1 + covering_bias(1 - share, size)), abs=1e-10)
-
-
-def test_the_law_is_that_of_every_way_a_stream_can_begin() -> None:
-    share, size, longest = 0.3, 5, 9
-    expected: dict[tuple[int, int], float] = {}
-    for stream in product((0, 1), repeat=longest):
-        rule = Coverage((Comparison((0,), (1,)),), size=size)
-        cell = torch.tensor(stream)
-        found = cut_one(Samples(torch.zeros(longest, 1), torch.zeros(longest), cell, torch.ones(longest)), rule)
-        if found is not None:
-            taken = found.samples.cell
-            key = len(taken), int(taken.sum())
-            likely = share ** sum(stream) * (1 - share) ** (longest - sum(stream))
-            expected[key] = expected.get(key, 0.0) + likely
-    law = {(int(n), int(k)): p for n, k, p in zip(*covering_law(share, size), strict=True) if n <= longest}
-    assert law == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize(("share", "size"), [(0.02, 6), (1e-4, 4), (1e-3, 5000), (0.98, 6), (0.9, 200)])
 def test_the_bias_of_a_rare_group_keeps_its_digits(share: float, size: int) -> None:
     """Against the series in fifty digits."""
@@ -512,10 +469,3 @@ def test_the_bias_of_a_rare_group_keeps_its_digits(share: float, size: int) -> N
         own, other = (-(1 - x).ln() - sum(x**n / n for n in range(1, size + 1)) for x in (q, p))
         exact = q ** (size - 1) - q * p ** (size - 2) - 2 * p / q**2 * own + 2 * q**2 / p**3 * other
     assert covering_bias(share, size) == pytest.approx(float(exact), rel=1e-10)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, float("nan"), "half"])
-def test_a_share_that_is_not_one_is_refused(share: float) -> None:
-    for function in (covering_bias, covering_law):
-        with pytest.raises(DataError, match="share"):
-            function(share, 4)

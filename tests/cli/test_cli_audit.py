@@ -112,6 +112,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
         "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
         "--reference", "sex x region=men x north", "--favourable", "low", "--least-share", "0.01",
+        "--replace", "Approved=1", "--replace", "N/A=",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -148,6 +149,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "day_first": False,
         "sheet": None,
         "missing": (),
+        "replace": {"Approved": "1", "N/A": ""},
         "intersectional": True,
         "title": "Mine",
         "about": {"source": "payroll = all", "date": "2026"},
@@ -272,7 +274,7 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
         call("audit", scores, *ASKED, "--weight", "w", "--fail-certain-above", "kolmogorov=0.1", "--least-count", 500)
     )
     assert "--fail-certain-above kolmogorov: there are no bounds of it that hold for all comparisons at once" in said
-    assert "--fail-below must be" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
+    assert "the smaller: use --fail-above" in refusal(call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1"))
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
     assert "Of sex, everyone: Nobody is selected, so there is no ratio." in said
@@ -373,6 +375,8 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         (["--score", "p", "--group", "sex", "--fail-above", "energy=nan"], "'energy=nan' is not METRIC=VALUE"),
         (["--score", "p", "--group", "sex", "--fail-above", "energy=-1"], "'energy=-1' is not METRIC=VALUE"),
         (["--score", "p", "--group", "sex", "--fail-above", "kolmogorof=1"], "did you mean 'kolmogorov'"),
+        (["--score", "p", "--group", "sex", "--fail-above", "selection_ratio=0.8"], "larger: use --fail-below"),
+        (["--score", "p", "--group", "sex", "--fail-below", "kolmogorov=0.8"], "smaller: use --fail-above"),
         (["--score", "p", "--group", "sex", "--fail-above", "fairness=1"], "--fail-above must be one of 'energy',"),
         (["--score", "p", "--group", "sex", "--fail-above", "accuracy_difference=1"], "the audit has no such figure"),
         (["--score", "p"], "Missing option '--group'"),

@@ -55,6 +55,9 @@ def test_audits_in_json_and_counts_are_compared(scores: Path, call: Any, tmp_pat
         assert done.exit_code == 0, done.output
         assert "“new” is better than “old”" in done.output
         assert how in done.output
+        assert "sex: f, m" in done.output
+        assert call("compare", tmp_path / f"old.{ending}", tmp_path / f"new.{ending}", "--fail-worse").exit_code == 0
+        assert call("compare", tmp_path / f"new.{ending}", tmp_path / f"old.{ending}", "--fail-worse").exit_code == 1
     series = call(
         "monitor", tmp_path / "new.state", tmp_path / "old.state", "--fail-worse", "--html", tmp_path / "s.html"
     )
@@ -130,4 +133,18 @@ def test_files_that_are_no_audits_are_refused_by_name(command: str, scores: Path
     (tmp_path / "other.txt").write_text("a,b\n")
     done = call(command, scores, tmp_path / "other.txt")
     assert done.exit_code == 2
-    assert f"{command} takes an audit's .json or counts of metrifair count; cannot read '{scores}'" in done.output
+    asked = f"{command} takes an audit's .json or counts of metrifair count"
+    assert f"{asked}, got '{scores}'; first metrifair audit {scores} ... --json FILE.json" in done.output
+    assert f"{asked}; cannot read '{tmp_path / 'other.txt'}'" in call(command, tmp_path / "other.txt", scores).output
+
+
+def test_probabilities_of_classes_are_no_models_to_compare(call: Any, tmp_path: Path) -> None:
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
+    columns = {f"probability of {name}": p[:, at] for at, name in enumerate("abc")}
+    pl.DataFrame({**columns, "sex": ["m", "w"] * 30}).write_csv(tmp_path / "p.csv")
+    scores = [part for name in columns for part in ("--score", name)]
+    done = call("audit", tmp_path / "p.csv", *scores, "--group", "sex")
+    assert done.exit_code == 2
+    assert "add up to 1 in every row: they are one model's probabilities of classes" in done.output
+    assert "audit one class at a time, with its name as --positive" in done.output
+    assert call("audit", tmp_path / "p.csv", *scores[:4], "--group", "sex").exit_code == 0

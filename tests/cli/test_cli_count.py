@@ -74,8 +74,11 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
     for arguments, said in (
         (("count", days[0], "--score", "q", "--group", "sex", "--output", out), "has no column 'q' (given as score)"),
         (("count", days[0], *ASKED, "--output", days[0]), "cannot be written, as it is read too"),
-        (("count", days[0], *ASKED, "--range", "0", "0.5", "--output", out), "lies beyond the range from 0 to 0.5"),
-        (("merge", first, days[1]), "tuesday.csv': this is not a model file of metrifair"),
+        (
+            ("count", days[0], *ASKED, "--range", "0", "0.5", "--output", out),
+            "lies beyond the range from 0 to 0.5; use --range LOW HIGH that holds all scores",
+        ),
+        (("merge", first, days[1]), "tuesday.csv'; first metrifair count "),
         (("merge", first, tmp_path / "no.state"), "there is no file"),
     ):
         assert said in refusal(call(*arguments))
@@ -144,4 +147,4 @@ def test_a_file_counts_once(days: list[Path], tmp_path: Path, call: Any) -> None
     assert "rows (Monday and Tuesday): where these are the same rows, they count twice." in said
     assert "“Monday”" in call("monitor", first, second).stdout  # the name that was given, not the file's
     said = refusal(call("merge", first, scores))
-    assert said.startswith(f"merge takes counts of metrifair count; cannot read '{scores}': this is not a model file")
+    assert said.startswith(f"merge takes counts of metrifair count, got '{scores}'; first metrifair count ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from functools import partialmethod, wraps
 from pathlib import Path
@@ -140,7 +141,10 @@ def test_held_out_numbers_and_several_classes(people: pl.DataFrame, tmp_path: Pa
     else:
         assert found.columns[2:4] == ["rank", "prediction"]
         assert list(groups[0]["figures"]) == ["accuracy", "auc"]
-        assert "Audit them" not in done.stderr
+        command = re.search(r"metrifair (audit .*) \(and the other classes likewise\)", done.stderr)
+        assert command is not None
+        assert command[1].endswith("--score 'probability of top' --group sex --label rank --positive top")
+        assert call(*shlex.split(command[1])).exit_code == 0
 
 
 def test_the_recipe_of_the_docs_audits_rows_that_the_model_never_saw(tmp_path: Path, call: Any) -> None:

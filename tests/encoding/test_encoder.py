@@ -23,7 +23,7 @@ import metrifair
 from metrifair import FairClassifier, TableEncoder
 from metrifair.errors import DataError
 from metrifair.saving.models import encoder_of, encoder_record
-from metrifair.saving.schema import EncoderRecord, record_of
+from metrifair.saving.records import EncoderRecord, record_of
 
 N = 60
 GENERATOR = np.random.default_rng(0)

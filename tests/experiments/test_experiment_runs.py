@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import metrifair
-from experiments import runs
+from experiments import fresh_splits, runs
 from experiments.results import ModelResult
 
 
@@ -86,3 +86,19 @@ def test_the_largest_run_is_begun_first_and_one_result_serves_all_of_its_name(n_
     again = runs.all_results(runs.finished(listed, tmp_path / "ledger.db"))
     assert str(again) == str(results)  # nan, where a figure is not known, differs from itself
     assert (tmp_path / "begun").read_text().split() == begun
+
+
+def test_figures_of_fresh_splits_are_kept_by_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, jobs = count(), [{"split": 400}, {"split": 401}]
+
+    def found(*wanted: dict[str, int]) -> list[int]:
+        kept = fresh_splits.once(tmp_path / "kept.jsonl", wanted, lambda split: next(done))
+        assert [one["split"] for one in kept] == [one["split"] for one in wanted]
+        return [one["found"] for one in kept]
+
+    assert found(*jobs[1:]) == [0]
+    assert found(*jobs) == [1, 0]
+    monkeypatch.setattr(fresh_splits, "sources", lambda: "others")
+    assert found(*jobs) == [2, 3]
+    monkeypatch.undo()
+    assert found(*jobs) == [1, 0]

@@ -32,7 +32,7 @@ from metrifair.loading import load
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
 from metrifair.saving.models import content_of, model_of
-from metrifair.saving.schema import Classes
+from metrifair.saving.records import Classes
 from metrifair.saving.scheme import classes_of, classes_record
 
 GENERATOR = np.random.default_rng(0)

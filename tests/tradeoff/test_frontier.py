@@ -500,7 +500,7 @@ def test_the_rule_holds_for_the_worst_regressors_too() -> None:
             {"max_unfairness": 0.05},
             (
                 "no model has unfairness at most 0.05 on validation data; it ranges from 0.1000 to 0.5000: "
-                "ask for more, train with larger strengths, or hold more data out"
+                "ask for more, train with larger strengths, hold more data out, or choose by folds (validation=5)"
             ),
         ),
         (
@@ -554,7 +554,7 @@ def test_a_certified_choice_counts_the_functions_of_all_models(models: int) -> N
         front.select(max_unfairness=limit - 1e-9, certified=True)
     assert str(refusal.value) == (
         f"no model has certified unfairness at most {limit:g} on validation data; it ranges from {limit:.4f} to "
-        f"{limit:.4f}: ask for more, train with larger strengths, or hold more data out"
+        f"{limit:.4f}: ask for more, train with larger strengths, hold more data out, or choose by folds (validation=5)"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -18,7 +18,8 @@ from metrifair.auditing.counted import (
     one_or_compared,
     scores_named,
 )
-from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.distribution import Floats
+from metrifair.auditing.out_of_core.columns import Roles, numbers
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
@@ -41,6 +42,7 @@ class _FileOptions(ColumnOptions, total=False):
     header: bool
     day_first: bool
     sheet: str | None
+    replace: Mapping[str, object] | None
 
 
 @overload
@@ -69,6 +71,7 @@ def audit_file(
     day_first: bool = False,
     sheet: str | None = None,
     missing: str | Sequence[str] = (),
+    replace: Mapping[str, object] | None = None,
     in_memory_rows: int = IN_MEMORY_ROWS,
     **options: Unpack[AuditOptions],
 ) -> Audit | AuditDifference:
@@ -120,6 +123,9 @@ def audit_file(
         What stands for a missing value, besides an empty cell, in all columns, whatever its case: such as "N/A" or
         "-9". In scores, weights and labels "NA", "N/A", "NaN", "null", "none" and "?" do so anyway; of groups, they
         are names.
+    replace : dict of str to object, default=None
+        What is read in place of which text, in all columns, such as ``{"Approved": 1, "Declined": 0, "N/A": None}``;
+        None is a missing value.
     in_memory_rows : int, default=2000000
         Up to so many rows are held in memory.
 
@@ -151,13 +157,15 @@ def audit_file(
     every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
     check_tolerance(tolerance)
     generator = np.random.default_rng(seed)
-    reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet, missing)
+    reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet, missing, replace)
     with opened(path, reading) as source:
         for roles in every.values():
             source.check(roles.by_role)
         head = _head(
             source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
         )
+        if head is not None and len(every) > 1:
+            _check_models({one: numbers("score", one, head[one]) for one in every})
         files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
@@ -180,3 +188,14 @@ def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | N
     if len(head) == 0:
         raise DataError(f"{source.name} has no rows")
     return head if len(head) <= most else None
+
+
+def _check_models(scores: Mapping[str, Floats]) -> None:
+    """Raise a DataError where the columns are not the scores of several models but one model's, of all classes."""
+    total = np.sum(list(scores.values()), axis=0)
+    total = total[~np.isnan(total)]
+    if len(total) > 1 and np.ptp(next(iter(scores.values()))) > 0 and np.allclose(total, 1, atol=1e-6):
+        raise DataError(
+            f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities "
+            "of classes, not several models to compare; audit one class at a time, with its name as pos_label"
+        )

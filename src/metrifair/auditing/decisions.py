@@ -53,8 +53,9 @@ def threshold_for(
         asked = DEFAULT_THRESHOLD if probabilities else None
     if asked is None and request.standard:
         raise DataError(
-            f"standard={request.standard!r} is about who is selected; pass threshold=..., from which score on, or "
-            f"'median', got {'None' if request.threshold is None else 'scores that are not probabilities'}"
+            f"standard={request.standard!r} is about who is selected, and "
+            f"{'threshold=None selects nobody' if request.threshold is None else 'these scores are no probabilities'}; "
+            "pass threshold=..., from which score on people are, or 'median'"
         )
     return None if asked is None else (asked, "median" if asked == "median" else "threshold")
 

@@ -23,7 +23,7 @@ from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.problem.criteria import criterion_named
 from metrifair.results import FEW
 from metrifair.saving.modelfile import Content
-from metrifair.saving.schema import Arrays, Count, Record, record_of
+from metrifair.saving.records import Arrays, Count, Record, record_of
 
 STATE = "audit state"
 MOST_CELLS = 2**14

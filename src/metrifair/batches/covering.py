@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, log1p
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from metrifair.checks import check_integer, check_number
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, Sides, dependence_at, joined
 from metrifair.problem.criteria import Booleans, Integers
@@ -208,108 +205,6 @@ def overshoot_weights(member: Booleans, rule: Coverage) -> Floats:
     return weight * (n / (n - 1))
 
 
-def covering_law(share: float, size: int, *, tail: float = 1e-12) -> tuple[Floats, Floats, Floats]:
-    """The law of a covering batch of two groups: its length N, how many of one group it holds, and how likely that is.
-
-    A batch that is complete at ``size`` samples is a binomial draw. A longer one ended with the second sample of the
-    group that was waited for: all others but one are of the other group.
-
-    Parameters
-    ----------
-    share : float
-        The group's share of the stream, strictly between 0 and 1; the other group has the rest.
-    size : int
-        The fewest samples of a batch. Two of each group are waited for, so that 4 is the least that makes a difference.
-    tail : float, default=1e-12
-        Lengths are listed until all longer ones together are less likely than this.
-
-    Returns
-    -------
-    tuple of three ndarrays
-        N, n and their probability, in the order of N.
-
-    Raises
-    ------
-    DataError
-        If share is not strictly between 0 and 1, or size is not a positive integer.
-
-    Examples
-    --------
-    >>> length, count, probability = covering_law(0.5, 4)
-    >>> int(length[0]), int(count[0]), float(probability[0])           # two and two at once: 6 of the 16 ways
-    (4, 2, 0.375)
-    """
-    share, size = _checked_share(share), _least_length(size)
-    rest = 1 - share
-    count = np.arange(2, size - 1)
-    ways = gammaln(size + 1) - gammaln(count + 1) - gammaln(size - count + 1)
-    at_once = np.exp(ways + count * log(share) + (size - count) * log1p(-share))
-    longest = size + 1
-    while sum(one**longest + longest * (1 - one) * one ** (longest - 1) for one in (share, rest)) > tail:
-        longest *= 2  # so long, and still fewer than two of one group: too likely to be left out
-    late = np.arange(size + 1, longest + 1)
-    waited = [(late - 1.0) * one**2 * (1 - one) ** (late - 2.0) for one in (share, rest)]
-    length = np.concatenate([np.full(len(count), size), late, late]).astype(np.float64)
-    order = np.argsort(length, kind="stable")
-    counts = np.concatenate([count, np.full(len(late), 2), late - 2]).astype(np.float64)
-    return length[order], counts[order], np.concatenate([at_once, *waited])[order]
-
-
-def covering_bias(share: float, size: int) -> float:
-    """How much too large a group's share of a covering batch is on average: E[n / N] = share x (1 + bias).
-
-    This is what the plain mean over a batch, without the weights of ``overshoot_weights``, gets wrong: whoever is rare
-    is waited for, and so is seen too often. 0 where both groups are equally common. The paper's lemma, for two groups
-    and two samples of each.
-
-    Parameters
-    ----------
-    share : float
-        The group's share of the stream, strictly between 0 and 1.
-    size : int
-        The fewest samples of a batch; below 4 the same as 4.
-
-    Returns
-    -------
-    float
-        The relative bias; negative for the commoner group.
-
-    Raises
-    ------
-    DataError
-        If share is not strictly between 0 and 1, or size is not a positive integer.
-
-    Examples
-    --------
-    >>> round(covering_bias(0.2, 4), 4), round(covering_bias(0.2, 16), 4)
-    (0.3571, 0.0317)
-    """
-    p, size = _checked_share(share), _least_length(size)
-    q = 1 - p
-
-    def log_tail(x: float) -> float:
-        """Sum of x^N / N over all N beyond size; -log(1 - x) less the rest would cancel where x is small."""
-        if x < 0.5:
-            beyond = np.arange(size + 1, size + 61)
-            return float((x**beyond / beyond).sum())
-        upto = np.arange(1, size + 1)
-        return max(0.0, -log1p(-x) - float((x**upto / upto).sum()))
-
-    return q ** (size - 1) - q * p ** (size - 2) - 2 * p / q**2 * log_tail(q) + 2 * q**2 / p**3 * log_tail(p)
-
-
-def _checked_share(share: float) -> float:
-    check_number("share", share)
-    if not 0 < share < 1:
-        raise DataError(f"share must lie strictly between 0 and 1, got {share!r}; it is a group's share of the stream")
-    return float(share)
-
-
-def _least_length(size: int) -> int:
-    check_integer("size", size, least=1)
-    return max(int(size), 4)
-
-
 def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
     """Covering batches of a stream of samples or chunks; samples left at its end make no batch.
 
@@ -344,36 +239,3 @@ def covering(stream: Iterable[Samples], rule: Coverage) -> Iterator[Batch]:
             start += len(batch.samples)
             yield batch
         waiting = waiting.take(slice(start, None))
-
-
-def resampled(samples: Samples, generator: torch.Generator, *, chunk: int = 1024) -> Iterator[Samples]:
-    """An endless stream of rows drawn with replacement, in proportion to their weights.
-
-    This is how to take covering batches of a finite data set: cut from shuffled passes they would be biased
-    from the second batch on.
-
-    Parameters
-    ----------
-    samples : Samples
-        The data set.
-    generator : torch.Generator
-        Draws the rows.
-    chunk : int, default=1024
-        How many rows are drawn at once.
-
-    Yields
-    ------
-    Samples
-        Chunks of rows that all weigh the same, without end.
-
-    Examples
-    --------
-    >>> data = Samples(torch.zeros(2, 1), torch.zeros(2), torch.tensor([0, 1]), torch.tensor([1.0, 0.0]))
-    >>> next(resampled(data, torch.Generator(), chunk=3)).cell       # row 1 has no weight
-    tensor([0, 0, 0])
-    """
-    cumulative = samples.weight.double().cumsum(0)
-    even = samples.with_weight(torch.full_like(samples.weight, float(samples.weight.mean())))
-    while True:
-        at = torch.rand(chunk, generator=generator, dtype=torch.float64) * cumulative[-1]
-        yield even.take(torch.searchsorted(cumulative, at, right=True).clamp_max(len(samples) - 1))

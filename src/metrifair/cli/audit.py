@@ -49,7 +49,7 @@ from metrifair.cli.rules import (
     write_rates,
 )
 from metrifair.errors import DataError
-from metrifair.report.numbers import number_text, p_text
+from metrifair.report.numbers import MISSING, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -369,12 +369,11 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
     """A row of the table; bounds that hold for all at once, p-value and whether it is chance are the first metric's."""
     first = next(iter(own.values()))
     values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
-    interval, p = first.joint_interval, first.p_value
     return [
         f"{first.attribute}: {first.groups[0]}, {first.groups[1]}",
         f"{first.within}: {first.criterion.replace('_', ' ')}",
         *values,
-        "-" if interval is None else f"{number_text(interval.low)}-{number_text(interval.high)}",
-        "-" if p is None else p_text(p),
-        "too few" if not first.enough else {True: "possible", False: "no", None: "-"}[first.by_chance],
+        interval_text(first.joint_interval),
+        p_text(first.p_value),
+        "too few" if not first.enough else {True: "possible", False: "no", None: MISSING}[first.by_chance],
     ]

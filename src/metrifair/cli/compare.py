@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from metrifair.cli.options import (
     check_paths,
     criteria_option,
 )
-from metrifair.report.numbers import figure_text, number_text, p_text
+from metrifair.report.numbers import figure_text, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +35,7 @@ _CHANGED = 1  # the exit code
 @click.argument("files", nargs=-1, required=True, metavar="BEFORE AFTER...")
 @about_options
 @output_options
+@click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
 @click.pass_context
 def compare_command(
@@ -44,6 +46,7 @@ def compare_command(
     title: str | None,
     about: tuple[tuple[str, str], ...],
     written: Written,
+    fail_worse: bool,
     seed: int,
 ) -> None:
     """Compare audits, which metrifair audit --json wrote (or counts of metrifair count), with the first of them.
@@ -53,7 +56,7 @@ def compare_command(
 
     \b
     Example:
-      metrifair compare january.json february.json --html changes.html
+      metrifair compare january.json february.json --html changes.html --fail-worse
     """
     if len(files) < 2:
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
@@ -72,11 +75,14 @@ def compare_command(
         origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
         found = compared_audits(audits, origin=origin)
     hand_over(ctx, out, found, written, files)
+    if fail_worse and any(one.verdict == "worse" for one in found.differences):
+        ctx.exit(_CHANGED)
 
 
 def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
     """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
     from metrifair.auditing.compare import audit_in
+    from metrifair.auditing.out_of_core.formats import SUFFIXES
     from metrifair.auditing.state import AuditState
     from metrifair.errors import DataError, ModelFileError
     from metrifair.provenance import names_of_files
@@ -87,6 +93,12 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
         try:
             found.append(audit_in(file) if file.endswith(".json") and not counts_only else AuditState.load(file))
         except ModelFileError as error:
+            if any(file.lower().endswith(ending) for ending in (*SUFFIXES, ".html", ".gz", ".zst")):
+                made = f"metrifair {'count' if counts_only else 'audit'} {quote(file)} ..."
+                made += " --output FILE.state" if counts_only else " --json FILE.json"
+                raise DataError(
+                    f"{command} takes {taken}counts of metrifair count, got {file!r}; first {made}"
+                ) from None
             raise DataError(f"{command} takes {taken}counts of metrifair count; {error}") from None
     own: dict[str, int] = {}  # the first file of each name
     for place, one in enumerate(found):
@@ -107,13 +119,14 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
     rows: Sequence[Sequence[object]] = [
         [
-            " ".join(filter(None, (one.model if len(found.audits) > 2 else "", f"{one.attribute}:", *one.groups))),
+            (f"{one.model}, " if len(found.audits) > 2 else "")
+            + ": ".join(filter(None, (one.attribute, ", ".join(one.groups)))),
             f"{one.within}: {one.criterion.replace('_', ' ')}",
             one.metric.replace("_", " "),
             number_text(one.before),
             number_text(one.after),
             figure_text(one.difference, signed=True),
-            "-" if one.interval is None else f"{number_text(one.interval.low)} to {number_text(one.interval.high)}",
+            interval_text(one.interval),
             p_text(one.p_jointly),
             "unclear" if one.verdict == "cannot be told apart" else one.verdict,
         ]

@@ -125,6 +125,9 @@ _SPOKEN = {
     "groups of it",
     "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
     "pass separator=": "use --separator ",
+    "leave these cells empty": "read it so with --replace NAME=",
+    "with its name as pos_label": "with its name as --positive",
+    "count with a range that": "use --range LOW HIGH that",
     "pass format": "use --format",
     "pass decimal=": "use --decimal ",
     "pass encoding=": "use --encoding ",
@@ -160,6 +163,9 @@ def as_options(text: str) -> str:
     >>> as_options("are the columns separated by ';'? pass separator=';'")
     "are the columns separated by ';'? use --separator ';'"
     """
+    text = re.sub(
+        r"pass replace=\{'(.*)': (.*?)\}", lambda found: f"use --replace {quote(f'{found[1]}={found[2]}')}", text
+    )
     text = re.sub(
         r"continuous=\[(.*?)\]",
         lambda found: " ".join(f"--continuous {quote(name)}" for name in literal_eval(f"[{found[1]}]")),
@@ -255,15 +261,16 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
 
 
 class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """KEY=VALUE, both of them text."""
+    """KEY=VALUE, both of them text; or OLD=NEW, where nothing is a missing value."""
 
-    name = "key=value"
+    def __init__(self, name: str = "key=value", such: str = "date=September 2026", *, empty: bool = False) -> None:
+        self.name, self.such, self.empty = name, such, empty
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """The two, or a usage error."""
-        key, _, text = value if isinstance(value, tuple) else str(value).partition("=")
-        if not key.strip() or not text.strip():
-            self.fail(f"{value!r} is not KEY=VALUE, such as 'date=September 2026'", param, ctx)
+        key, sign, text = value if isinstance(value, tuple) else str(value).partition("=")
+        if not key.strip() or not sign or not (text.strip() or self.empty):
+            self.fail(f"{value!r} is not {self.name.upper()}, such as {self.such!r}", param, ctx)
         return key.strip(), text.strip()
 
 
@@ -308,6 +315,13 @@ _FILE_OPTIONS = (
         multiple=True,
         metavar="VALUE[,VALUE...]",
         help="What stands for a missing value besides an empty cell, such as N/A,unknown,-9. Repeatable.",
+    ),
+    click.option(
+        "--replace",
+        multiple=True,
+        type=Said("old=new", "Approved=1", empty=True),
+        callback=lambda _ctx, _param, value: dict(value) or None,
+        help="Read NEW where a cell holds OLD: Approved=1, Declined=0; 'N/A=' is a missing value. Repeatable.",
     ),
 )
 

@@ -65,6 +65,14 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         if not sign or not metric or not (0 <= limit < math.inf):
             such = f"{self.kind.metric}={self.kind.value:g}"
             self.fail(f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as {such}", param, ctx)
+        opposite = RATIOS if self.kind.above else (*METRIC_NAMES, *GAPS)
+        if metric.strip() in opposite:
+            turned = self.kind._replace(above=not self.kind.above).option
+            self.fail(
+                f"{metric.strip()} is the better the {'larger' if self.kind.above else 'smaller'}: use {turned}",
+                param,
+                ctx,
+            )
         above = METRIC_NAMES if self.kind.certain else (*METRIC_NAMES, *GAPS)
         check_known(self.kind.option, metric.strip(), above if self.kind.above else RATIOS)
         if limit > 1 and metric.strip() in _AT_MOST_1:

@@ -95,7 +95,7 @@ def train_command(
     table, files = options.table()
     from metrifair.cli.console import command_text, console, printable
     from metrifair.cli.tables import write_json
-    from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained
+    from metrifair.cli.training import Training, figures, provenance_of, show_trained, trained, write_held_out
     from metrifair.cli.training_file import training_file
 
     out = console(stderr=json_to == STANDARD_OUTPUT)
@@ -103,7 +103,8 @@ def train_command(
     found = trained(source, Training(test, validation, threshold, choose_threshold, cost, refit))
     if output is not None:
         found.model.save(output)
-    show_trained(out, source, found, held_out)
+    written = [] if held_out is None else write_held_out(source, found.measured, found.parts.test, held_out)
+    show_trained(out, source, found, written)
     out.print("The model is not kept: name a file with --output." if output is None else f"Model: {printable(output)}")
     if json_to is not None:
         told = figures(source, found) | {"provenance": asdict(provenance_of(source, files, command_text(ctx)))}

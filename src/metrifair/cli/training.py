@@ -144,8 +144,8 @@ _HEADINGS = {
 }
 
 
-def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_out: Path | None) -> None:
-    """What was learned, what the model reaches on rows kept apart (written where asked), and what to know of it."""
+def show_trained(out: Console, source: TrainingFile, found: TrainedModel, written: Sequence[str]) -> None:
+    """What was learned, what the model reaches on rows kept apart, what to know of it, and what was ``written``."""
     lines = source.description(found.measured.encoder)
     lines += [f"Note: {note}" for note in found.notes]
     lines.append(_rows_sentence(source, found))
@@ -160,11 +160,8 @@ def show_trained(out: Console, source: TrainingFile, found: TrainedModel, held_o
             said = f"With the groups that were left out, unfairness would be {gap}, and that of chance alone {chance}."
             out.print(said, soft_wrap=True)
         _show_groups(out, judgement)
-    told = [*_threshold_sentences(found), *(f"Warning: {text}" for text in warnings(source, found))]
-    if held_out is not None:
-        told += write_held_out(source, found.measured, found.parts.test, held_out)
-    told += _refit_sentences(source, found)
-    for line in told:
+    alarms = [f"Warning: {text}" for text in warnings(source, found)]
+    for line in (*_threshold_sentences(found), *alarms, *written, *_refit_sentences(source, found)):
         out.print(printable(line), soft_wrap=True)
 
 
@@ -291,9 +288,11 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     options, table = source.options, source.predictions(model, rows)
     write_table(table, path)
     told = [f"Held-out predictions: {path} ({len(rows):,} rows that the model has not seen)."]
-    if model.classes is not None and len(model.classes) > 2:
+    several = model.classes is not None and len(model.classes) > 2
+    if several and not model.has_probabilities:
         return told
-    asked = ["--score", table.columns[-1]]
+    place = model.positive - len(model.classes) if several and model.classes is not None else -1
+    asked = ["--score", table.columns[place]]
     asked += [part for name in options.group for part in ("--group", name)]
     # Of fewer rows, fewer values: what is a number here might be taken for groups there.
     numbers = options.continuous or source.estimator.continuous or ()
@@ -303,11 +302,12 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     asked += [part for name in options.control for part in ("--control", name)]
     asked += [] if options.weight is None else ["--weight", options.weight]
     asked += ["--label", options.label]
-    if model.classes is not None and (options.positive is not None or model.positive == 0):
+    if model.classes is not None and (several or options.positive is not None or model.positive == 0):
         asked += ["--positive", str(model.classes[model.positive])]
     if model.threshold is not None:
         asked += ["--threshold", repr(model.threshold)]
-    return [*told, f"Audit them: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
+    likewise = " (and the other classes likewise)" if several else ""
+    return [*told, f"Audit them: metrifair audit {' '.join(map(quote, [str(path), *asked]))}{likewise}"]
 
 
 def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:

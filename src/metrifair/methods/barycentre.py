@@ -22,7 +22,7 @@ from metrifair.methods.rates import Distribution, barycentre
 from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table
-from metrifair.saving.schema import Arrays
+from metrifair.saving.records import Arrays
 
 _LEFT = 0.1  # share of the distance between groups from which fit warns that it is left
 

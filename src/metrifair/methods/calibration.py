@@ -39,8 +39,8 @@ from metrifair.methods.training_data import (
 from metrifair.problem.attributes import warn_of_labels
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import UNKNOWN, Table, rows_of
+from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
-from metrifair.saving.schema import Arrays
 
 
 class Calibration(NamedTuple):

@@ -17,7 +17,7 @@ from metrifair.methods.training_data import Floats, Integers
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.tables import UNKNOWN, Table
-from metrifair.saving.schema import Arrays
+from metrifair.saving.records import Arrays
 from metrifair.utility import UtilityLike, expected_cost
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.results import FEW, Interval
 
@@ -54,13 +54,13 @@ def number_text(value: float | None) -> str:
     return f"{value + 0.0:.{decimals}f}".replace("-", MINUS)
 
 
-def interval_text(interval: Interval | None) -> str:
-    """Both ends; an en dash where there is none.
+def interval_text(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
+    """Both ends, each as ``show`` has it; an en dash where there is none.
 
-    >>> interval_text(Interval(0.1, 0.25)), interval_text(None)
-    ('0.100 to 0.250', '–')
+    >>> interval_text(Interval(0.1, 0.25)), interval_text(Interval(0.1, 0.25), percent_text), interval_text(None)
+    ('0.100 to 0.250', '10.0 to 25.0%', '–')
     """
-    return MISSING if interval is None else f"{number_text(interval.low)} to {number_text(interval.high)}"
+    return MISSING if interval is None else f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
 
 
 def shown_number(value: float | None) -> float | None:

@@ -23,7 +23,7 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import Content
-from metrifair.saving.schema import (
+from metrifair.saving.records import (
     Arrays,
     BoosterRecord,
     Features,
@@ -80,32 +80,39 @@ def content_of(estimator: Any) -> Content:
     try:
         classes = None if record.classes is None else classes_of(record.classes)
         safe = _safe_trees(kind, text, record.features.count, classes)
-        content = Content(KIND, record.as_json(), {_TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
-        booster_of(kind, content)  # what could not be read again is not written
+        _restored(kind, record, safe, classes)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
-    return content
+    return Content(KIND, record.as_json(), {_TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
 
 
 def booster_of(kind: type, content: Content) -> Any:
     """The booster of this class that ``content_of`` took apart; parts that do not fit are a ModelFileError."""
     record = record_of(BoosterRecord, content.meta)
+    classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
+    arrays = Arrays(content.arrays)
+    trees = arrays.take(_TREES, (None,), "uint8").numpy().tobytes()
+    arrays.check_all_taken()
     try:
-        classes = classes_of(record.classes) if hasattr(kind, "predict_proba") else None
+        text = trees.decode()
+    except UnicodeDecodeError as error:
+        raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
+    return _restored(kind, record, _safe_trees(kind, text, record.features.count, classes), classes)
+
+
+def _restored(kind: type, record: BoosterRecord, trees: str, classes: NDArray[Any] | None) -> Any:
+    """A booster of these trees, which are safe, that has predicted once."""
+    try:
         estimator: Any = kind(**_parameters(record.parameters, _outputs(classes)))
         estimator._check_parameters()
         criterion_named(estimator.criterion)
-        arrays = Arrays(content.arrays)
-        text = arrays.take(_TREES, (None,), "uint8").numpy().tobytes().decode()
-        arrays.check_all_taken()
-        safe = _safe_trees(kind, text, record.features.count, classes)
         restore = _restore_lightgbm if _is_lightgbm(kind) else _restore_xgboost
-        restore(estimator, safe, record, classes)
+        restore(estimator, trees, record, classes)
         restore_requests(estimator, record.requests)
         estimator.left_out_ = tuple(record.left_out)
     except ModelFileError:
         raise
-    except (DataError, TypeError, UnicodeDecodeError) as error:  # from the checks of a user's own arguments
+    except (DataError, TypeError) as error:  # from the checks of a user's own arguments
         raise ModelFileError(f"the file does not describe a model: {in_one_line(error)}") from error
     _try(estimator, record.features.count)
     return estimator

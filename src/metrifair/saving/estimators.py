@@ -24,8 +24,9 @@ from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
+from metrifair.saving.learner import Setting, learner_of, learner_parts, moment_parts, moments_of
 from metrifair.saving.modelfile import Content, under
-from metrifair.saving.schema import (
+from metrifair.saving.records import (
     Arrays,
     EstimatorRecord,
     Features,
@@ -37,17 +38,7 @@ from metrifair.saving.schema import (
     value_of,
     with_estimate,
 )
-from metrifair.saving.scheme import (
-    Setting,
-    classes_of,
-    classes_record,
-    learner_of,
-    learner_parts,
-    moment_parts,
-    moments_of,
-    scheme_of,
-    scheme_record,
-)
+from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Moments, Network, StackedModule
 

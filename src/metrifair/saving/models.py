@@ -21,7 +21,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.saving import boosters, estimators
 from metrifair.saving.estimators import check_own_class, requests_of, restore_requests
 from metrifair.saving.modelfile import Content, prefixed, under
-from metrifair.saving.schema import (
+from metrifair.saving.records import (
     Arrays,
     EncoderParameters,
     EncoderRecord,

@@ -1,50 +1,32 @@
-"""What codes of classes, groups and strata stand for, and a learner in the middle of its stream <-> records and arrays.
-
-Cells are compiled from a scheme, never stored; learning goes on bit by bit the same."""
+"""What codes of classes, groups and strata stand for <-> records. Cells are compiled from a scheme, never stored."""
 
 from __future__ import annotations
 
 import math
 import reprlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from metrifair.batches import Coverage
-from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Dependence, Samples
+from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import (
-    BINARY,
-    MULTICLASS,
-    REGRESSION_LOSSES,
     Criterion,
     Strata,
-    Task,
     overlapping_strata,
-    regression,
     separate_strata,
 )
 from metrifair.problem.problem import Scheme
-from metrifair.saving.schema import (
-    Arrays,
+from metrifair.saving.records import (
     AttributeRecord,
     Classes,
-    LearnerRecord,
     SchemeRecord,
     StrataRecord,
     plain,
     scalar_of,
     value_of,
 )
-from metrifair.training import Predictor
-from metrifair.training.models import Moments
-from metrifair.training.objective import Objective
-from metrifair.training.online import Learner
 
 _MOST_CHARACTERS = 2**22  # of all class labels together
 _MOST_COMPARISONS = 20_000
@@ -168,157 +150,3 @@ def _check_size(criterion: Criterion, attributes: tuple[Attribute, ...], classes
             f"the scheme compares {len(attributes)} attributes in {comparisons} ways; a model file has at least one, "
             f"and at most {_MOST_COMPARISONS} ways"
         )
-
-
-_ADAM = ("vector", "gradient", "moments", "powers", "learning_rate")  # in the order of Adam.snapshot
-_SAMPLES = ("x", "y", "cell", "weight")
-_WORDS = 624  # of the generator's state, which lies behind its seed, two positions and a flag
-
-
-class Setting(NamedTuple):
-    """What a learner shares with its estimator."""
-
-    predictor: Predictor
-    scheme: Scheme
-    features: int
-    classes: int  # 0: regression
-
-
-def learner_parts(learner: Learner) -> tuple[LearnerRecord, dict[str, Tensor]]:
-    """All that the next samples of the stream depend on, but for what the estimator holds anyway."""
-    objective, rule = learner.objective, learner.rule
-    losses = [name for name, loss in REGRESSION_LOSSES.items() if loss is objective.task.loss]
-    record = LearnerRecord(
-        strength=float(learner.strength),
-        standardize=bool(learner.standardize),
-        size=int(rule.size),
-        least=int(rule.least),
-        weight_decay=float(learner.adam.weight_decay),
-        loss=losses[0] if losses else None,
-        metric=str(plain("metric", objective.metric)),
-        updates=learner.updates,
-        fresh=learner.fresh,
-        estimate=objective.estimate,
-        combine=objective.combine,
-        compare=objective.compare,
-        slices=objective.slices,
-        moments=learner.moments is not None,
-        waiting=learner.waiting is not None,
-        scales=dict(learner.scales),
-        class_weight=list(objective.class_weight),
-    )
-    tensors = {f"adam/{name}": part for name, part in zip(_ADAM, learner.adam.snapshot(), strict=True)}
-    tensors["generator"] = objective.generator.get_state()
-    if learner.moments is not None:
-        tensors |= moment_parts(learner.moments)
-    if learner.waiting is not None:
-        tensors |= {f"waiting/{name}": getattr(learner.waiting, name) for name in _SAMPLES}
-        if learner.waiting.value is not None:
-            tensors["waiting/value"] = learner.waiting.value
-    return record, tensors
-
-
-def learner_of(record: LearnerRecord, arrays: Arrays, setting: Setting) -> Learner:
-    """The learner that ``learner_parts`` took apart."""
-    check_known("metric", record.metric, METRICS)
-    if (record.estimate is None) == (record.unbiased is None):
-        raise ModelFileError("the file does not describe a model: the learner's estimate is missing, or there twice")
-    estimate = record.estimate or ("population" if record.unbiased else "batch")
-    if len(record.class_weight) not in (0, setting.classes):
-        raise ModelFileError(f"the file does not describe a model: class weights of {len(record.class_weight)} classes")
-    task: Task = BINARY if setting.classes == 2 else MULTICLASS
-    if not setting.classes:
-        task = regression(record.loss or "")
-    objective = Objective(
-        task,
-        setting.scheme.comparisons,
-        setting.scheme.criterion,
-        record.metric,
-        estimate=estimate,
-        combine=record.combine,
-        compare=record.compare,
-        slices=record.slices,
-        generator=_generator(arrays.take("generator", (None,), "uint8")),
-        class_weight=tuple(record.class_weight),
-    )
-    learner = Learner(
-        setting.predictor.model,
-        objective,
-        Coverage(setting.scheme.comparisons, size=record.size, least=record.least),
-        strength=record.strength,
-        weight_decay=record.weight_decay,
-        standardize=record.standardize,
-        start=setting.predictor.parameters,
-    )
-    now = learner.adam.snapshot()
-    learner.adam.restore(tuple(arrays.take(f"adam/{name}", part.shape) for name, part in zip(_ADAM, now, strict=True)))
-    if record.fresh and (record.updates or record.moments):
-        raise ModelFileError(
-            "the file does not describe a model: a learner that has learnt has not its start before it"
-        )
-    learner.updates, learner.fresh = record.updates or 0, record.fresh
-    if record.moments:
-        learner.moments = moments_of(arrays, setting.features)
-    dependent = {str(one) for one in setting.scheme.comparisons if isinstance(one, Dependence)}
-    if not set(record.scales) <= dependent:
-        raise ModelFileError("the learner's scales are of attributes that are not compared")
-    learner.scales = dict(record.scales)
-    if record.waiting:
-        learner.waiting = _waiting(arrays, setting, task)
-    return learner
-
-
-def moment_parts(moments: Moments) -> dict[str, Tensor]:
-    """The running moments of the features, as ``moments_of`` reads them."""
-    return {f"moments/{name}": torch.as_tensor(np.asarray(part)) for name, part in moments._asdict().items()}
-
-
-def moments_of(arrays: Arrays, features: int) -> Moments:
-    """The running moments of the features."""
-    shapes: dict[str, tuple[int, ...]] = {"weight": (), "mean": (features,), "squares": (features,)}
-    weight, mean, squares = (arrays.take(f"moments/{name}", shape).numpy() for name, shape in shapes.items())
-    if weight < 0 or (squares < 0).any():
-        raise ModelFileError("the running moments of the features are negative")
-    return Moments(float(weight), mean, squares)
-
-
-def _generator(state: Tensor) -> torch.Generator:
-    """A generator in this state, whose positions PyTorch would believe even where they lie outside of its words."""
-    generator = torch.Generator()
-    raw, known = state.numpy(), generator.get_state()
-    if state.shape != known.shape:
-        raise ModelFileError(f"array 'generator' must have {len(known)} bytes, got {len(raw)}; upgrade PyTorch")
-    left, following = int(raw[8:12].view(np.int32)[0]), int(raw[16:24].view(np.uint64)[0])
-    untouched = (left, following) == (1, 0)
-    if not untouched and not (1 <= left <= _WORDS and left + following == _WORDS + 1):
-        raise ModelFileError("array 'generator' is not the state of a random number generator")
-    try:
-        return generator.set_state(state)
-    except RuntimeError as error:
-        raise ModelFileError("array 'generator' is not the state of a random number generator") from error
-
-
-def _waiting(arrays: Arrays, setting: Setting, task: Task) -> Samples:
-    cell = arrays.take("waiting/cell", (None,), "int64")
-    value, attributes = None, setting.scheme.attributes
-    if any(isinstance(one, Dependence) for one in setting.scheme.comparisons):
-        value = arrays.take("waiting/value", (len(cell), len(attributes)))
-        numbers = torch.tensor([attribute.is_number for attribute in attributes])
-        levels = torch.tensor([attribute.codes for attribute in attributes])
-        codes = (value == value.round()) & (value >= -1) & (value < levels)
-        if not bool((codes | numbers).all()):
-            raise ModelFileError("the samples that wait for their batch have groups that do not exist")
-    found = Samples(
-        arrays.take("waiting/x", (len(cell), setting.features)),
-        arrays.take("waiting/y", (len(cell),), "int64" if task.vector else "float64"),
-        cell,
-        arrays.take("waiting/weight", (len(cell),)),
-        value,
-    )
-    cells = 1 if setting.scheme.cells is None else setting.scheme.cells.count
-    known = bool(((cell >= 0) & (cell < cells)).all())
-    if setting.classes:
-        known &= bool(((found.y >= 0) & (found.y < setting.classes) & (found.y == found.y.round())).all())
-    if not known or bool((found.weight <= 0).any()):
-        raise ModelFileError("the samples that wait for their batch have labels, cells or weights that do not exist")
-    return found

@@ -18,7 +18,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from metrifair.errors import ModelFileError
-from metrifair.saving.schema import in_one_line
+from metrifair.saving.records import in_one_line
 
 _LARGEST_TEXT = 2**29
 _MOST_CLASSES = 10_000

@@ -25,7 +25,7 @@ from metrifair.results import Curves, Point
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
 from metrifair.saving.models import content_of, model_of
-from metrifair.saving.schema import Count, Positive, Record, record_of
+from metrifair.saving.records import Count, Positive, Record, record_of
 from metrifair.utility import UTILITIES, Utility
 
 if TYPE_CHECKING:

@@ -108,9 +108,13 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         column = text.cast(pl.Float64, strict=False)
         strange = text.filter(column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING))
         if len(strange):
-            comma = re.match(COMMA, strange[0], re.ASCII)
-            hint = ", and decisions as 1 and 0" if role == "score" else ""
-            hint = "; pass decimal=',' where numbers have a comma" if comma else hint
+            hint = f"; pass replace={{{strange[0]!r}: ...}} with the number that it stands for"
+            if role == "score":
+                hint = f", and decisions as 1 and 0; pass replace={{{strange[0]!r}: 1}}, and so on, to read them so"
+            if re.match(COMMA, strange[0], re.ASCII):
+                hint = "; pass decimal=',' where numbers have a comma"
+            elif strange[0].endswith("%"):
+                hint = f": write shares, such as {strange[0][:-1]}/100, without the sign"
             raise DataError(f"the {role} column {name!r} holds {strange[0]!r}; it must hold numbers{hint}")
     column = column.cast(pl.Float64)
     values: Floats = column.fill_null(float("nan")).to_numpy() if column.null_count() else column.to_numpy()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _LISTED = 20
+_STRETCH, _BATCH = 2**19, 2**17  # rows that polars reads at once, and rows that are worked on at once
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # how such files begin
 
 
@@ -110,8 +111,9 @@ class Source:
         for frame in self.frames:
             with reading(self.name):
                 # As they lie in the file: an expression here would make polars hold twice as many rows.
-                for batch in frame.select(self._in_order(names)).collect_batches(engine="streaming"):
-                    yield self._uniform(batch)
+                wanted = frame.select(self._in_order(names))
+                for part in wanted.collect_batches(engine="streaming") if self.is_text else _stretches(wanted):
+                    yield from map(self._uniform, part.iter_slices(_BATCH))
 
     def head(self, names: Sequence[str], most: int) -> pl.DataFrame:
         """These columns of the first rows."""
@@ -144,7 +146,17 @@ class Source:
         if self.is_text:
             return None
         with reading(self.name):
-            return sum(int(frame.select(polars().len()).collect(engine="streaming").item()) for frame in self.frames)
+            return sum(map(_rows, self.frames))
+
+
+def _rows(frame: pl.LazyFrame) -> int:
+    return int(frame.select(polars().len()).collect(engine="streaming").item())
+
+
+def _stretches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """All rows of a file that need not be read from its beginning: asked for batches, polars reads far ahead."""
+    for start in range(0, _rows(frame), _STRETCH):
+        yield frame.slice(start, _STRETCH).collect(engine="streaming")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isfinite
@@ -99,6 +99,7 @@ class FileOptions:
     day_first: bool = False
     sheet: str | None = None
     missing: str | Sequence[str] = ()  # what stands for a missing value, besides empty cells
+    replace: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         absent_words(self.missing)
@@ -106,6 +107,11 @@ class FileOptions:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
         check_switches(header=self.header, day_first=self.day_first)
+        if self.replace is not None and not (isinstance(self.replace, Mapping) and all(map(_is_text, self.replace))):
+            raise DataError(
+                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0, 'N/A': "
+                f"None}}, got {self.replace!r}"
+            )
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -138,7 +144,7 @@ class FileOptions:
         return separator
 
     def rewritten(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The table with numbers and dates in the one way that is read everywhere."""
+        """The table with numbers, dates, gaps and what is replaced in the one way that is read everywhere."""
         pl, (words, values) = polars(), absent_words(self.missing)
         if words:
             texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
@@ -152,13 +158,17 @@ class FileOptions:
                     for name in frame.select(pl.selectors.numeric()).columns
                 ),
             )
-        if self.decimal == "." and not self.day_first:
+        if self.decimal == "." and not self.day_first and not self.replace:
             return frame
         return frame.with_columns([self._rewritten(column) for column in frame if column.dtype == polars().String])
 
     def _rewritten(self, column: pl.Series) -> pl.Series:
         pl = polars()
         one = pl.col(column.name)
+        if self.replace:  # a missing value is written as None, or as nothing
+            new = [None if value in (None, "") else str(value) for value in self.replace.values()]
+            old = [text.strip() for text in self.replace]
+            column = column.str.strip_chars().replace_strict(old, new, default=column, return_dtype=pl.String)
         found = column.to_frame()
         if self.decimal == ",":
             commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
@@ -174,6 +184,10 @@ class FileOptions:
             whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
             found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
         return found.to_series()
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 AS_USUAL = FileOptions()

@@ -10,7 +10,7 @@ from metrifair.provenance import Provenance
 from metrifair.report.audit.by_group import FIGURES, measure_text
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
-from metrifair.report.numbers import number_text, percent_text
+from metrifair.report.numbers import interval_text, number_text, percent_text
 from metrifair.results import AuditRecord, Interval, Measure
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
@@ -64,7 +64,7 @@ def _measure(found: Measure | None) -> str:
 
 
 def _bounds(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
-    return "" if interval is None else f" ({show(interval.low)} to {show(interval.high)})"
+    return "" if interval is None else f" ({interval_text(interval, show)})"
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -9,7 +9,15 @@ from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import MISSING, figure_text, number_text, p_text, percent_text, strength_texts
+from metrifair.report.numbers import (
+    MISSING,
+    figure_text,
+    interval_text,
+    number_text,
+    p_text,
+    percent_text,
+    strength_texts,
+)
 from metrifair.results import AuditRecord, Decisions, GroupRates, Interval, Point
 from metrifair.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, is_below
 
@@ -23,8 +31,7 @@ def _share(share: float | None) -> str:
 
 
 def _with_interval(text: str, interval: Interval | None, show: Callable[[float], str], word: str = "") -> Markup:
-    told = "" if interval is None else f"{show(interval.low).rstrip('%')} to {show(interval.high)}"
-    small = word or told
+    small = word or ("" if interval is None else interval_text(interval, show))
     return joined(text, *([element("small", small)] if small else []))
 
 

@@ -12,7 +12,7 @@ from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.provenance import Provenance
 from metrifair.report.charts import Axis, axis
-from metrifair.report.numbers import MISSING, figure_text, strength_texts
+from metrifair.report.numbers import MISSING, figure_text, interval_text, strength_texts
 from metrifair.results import Curves, Interval, Point, pareto
 from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility
 
@@ -257,7 +257,7 @@ class Figure:
         """
         if self.bounds is None or not math.isfinite(self.bounds.low + self.bounds.high):
             return ""
-        return f"{figure_text(self.bounds.low)} to {figure_text(self.bounds.high)}"
+        return interval_text(self.bounds, figure_text)
 
 
 @dataclass(frozen=True)
