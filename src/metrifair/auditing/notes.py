@@ -57,9 +57,8 @@ def notes_of(
         sizes = sample.size(positive), sample.size(negative)
         notes += direction_notes(counted.at(positive), counted.at(negative), sizes, sample.favourable)
     units = np.arange(len(problem))
-    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        unknown = sample.size(np.flatnonzero(code < 0))
-        notes += missing_notes(attribute.name, unknown, sample.size(units))
+    notes += missing_notes(sample)
+    for attribute in problem.scheme.attributes:
         notes += naming_notes(attribute.name, attribute.groups)
     notes += [Note("parity", text) for text in label_notes(problem, sample.rows)]
     notes += [level_note(*one) for one in sample.levels.items()]
@@ -260,10 +259,17 @@ def median_note(ends: tuple[float, float]) -> Note:
     return Note("exactness", text)
 
 
-def missing_notes(attribute: str, unknown: int, rows: int) -> list[Note]:
-    """Samples whose group is not known."""
-    text = f"{attribute} is not known for {unknown:,} of {rows:,} samples: they are left out of its findings."
-    return [Note("missing", text)] if unknown else []
+def missing_notes(sample: AuditSample) -> list[Note]:
+    """Samples whose group is not known, of each attribute; of several, those of whom none is."""
+    known, attributes = sample.problem.groups >= 0, sample.problem.scheme.attributes
+    texts, rows = [], sample.size(np.arange(len(known)))
+    for attribute, own in zip(attributes, known.T, strict=True):
+        if unknown := sample.size(np.flatnonzero(~own)):
+            said = f"{attribute.name} is not known for {unknown:,} of {rows:,} samples"
+            texts.append(f"{said}: they are left out of its findings.")
+    if len(attributes) > 1 and (nobody := sample.size(np.flatnonzero(~known.any(1)))):
+        texts.append(f"Left out of all findings, being of no known group at all: {nobody:,} of them.")
+    return [Note("missing", text) for text in texts]
 
 
 def absent_notes(absent: Sequence[str]) -> list[Note]:
