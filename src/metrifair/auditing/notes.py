@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Floats, Integers, stand_ins
-from metrifair.auditing.out_of_core.formats import MISSING
+from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.request import Plan
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
@@ -187,16 +187,17 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
     """That a group has the name of a missing value, or two names differ only by case, spaces or ".0".
 
     >>> print(*(note.text for note in naming_notes("sex", ["Female", "female ", "NA", "male"])), sep="\\n")
-    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty.
+    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty, or read the \
+file with missing='NA'.
     sex: the groups 'Female' and 'female ' differ only by how they are written; if they are one, write them in one way.
     """
     alike: dict[str, list[str]] = {}
     for group in filter(lambda one: isinstance(one, str), groups):
-        alike.setdefault("".join(str(group).split()).casefold().removesuffix(".0"), []).append(str(group))
+        alike.setdefault(_one_word(str(group)).removesuffix(".0"), []).append(str(group))
     found = [
         f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
-        "empty."
-        for word in filter(None, MISSING)
+        f"empty, or read the file with missing={name!r}."
+        for word in map(_one_word, LIKE_MISSING)
         for name in alike.get(word, ())
     ]
     found += [
@@ -206,6 +207,10 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
         if len(names) > 1
     ]
     return [Note("missing", text) for text in found]
+
+
+def _one_word(name: str) -> str:
+    return "".join(name.split()).casefold()
 
 
 UNDECIDED = Note(
