@@ -36,7 +36,7 @@ from metrifair.parallel import spread
 SETS = ("compas", "drug", "communities", "mortgage", "adult")
 PACKAGES = ("torch", "scikit-learn", "pandas", "fairlearn", "fairret", "equipy", "error-parity")
 STRENGTHS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
-ASIDE = 0.25  # of the training rows, to choose by
+FOLDS = 4  # of the training rows, to choose by
 NEEDS_GROUP = frozenset(
     {"fairlearn ThresholdOptimizer", "error-parity", "equipy", "ours, barycentre", "ours, thresholds"}
 )
@@ -45,11 +45,13 @@ OURS = ("ours, linear", "ours, network", "ours, barycentre, blind", "ours, thres
 
 
 _RULES = (
-    "Our families and other libraries' methods on the same splits. A quarter of the training rows is set aside; every "
-    "method's knob is the one with the best utility there, among those that keep the bound there, on top of which "
-    "comes what two samples of one distribution are apart on average. The model that is the same for everyone is "
-    "granted to all. Figures are of test rows. Features do not hold the group and are standardised. Base models: a "
-    "logistic regression (linear), or a network of 16 units."
+    "Our families and other libraries' methods on the same splits. Knobs are chosen on rows that models have not seen: "
+    "each of four parts of the training rows is judged by models of the other three, and then models of all training "
+    "rows are on test; of Adult, which has rows enough, one part serves. Every method's knob is the one with the best "
+    "utility there, among those that keep the bound there, on top of which comes what two samples of one distribution "
+    "are apart on average. The model that is the same for everyone is granted to all. Figures are of test rows. "
+    "Features do not hold the group and are standardised. Base models: a logistic regression (linear), or a network of "
+    "16 units."
 )
 _PEERS = (
     "Penalties of fairret and of FFB (DiffDP, HSIC: by its formulas, its package is not on PyPI) are trained by a "
@@ -125,24 +127,35 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, python: Path
 
 
 def write_splits(path: Path, known: Source, effort: Effort) -> None:
-    """Features without the group, in units of the training rows, labels, groups, and what is each row's part."""
+    """Features without the group, in units of the training rows, labels, groups, and what is each row's part.
+
+    A split is one case, with rows to choose by and to test on, or one for each fold, with rows to choose by, and one
+    of all training rows, with those to test on.
+    """
     arrays: dict[str, Any] = {}
     for name in SETS[:2] if effort.quick else SETS:
         splits = known(name, "standard")
+        x, nothing = splits.without_group, np.empty(0, dtype=np.int64)
         for seed in effort.seeds[: 3 if splits.prescribed else None]:
-            order = np.random.default_rng(seed).permutation(splits.train[seed])
-            aside, train = np.split(order, [round(ASIDE * len(order))])
-            rows = np.concatenate([train, aside, splits.test[seed]])
-            x = splits.without_group
-            mean, spread = x[train].mean(0), x[train].std(0)
-            own = {
-                "x": ((x[rows] - mean) / np.where(spread > 0, spread, 1.0)),
-                "y": splits.y[rows],
-                "a": splits.a[rows],
-                "train": np.arange(len(rows)) < len(train),
-                "test": np.arange(len(rows)) >= len(order),
-            }
-            arrays |= {f"{name}/{seed}/{key}": value for key, value in own.items()}
+            order, test = np.random.default_rng(seed).permutation(splits.train[seed]), splits.test[seed]
+            first = round(len(order) / FOLDS)
+            folds = [order[:first], *np.array_split(order[first:], FOLDS - 1)]
+            cases = {f"{seed}": (folds[0], test)}
+            if not splits.prescribed:
+                cases = {f"{seed}.{place}": (fold, nothing) for place, fold in enumerate(folds)}
+                cases[f"{seed}.all"] = nothing, test
+            for case, (aside, tested) in cases.items():
+                train = order[~np.isin(order, aside)]
+                rows = np.concatenate([train, aside, tested])
+                mean, spread = x[train].mean(0), x[train].std(0)
+                own = {
+                    "x": ((x[rows] - mean) / np.where(spread > 0, spread, 1.0)),
+                    "y": splits.y[rows],
+                    "a": splits.a[rows],
+                    "train": np.arange(len(rows)) < len(train),
+                    "test": np.arange(len(rows)) >= len(train) + len(aside),
+                }
+                arrays |= {f"{name}/{case}/{key}": value for key, value in own.items()}
     np.savez_compressed(path, **arrays)
 
 
@@ -243,6 +256,10 @@ def write_entries(folder: Path, path: Path) -> None:
     """
     with np.load(folder / "arrays.npz") as kept:
         rows = {key: kept[key] for key in kept.files}
+    splits: dict[tuple[str, str], list[str]] = {}  # by set and seed: the cases
+    for case in peers.read_cases(folder / "arrays.npz"):
+        name, part = case.split("/")
+        splits.setdefault((name, part.split(".")[0]), []).append(case)
     found: list[Entry] = []
     faults: dict[str, str] = {}
     for file in ("ours.npz", "peers.npz"):
@@ -252,13 +269,22 @@ def write_entries(folder: Path, path: Path) -> None:
         for place, fault in notes["faults"].items():
             name, _, method = place.split("/")
             faults.setdefault(f"{method} on {name}", fault)
-        for place in dict.fromkeys(key.rsplit("/", 1)[0] for key in said):
-            name, seed, method = place.split("/")
-            own = {key: rows[f"{name}/{seed}/{key}"] for key in ("y", "a", "train", "test")}
-            unseen = ~own["train"]
-            y, a, test = own["y"][unseen], own["a"][unseen], own["test"][unseen]
-            flat = np.full((2, len(y)), float(own["y"][own["train"]].mean() >= 0.5))
-            models = [flat, *(value for key, value in said.items() if key.rsplit("/", 1)[0] == place)]
+        cases: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}  # by set, split and method: by case and knob
+        for key, value in said.items():
+            name, case, method, knob = key.split("/")
+            cases.setdefault((name, case.split(".")[0], method), {}).setdefault(f"{name}/{case}", {})[knob] = value
+        for (name, seed, method), own in cases.items():
+            if not all(case in own for case in splits[name, seed]):
+                continue  # a fold is missing: it is among the faults
+            unseen = [~rows[f"{case}/train"] for case in own]
+            y, a, test = (
+                np.concatenate([rows[f"{case}/{key}"][part] for case, part in zip(own, unseen, strict=True)])
+                for key in ("y", "a", "test")
+            )
+            flat = np.full((2, len(y)), float(y[~test].mean() >= 0.5))
+            everywhere = set.intersection(*(set(one) for one in own.values()))
+            knobs = [knob for knob in next(iter(own.values())) if knob in everywhere]
+            models = [flat, *(np.concatenate([one[knob] for one in own.values()], axis=1) for knob in knobs)]
             aside, tested = (
                 [judged(model[0, part], model[1, part], y[part], a[part]) for model in models] for part in (~test, test)
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,6 +24,12 @@ class Predictions(NamedTuple):
     score: Floats  # (n,): of the positive of two classes, or a number; (n, classes): of each of several
     decision: NDArray[Any]  # codes of the classes; of a regressor, the score
     kind: str  # "number", "probability", "output" (a margin) or "decision"
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        """Those of several parts of the rows, one after the other."""
+        score, decision, kinds = zip(*parts, strict=True)
+        return cls(np.concatenate(score), np.concatenate(decision), kinds[0])
 
 
 class Measured(NamedTuple):

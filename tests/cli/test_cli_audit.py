@@ -148,6 +148,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "header": True,
         "day_first": False,
         "sheet": None,
+        "missing": (),
         "replace": {"Approved": "1", "N/A": ""},
         "intersectional": True,
         "title": "Mine",

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from experiments import duel, peers
+from experiments.data import Splits
 from experiments.duel import CONTESTS, Entry, Judged
+from experiments.settings import Effort
 
 N = 40
 A = np.arange(N) % 2
@@ -78,3 +80,49 @@ def test_a_difference_counts_from_one_standard_error_on(lead: float, word: str) 
     assert by_auc[5:] == ["+0.00 ± 0.00", "even"]
     assert line[3:5] == ["ours, linear", "fairlearn GridSearch"]
     assert line[5:] == [f"{100 * lead:+.2f} ± 1.15", word]
+
+
+def test_knobs_are_chosen_on_folds_and_tested_with_models_of_all_training_rows(tmp_path: Path) -> None:
+    draws = np.random.default_rng(1)
+    x, a = np.column_stack([np.arange(N), draws.normal(size=N)]), draws.permutation(A)
+    orders = [draws.permutation(N) for _ in range(2)]
+    train, test = (np.stack([order[part] for order in orders]) for part in (slice(30), slice(30, N)))
+    y = (x[:, 1] > 0).astype(float)
+    one = Splits(x, y, a, train, test)
+    same = Splits(x, y, a, train[[0, 0]], test[[0, 0]])
+    known = {"compas": one, "drug": same}
+    duel.write_splits(tmp_path / "arrays.npz", lambda name, _: known[name], Effort((0, 1), quick=True))
+    names = [f"{seed}.{part}" for seed in (0, 1) for part in (*range(4), "all")]
+    assert set(peers.read_cases(tmp_path / "arrays.npz")) == {"drug/0", "drug/1", *(f"compas/{name}" for name in names)}
+    models = {}
+    with np.load(tmp_path / "arrays.npz") as kept:
+        for seed, order in enumerate(train):
+            own = {
+                name: {key: kept[f"compas/{name}/{key}"] for key in ("x", "y", "a", "train", "test")} for name in names
+            }
+            own = {name: part for name, part in own.items() if name.startswith(f"{seed}.")}
+            aside = [part["a"][~part["train"] & ~part["test"]] for part in own.values()]
+            assert [len(rows) for rows in aside] == [8, 8, 7, 7, 0]
+            assert sorted(np.concatenate(aside)) == sorted(a[order])
+            assert [int(part["test"].sum()) for part in own.values()] == [0, 0, 0, 0, 10]
+            for name, part in own.items():
+                np.testing.assert_allclose(part["x"][part["train"]].mean(0), 0, atol=1e-12)
+                truth = np.stack([part["y"], part["y"]])[:, ~part["train"]]
+                # The first knob is right in one part and wrong in all others, the second right throughout.
+                first = truth if name.endswith("0") else 1 - truth
+                models |= {f"compas/{name}/whole/{knob}": said for knob, said in (("1", first), ("2", truth))}
+                if not name.endswith("3"):
+                    models[f"compas/{name}/in part/1"] = truth
+    peers.write_parts(tmp_path / "ours.npz", [peers.Part(models, {}, {})])
+    peers.write_parts(tmp_path / "peers.npz", [peers.Part({}, {"compas/0.3/in part": "absent"}, {})])
+    loose = [contest._replace(bound=1.0) for contest in CONTESTS]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duel, "CONTESTS", loose)
+        duel.write_entries(tmp_path, tmp_path / "entries.json")
+        found, faults = duel.read_entries(tmp_path / "entries.json")
+    assert [(entry.data, entry.seed, entry.method) for entry in found[::2]] == [
+        ("compas", 0, "whole"),
+        ("compas", 1, "whole"),
+    ]
+    assert all(entry.test.accuracy == 1.0 for entry in found)
+    assert faults == {"in part on compas": "absent"}

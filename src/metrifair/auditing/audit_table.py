@@ -58,6 +58,7 @@ def audit_table(
     control: str | Sequence[str] | None = None,
     weight: str | None = None,
     tolerance: float = 1e-5,
+    missing: str | Sequence[str] = (),
     in_memory_rows: int = IN_MEMORY_ROWS,
     **options: Unpack[AuditOptions],
 ) -> Audit | AuditDifference:
@@ -93,6 +94,8 @@ def audit_table(
         The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
     score_range, resamples, permutations, most_groups, least_count, vc_dimension : as in audit
     standard, reference, favourable, least_share, title, about : as in audit
+    missing : str or sequence of str, default=()
+        What stands for a missing value in any column, besides null, such as "N/A" or "-9"; whatever its case.
     in_memory_rows : int, default=2000000
         Up to so many rows are audited as they are; 0: none.
 
@@ -135,6 +138,7 @@ def audit_table(
             most_groups=most,
             secrets=place.secrets,
             beside=scores[1:] if name == scores[0] else (),
+            missing=missing,
         )
         for name, roles in every.items()
     }
@@ -173,9 +177,9 @@ def count_file(state: AuditState, path: str | os.PathLike[str], roles: Roles, op
         check_some(source.name, roles, state.rows - before)
 
 
-def count_table(state: AuditState, place: Connected, roles: Roles) -> None:
+def count_table(state: AuditState, place: Connected, roles: Roles, *, missing: str | Sequence[str] = ()) -> None:
     """Add the rows of a table to a state, counted by the engine that has them: what a file of these rows would add."""
-    rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets)
+    rows = TableRows.of(place.table, roles, name=place.name, secrets=place.secrets, missing=missing)
     threshold = state.threshold if isinstance(state.threshold, float) else DEFAULT_THRESHOLD
     cells = rows.surveyed(threshold)
     check_within(np.array(cells.ends), state.range)

@@ -138,6 +138,7 @@ _SPOKEN = {
     "sheet must be": "--sheet must be",
     "leave sheet out": "leave --sheet out",
     "pass table, ": "use --table, ",
+    "read the file with missing=": "use --missing ",
     "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
     "y_true holds": "--label holds",
@@ -310,6 +311,12 @@ _FILE_OPTIONS = (
     click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
     click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
     click.option(
+        "--missing",
+        multiple=True,
+        metavar="VALUE[,VALUE...]",
+        help="What stands for a missing value besides an empty cell, such as N/A,unknown,-9. Repeatable.",
+    ),
+    click.option(
         "--replace",
         multiple=True,
         type=Said("old=new", "Approved=1", empty=True),
@@ -374,6 +381,7 @@ def file_options(function: Function) -> Function:
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
+        named["missing"] = tuple(word for given in named["missing"] for word in given.split(","))
         reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
         return function(*given, reading=reading, **named)
 

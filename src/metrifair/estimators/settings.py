@@ -341,3 +341,13 @@ def device_of(device: str) -> torch.device:
     if found.type == "cuda" and not there:
         raise DataError(f"device={device!r} asks for CUDA, which this machine or this torch does not have; use 'auto'")
     return found
+
+
+def check_devices(devices: Sequence[str] | None) -> None:
+    """Raise a DataError unless each is a device that this machine has."""
+    if devices is None:
+        return
+    if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
+        raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
+    for device in devices:
+        device_of(device)

@@ -349,24 +349,34 @@ class Judge:
     against: tuple[Rival, ...]
     others: HeldOut  # the rows to choose on, then those to judge on: all that models are not trained on
     floor: float  # the unfairness of scores that chance alone would show on these
+    # With folds: what models of the others say of each fold of the rows to choose on; None where training failed.
+    crossed: dict[Job, Predictions | None] | None = None
+
+    def seen(self, model: Any, job: Job) -> Predictions | None:
+        """What is said of the rows to choose on, by the model or, with folds, by models that have not seen them."""
+        if self.crossed is None:
+            return predictions(model, self.choosing)
+        if job not in self.crossed:
+            raise DataError("a ledger keeps figures of folds, and no scores; make the frontier with this utility")
+        return self.crossed[job]
 
     def __call__(self, model: Any, job: Job) -> Outcome:
         """What this model reaches on each part; None is a model whose training failed."""
-        if model is None:
+        seen = None if model is None else self.seen(model, job)
+        if seen is None:
             lost = Point(job.value, job.seed, 0.0, 1.0, failed=True, family=job.family)
             return Outcome(job, lost, lost)
-        seen, found = predictions(model, self.choosing), predictions(model, self.judging)
-        asks = needs_group(model)
+        found, asks = predictions(model, self.judging), needs_group(model)
         validation, test = self._point(seen, self.choosing, job, asks), self._point(found, self.judging, job, asks)
+        if self.crossed is not None:
+            validation = replace(validation, intervals={})  # of other models than this one: nothing is proven of it
         training = None
         if validation.failed or test.failed:
             return Outcome(job, validation, test, model=model)
         if self.training is not None:
             own = predictions(model, self.training)
             training = self._point(own, self.training, job, asks)
-            apart = Predictions(
-                np.concatenate([seen.score, found.score]), np.concatenate([seen.decision, found.decision]), found.kind
-            )
+            apart = Predictions.joined([seen, found])
             if not training.failed and is_overfit(own, self.training, apart, self.others, least=self.floor):
                 test = replace(test, overfit=True)
         curves = curves_of(found, self.judging) if job.seed == self.shown else None

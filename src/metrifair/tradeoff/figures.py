@@ -42,8 +42,10 @@ class Source:
         base = self.judge.training or self.judge.choosing
         against = rivals(base.problem, utility, X=base.X)[-1:]
 
-        def with_it(own: Point, part: HeldOut) -> Point:
-            worth = worth_of(predictions(outcome.model, part), part, against)
+        def with_it(own: Point, found: Predictions | None, part: HeldOut) -> Point:
+            if found is None:
+                return own
+            worth = worth_of(found, part, against)
             return replace(
                 own,
                 more={**own.more, **worth.values},
@@ -54,8 +56,8 @@ class Source:
 
         return replace(
             outcome,
-            validation=with_it(outcome.validation, self.judge.choosing),
-            test=with_it(outcome.test, self.judge.judging),
+            validation=with_it(outcome.validation, self.judge.seen(outcome.model, outcome.job), self.judge.choosing),
+            test=with_it(outcome.test, predictions(outcome.model, self.judge.judging), self.judge.judging),
         )
 
     def held_out(self, model: Any) -> dict[str, Column]:

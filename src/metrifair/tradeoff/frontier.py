@@ -19,12 +19,12 @@ from sklearn.base import is_regressor
 
 from metrifair.checks import check_known, is_integer, is_number, last_step
 from metrifair.errors import DataError, MetrifairWarning
-from metrifair.estimators.settings import device_of
+from metrifair.estimators.settings import check_devices
 from metrifair.problem.attributes import Continuous, label_notes
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
-from metrifair.provenance import Provenance, call_text, made_now, said_of
+from metrifair.provenance import call_text, said_of
 from metrifair.report.frontier.notes import (
     WEIGHTED,
     constant_note,
@@ -36,9 +36,10 @@ from metrifair.report.frontier.notes import (
 from metrifair.report.numbers import positive_text
 from metrifair.tradeoff.evaluate import Judge, all_small, small_groups, unfairness_by_chance
 from metrifair.tradeoff.figures import Source
+from metrifair.tradeoff.folds import cross_sweep, in_folds
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
-from metrifair.tradeoff.split import DataSet, Split, data_set, judged_alike
+from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, judged_alike
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
 from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
@@ -60,7 +61,7 @@ def frontier(
     strengths: Sequence[float] | Literal["auto"] | None = None,
     tolerances: Sequence[float] | None = None,
     seeds: int | Sequence[int] = 1,
-    validation: float = 0.25,
+    validation: float | int = 0.25,
     test: float = 0.25,
     on: Literal["scores", "decisions"] = "scores",
     utility: UtilityLike | None = None,
@@ -107,8 +108,10 @@ def frontier(
         The values for families whose parameter is "tolerance", where others have ``strengths``.
     seeds : int or list of int, default=1
         How many models of each value, or their seeds.
-    validation : float, default=0.25
-        Share of the rows that ``select`` looks at.
+    validation : float or int, default=0.25
+        Share of the rows that ``select`` looks at. Or a number of folds, for small data: all rows but those of the test
+        are trained on, and ``select`` looks at what models of the other folds say of each. That takes so many trainings
+        more; nothing is certified by it.
     test : float, default=0.25
         Share of the rows behind the figures of ``points``.
     on : {"scores", "decisions"}, default="scores"
@@ -183,7 +186,7 @@ def frontier(
     given = dict(locals())
     said = said_of(title, about)
     check_known("on", on, ("scores", "decisions"))
-    _check_devices(devices)
+    check_devices(devices)
     own_seeds = _seeds(seeds)
     families = families_of(estimator, parameter)
     if continuous is not None and families is not None:
@@ -210,8 +213,14 @@ def frontier(
     )
     scheme = data.problem.scheme
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
-    split = data.split(validation, test, random_state, train=families is not None)
+    folds: tuple[Rows, ...] = ()
+    if is_integer(validation, least=2):
+        split, folds = in_folds(data, int(validation), test, random_state, fitted=families is None)
+    else:
+        split = data.split(validation, test, random_state, train=families is not None)
+    way = partial(cross_sweep, parts=[(fold, data.held_out(fold)) for fold in folds]) if folds else sweep
     judge, few = _judge_of(data, split, asked, own_seeds[0], trained=families is not None)
+    judge = replace(judge, crossed={}) if folds else judge
     if families is None:
         source, tried = Source(judge, split.test), 0
         outcomes = [judge(model, Job(float(place), own_seeds[0])) for place, model in enumerate(members)]
@@ -220,18 +229,19 @@ def frontier(
         rows = RowsToTrain(X, y, sensitive_features, control_features, weight, split.train)
         source = Source(judge, split.test, families, replace(rows, rows=data.rows))
         apart = "" if asked.name in UTILITIES else repr(utility)  # all those with names of ours are kept in any case
-        outcomes, tried = [], 0
+        outcomes, tried, parts = [], 0, (split.validation, split.test, *folds)
         for family in families:
-            run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, split, utility=apart))
-            swept = partial(sweep, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
+            run = None if ledger is None else Ledger(ledger, _run_name(family, rows, data, parts, utility=apart))
+            swept = partial(way, family.estimator, rows, judge=judge, ledger=run, n_jobs=n_jobs, devices=devices)
             found, candidates = _trained(swept, family, (strengths, tolerances), own_seeds, bends=(on, asked))
             outcomes, tried = [*outcomes, *found], tried + candidates
+    used = split_note(len(split.train), len(split.validation), len(split.test), len(folds))
     positive = positive_text(scheme.classes, scheme.positive) if own("pos_label", None) is None else ""
     return replace(
-        _frontier_of(outcomes, source, data, asked, on=on, few=few, said=(split_note(*map(len, split)), positive)),
+        _frontier_of(outcomes, source, data, asked, on=on, few=few, said=(used, positive)),
         tried=tried if isinstance(strengths, str) else None,
         library=library_of(X, y, sensitive_features),
-        provenance=_provenance_of(data, said, call_text(frontier, given), random_state),
+        provenance=data.provenance(said, call_text(frontier, given), random_state),
     )
 
 
@@ -267,7 +277,7 @@ def _frontier_of(
         few,
         floor_note(floor, len(judging.compared), on=on),
         overfit_note([(one.training, one.validation, one.test) for one in outcomes], knobs),
-        *_constants(outcomes),
+        *_constants(outcomes, knobs),
         same_decisions_note([one.test for one in outcomes if not one.test.failed], utility),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
@@ -291,12 +301,12 @@ def _frontier_of(
     )
 
 
-def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _constants(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Iterator[str]:
     """A note on the strengths of each family at which models of ours predict the same for everyone.
 
     Where no strength is left at which they do not, a warning too: nothing is then seen of the trade-off.
     """
-    for name in dict.fromkeys(one.job.family for one in outcomes):
+    for name in (family for family, knob in knobs.items() if knob == "strength"):
         own = [one for one in outcomes if one.job.family == name]
         models = [(one.job.value, getattr(last_step(one.model), "predictor_", None)) for one in own]
         values = {value for value, _ in models}
@@ -305,31 +315,6 @@ def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if found and found == values - {0.0}:
             warnings.warn(note.rstrip("."), MetrifairWarning, stacklevel=4)
         yield note
-
-
-def _provenance_of(data: DataSet, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
-    """Where the figures come from."""
-    kept = data.problem.kept
-    return Provenance(
-        **said,
-        source="rows in memory",
-        rows_read=len(data.rows) if kept is None else len(kept),
-        left_out={} if kept is None else {"of weight 0": len(kept) - len(data.rows)},
-        columns={"group": [attribute.name for attribute in data.problem.scheme.attributes]},
-        call=call,
-        seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
-        **made_now(),
-    )
-
-
-def _check_devices(devices: Sequence[str] | None) -> None:
-    """Raise a DataError unless each is a device that this machine has."""
-    if devices is None:
-        return
-    if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
-        raise DataError(f"devices must be a list of at least one device, such as ['cuda:0', 'cuda:1'], got {devices!r}")
-    for device in devices:
-        device_of(device)
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
@@ -373,12 +358,12 @@ def _trained(
     return found, len(seeds) * (2 * len(values) - 1)
 
 
-def _run_name(family: Family, rows: RowsToTrain, data: DataSet, split: Split, *, utility: str) -> str:
+def _run_name(family: Family, rows: RowsToTrain, data: DataSet, parts: Sequence[Rows], *, utility: str) -> str:
     """A name for all that a run's figures depend on, except the values and seeds, which name its jobs."""
     estimator, parameter = family.estimator, family.parameter
     named: list[str] = [type(estimator).__qualname__, parameter, repr(data.problem.scheme.criterion), _JUDGING, utility]
     named += [str(comparison) for comparison in data.problem.comparisons]
-    arrays: list[NDArray[Any]] = [split.validation, split.test]
+    arrays: list[NDArray[Any]] = [*parts]
     for name, value in sorted(estimator.get_params().items()):
         if name in (parameter, "random_state", "verbose"):
             continue

@@ -39,6 +39,8 @@ class Wish:
         check_switches(certified=self.certified)
         if self.certified and self.max_unfairness is None:
             raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
+        if self.certified and self.max_unfairness == 1:
+            raise DataError("certified with max_unfairness=1 proves nothing, as no unfairness is larger; ask for less")
 
 
 def suitable(
@@ -58,7 +60,12 @@ def suitable(
         high = wish.max_unfairness
         figures = [bound(one, on=on, cdfs=cdfs, models=models) if wish.certified else one.gap(on) for one in points]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
-        hint = f". {small}" if small else ": ask for more, train with larger strengths, or hold more data out"
+        hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
+        hint += (
+            f". {small}"
+            if small
+            else ": ask for more, train with larger strengths, hold more data out, or choose by folds (validation=5)"
+        )
     elif wish.min_accuracy is not None:
         low = wish.min_accuracy
         figures, wanted = [one.accuracy for one in points], f"{accuracy_name} at least {low:g}"
@@ -107,11 +114,12 @@ def bound(point: Point, *, on: str, cdfs: int, models: int) -> float:
     name = "unfairness" if on == "scores" or point.decision_unfairness is None else "decision_unfairness"
     if name not in point.intervals:
         raise DataError(
-            "no bound is certified, as what is proven does not hold for weighted samples; select without "
-            "certified, or make the frontier without sample_weight"
+            "no bound is certified, as what is proven does not hold for weighted samples, nor for folds; select "
+            "without certified, or make the frontier without sample_weight, and with a share of the rows as validation"
         )
     gap, interval = point.gap(on), point.intervals[name]
     if interval.high >= 1:  # cut off there: the sample proves nothing
         return 1.0
     # Radii grow with the number of functions as sqrt(log(2 m / delta)).
-    return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+    wider = dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+    return min(1.0, gap + (interval.high - gap) * wider)

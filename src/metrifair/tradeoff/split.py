@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.checks import is_number
+from metrifair.checks import is_integer, is_number
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
@@ -21,6 +21,7 @@ from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
+from metrifair.provenance import Provenance, made_now
 from metrifair.results import FEW
 from metrifair.selection_rates import enough_rows
 
@@ -126,19 +127,37 @@ class DataSet:
                 f"validation and test must be shares above 0 that leave rows for training, got "
                 f"{validation!r} and {test!r}"
             )
-        labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
-        alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
-        kinds = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
-        everything = np.arange(len(self.problem))
+        kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:
-            chosen, judged = _divided(everything, kinds, test / (validation + test), seed)
+            chosen, judged = divided(everything, kinds, test / (validation + test), seed)
             return Split(everything[:0], self.rows[chosen], self.rows[judged])
-        rest, judged = _divided(everything, kinds, test, seed)
-        own, chosen = _divided(rest, kinds[rest], validation / (1 - test), seed)
+        rest, judged = divided(everything, kinds, test, seed)
+        own, chosen = divided(rest, kinds[rest], validation / (1 - test), seed)
         return Split(self.rows[own], self.rows[chosen], self.rows[judged])
 
+    @cached_property
+    def kinds(self) -> Rows:
+        """Rows of equal cells, groups and labels have equal numbers."""
+        labels = [] if self.problem.labels is None or not self.problem.scheme.classes else [self.problem.labels]
+        alike = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
+        return np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
 
-def _divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+    def provenance(self, said: Mapping[str, Any], call: str, seed: object) -> Provenance:
+        """Where figures of these rows come from."""
+        kept = self.problem.kept
+        return Provenance(
+            **said,
+            source="rows in memory",
+            rows_read=len(self.rows) if kept is None else len(kept),
+            left_out={} if kept is None else {"of weight 0": len(kept) - len(self.rows)},
+            columns={"group": [attribute.name for attribute in self.problem.scheme.attributes]},
+            call=call,
+            seed=int(seed) if is_integer(seed, least=0) else None,  # type: ignore[call-overload]
+            **made_now(),
+        )
+
+
+def divided(rows: Rows, kinds: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
     """Two parts of the rows, the second with this share, alike in kinds unless these are too many."""
     counts = np.bincount(kinds)
     usual = np.where(counts[kinds] > 1, kinds, counts.argmax())  # one row of a kind cannot be in both

@@ -115,12 +115,17 @@ def helps(knob: str) -> str:
     return "a smaller network or more rows help." if turn is None else f"a smaller network, more rows or {turn} help."
 
 
-def split_note(train: int, validation: int, test: int) -> str:
+def split_note(train: int, validation: int, test: int, folds: int = 0) -> str:
     """How many rows serve what.
 
     >>> split_note(1000, 500, 500)
     '1,000 rows for training, 500 for choosing, 500 for these figures.'
+    >>> split_note(1500, 1500, 500, 5)
+    '1,500 rows for training and, in 5 folds, for choosing by models of the others, 500 for these figures.'
     """
+    if folds:
+        choosing = f"in {folds} folds, for choosing by models of the others"
+        return f"{train:,} rows for training and, {choosing}, {test:,} for these figures."
     counts = f"{train:,} rows for training, " if train else "Fitted models were given: "
     return f"{counts}{validation:,} for choosing, {test:,} for these figures."
 

@@ -1,0 +1,86 @@
+"""Choosing by folds: models of the other folds judge each fold, so that all rows but the test's serve both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from metrifair.checks import is_number
+from metrifair.errors import DataError, TooFewSamples
+from metrifair.measures import Predictions
+from metrifair.methods.training_data import dealt_folds
+from metrifair.results import Point
+from metrifair.tradeoff.evaluate import Judge, predictions
+from metrifair.tradeoff.ledger import Job, Ledger, Outcome
+from metrifair.tradeoff.split import DataSet, HeldOut, Rows, Split, data_set, divided  # noqa: F401  # data_set: for the example
+from metrifair.tradeoff.sweep import RowsToTrain, sweep
+
+
+def in_folds(
+    data: DataSet, count: int, test: float, seed: int, *, fitted: bool = False
+) -> tuple[Split, tuple[Rows, ...]]:
+    """Rows to train and to choose on, in folds with the same mix of cells and labels, and rows to judge on.
+
+    >>> given = np.arange(40.0)[:, None], np.arange(40) % 2, np.arange(40) // 2 % 2
+    >>> data = data_set(*given, None, regression=False, criterion="statistical_parity", contrast="pairs")
+    >>> split, folds = in_folds(data, 3, 0.25, 0)
+    >>> len(split.train), len(split.validation), len(split.test), [len(fold) for fold in folds]
+    (30, 30, 10, [10, 10, 10])
+    """
+    if fitted:
+        raise DataError(f"folds are for models to be trained, not for fitted ones; got validation={count}")
+    if not is_number(test) or not 0 < test < 1:
+        raise DataError(f"test must be a share above 0 that leaves rows for training, got {test!r}")
+    problem = data.problem
+    rest, judged = divided(np.arange(len(problem)), data.kinds, test, seed)
+    labels = np.zeros_like(rest) if problem.labels is None or not problem.scheme.classes else problem.labels[rest]
+    dealt = dealt_folds(count, labels, data.kinds[rest], seed)
+    if (found := len(np.unique(dealt))) < count:
+        raise TooFewSamples(
+            f"validation={count} asks for as many folds, and there are rows of every label for {found}; ask for "
+            "fewer, or leave rare labels out"
+        )
+    folds = tuple(data.rows[rest[dealt == fold]] for fold in range(count))
+    return Split(data.rows[rest], np.concatenate(folds), data.rows[judged]), folds
+
+
+def cross_sweep(
+    estimator: Any,
+    data: RowsToTrain,
+    jobs: Sequence[Job],
+    judge: Judge,
+    *,
+    parts: Sequence[tuple[Rows, HeldOut]],
+    ledger: Ledger | None = None,
+    **more: Any,
+) -> list[Outcome]:
+    """Every job's outcome, as of ``sweep``, after the judge heard what models of the other folds say of each.
+
+    ``parts`` are the folds. A ledger notes one seed after the other, with its folds.
+    """
+    known = {} if ledger is None else ledger.finished()
+    found: list[Outcome] = []
+    for seed in dict.fromkeys(job.seed for job in jobs):
+        own = [job for job in jobs if job.seed == seed]
+        new = [job for job in own if job.name not in known]
+        said: dict[Job, list[Predictions | None]] = {job: [] for job in new}
+        for fold, part in parts:
+            others = replace(data, rows=np.setdiff1d(data.rows, fold))
+            for outcome in sweep(estimator, others, new, partial(_asked, part), **more):
+                said[outcome.job].append(outcome.model)
+        for job, told in said.items():
+            complete = [one for one in told if one is not None]
+            if judge.crossed is not None:
+                judge.crossed[job] = Predictions.joined(complete) if len(complete) == len(told) else None
+        found += sweep(estimator, data, own, judge, ledger=ledger, **more)
+    return found
+
+
+def _asked(part: HeldOut, model: Any, job: Job) -> Outcome:
+    """What a model says of the rows of a fold, where its outcome has the model; None where training failed."""
+    nothing = Point(job.value, job.seed, 0.0, 1.0, failed=True)
+    return Outcome(job, nothing, nothing, model=None if model is None else predictions(model, part))
