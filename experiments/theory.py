@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from experiments.page import Page, TextTable, circumstances, line_chart, side_by_side, write_page
+from experiments.populations import FiniteSpace, ShiftedTarget
 from experiments.results import write_csv
 from experiments.runs import Records
 from experiments.settings import Effort, Protocol
 from metrifair.datasets.synthetic import (
     BiasedClassification,
     BiasedRegression,
-    FiniteSpace,
     HiddenExperience,
     IndependentLabels,
-    ShiftedTarget,
     atomic_distances,
 )
 

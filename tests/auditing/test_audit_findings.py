@@ -160,6 +160,7 @@ def test_unknown_groups_are_left_out_of_their_attribute_only_and_counted() -> No
     assert [note.text for note in found.notes if note.kind == "missing"] == [
         "sex is not known for 2 of 6 samples: they are left out of its findings.",
         "age is not known for 1 of 6 samples: they are left out of its findings.",
+        "Left out of all findings, being of no known group at all: 1 of them.",
     ]
 
 

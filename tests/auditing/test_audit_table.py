@@ -23,6 +23,7 @@ from metrifair.auditing.out_of_core import bins, table_bins
 from metrifair.auditing.out_of_core.brackets import CellSides, measured
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.connections import Connected
+from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.out_of_core.tables import TableRows
 
 COUNTED = {"in_memory_rows": 10}
@@ -30,7 +31,7 @@ COUNTED = {"in_memory_rows": 10}
 
 def incomplete(n=1500):
     """Rows that miss scores, groups, labels and weights, each in several ways."""
-    place = np.arange(n)
+    place = pl.int_range(n)
     return table(n).with_columns(
         p=pl.when(place % 31 == 0).then(None).when(place % 37 == 0).then(float("nan")).otherwise("p"),
         sex=pl.when(place % 41 == 0).then(None).when(place % 43 == 0).then(pl.lit(" ")).otherwise("sex"),
@@ -68,13 +69,73 @@ CHANGES = [*((engine, {}) for engine in ENGINES if engine != "Dask"), ("DuckDB",
 @pytest.mark.parametrize(("engine", "changes"), CHANGES)
 def test_every_engine_finds_what_audit_file_finds(engine, changes, tmp_path, monkeypatch):
     monkeypatch.setattr(bins, "_MOST_BINS", 1024)  # so that some are looked into
-    frame = incomplete().with_columns(old=pl.col("age") > 21)
+    frame = incomplete().with_columns(pl.col("y").cast(pl.String), old=pl.col("age") > 21)  # pandas: 1.0 beside gaps
+    assert min(frame.select("p", "sex", "y", "w").null_count().row(0)) > 20
     frame.write_parquet(tmp_path / "scores.parquet")
     options = EVERYTHING | QUICKER | {"weight": "w"} | changes
     held = audit_file(tmp_path / "scores.parquet", **options)
     with held_by(engine, frame) as found:
         assert audit_table(found, **options).record == held.record
         check_equal(audit_table(found, **options, **COUNTED), held, located=False)
+
+
+MARKED = ["N/A", "not Known", "-9"]
+
+
+def marked(n=600):
+    """Rows with gaps, and the same rows with what stands for a gap: in text, integers and numbers."""
+    place, columns = pl.int_range(n), ["p", "sex", "y", "region", "w"]
+    gaps = table(n).select(columns).with_columns(
+        p=pl.when(place % 31 == 0).then(None).otherwise("p"),
+        sex=pl.when(place % 7 == 0).then(None).otherwise("sex"),
+        y=pl.when(place % 47 == 0).then(None).otherwise("y"),
+        region=pl.when(place % 11 == 0).then(None).otherwise("region"),
+        w=pl.when(place % 53 == 0).then(None).otherwise("w"),
+    )  # fmt: skip
+    words = pl.Series(["N/A", " n/a", "not known "] * n)[:n]
+    filled = [pl.col(name).fill_null(words) for name in ("sex", "region")]
+    return gaps, gaps.with_columns(*filled, *(pl.col(name).fill_null(-9) for name in ("p", "y", "w")))
+
+
+@pytest.mark.parametrize("limit", [{}, COUNTED], ids=["held", "counted"])
+def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(limit, tmp_path):
+    gaps, full = marked()
+    gaps.write_parquet(tmp_path / "gaps.parquet")
+    full.write_parquet(tmp_path / "full.parquet")
+    full.with_columns(pl.col("sex", "region").cast(pl.Categorical)).write_parquet(tmp_path / "few.parquet")
+    full.write_csv(tmp_path / "full.csv")
+    asked = {"score": "p", "group": "sex", "label": "y", "control": "region", "weight": "w", **QUICKER, **limit}
+    expected = audit_file(tmp_path / "gaps.parquet", **asked)
+    assert expected.record.left_out > 100
+    for name in ("full.parquet", "few.parquet", "full.csv"):
+        found = audit_file(tmp_path / name, **asked, missing=MARKED)
+        assert found.record == expected.record, name
+        assert "missing=['N/A', 'not Known', '-9']" in found.provenance.call
+    simpler = asked | {"label": None}  # integers with gaps are 1.0 to Dask
+    for engine in ENGINES:
+        own = simpler if engine == "Dask" else asked
+        with held_by(engine, full) as found:
+            told = audit_table(found, **own, missing=MARKED).record
+        assert told == (audit_file(tmp_path / "gaps.parquet", **simpler) if engine == "Dask" else expected).record, (
+            engine
+        )
+    with pytest.raises(DataError, match="the weight column 'w' must hold finite numbers that are not negative"):
+        audit_table(full, **asked)
+
+
+def test_counts_know_what_stands_for_a_missing_value(tmp_path):
+    (gaps, full), roles = marked(), Roles.named(score="p", group=["sex", "region"], label="y")
+    full.write_csv(tmp_path / "full.csv")
+    states = [AuditState(range=(-1, 2)) for _ in range(3)]
+    count_table(states[0], Connected("the table", gaps), roles)
+    count_table(states[1], Connected("the table", full), roles, missing=MARKED)
+    count_file(states[2], tmp_path / "full.csv", roles, FileOptions(missing=MARKED))
+    assert len({(state.rows, state.left_out, len(state.cells)) for state in states}) == 1
+
+
+def test_only_text_stands_for_a_missing_value():
+    with pytest.raises(DataError, match=r"missing must be text that stands for a missing value.*got \[-9\]"):
+        audit_table(pl.DataFrame({"p": [0.1], "sex": ["f"]}), score="p", group="sex", missing=[-9])
 
 
 @pytest.mark.parametrize("atoms", [2**12, 50])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import audit
+from metrifair import AuditState, audit
 from metrifair.datasets.synthetic import HiddenExperience, OffsetRegression
 from metrifair.metrics.registry import METRICS
 
@@ -30,6 +30,20 @@ def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
         "However a threshold is chosen, the shares of “a” and “b” above it differ by at most 50.0 percentage points; "
         "at 0.2 they do."
     )
+
+
+def test_decisions_are_told_as_decisions_and_have_no_density() -> None:
+    decided, groups = [0, 0, 0, 1, 0, 1, 1, 1], list("aaaabbbb")
+    found = audit(decided, sensitive_features=groups, **QUICK)
+    assert {one.sentence for one in found.findings} == {"The decision is 1 for 25.0% of “a” but for 75.0% of “b”."}
+    assert found.worst().meaning == ("The shares of “a” and “b” with the decision 1 differ by 50.0 percentage points.")
+    assert [list(one.curves.density) for one in found.record.distributions] == [[]]
+    counted = AuditState().add(decided, {"sex": groups}).audit(**QUICK)
+    assert counted.worst().sentence == found.worst().sentence
+    errors = audit(
+        decided, sensitive_features=groups, y_true=[0, 1] * 4, criteria="risk_parity", loss="squared_error", **QUICK
+    )
+    assert "The decision is" not in errors.findings[0].sentence  # these scores are losses
 
 
 def test_the_shares_of_the_sentence_differ_by_the_kolmogorov_distance() -> None:

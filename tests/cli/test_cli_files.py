@@ -7,6 +7,7 @@ import io
 import json
 import os
 import resource
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -295,3 +296,36 @@ def test_dates_that_may_begin_with_the_day_are_pointed_out(foreign: Any, call: A
     path, how = foreign
     done = call("train", path, "--label", 5, "--group", 4, "--id", 1, "--model", "linear", *how[:-1])
     assert "holds dates such as '01.01.2026', and is taken for text: use --day-first" in " ".join(done.output.split())
+
+
+def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_again(
+    people: pl.DataFrame, tmp_path: Path, call: Any
+) -> None:
+    place = pl.int_range(pl.len())
+    unknown = people.with_columns(sex=pl.when(place % 9 > 0).then("sex"), p=(pl.col("wage") / 10_000).clip(0, 1))
+    unknown.write_csv(tmp_path / "gaps.csv")
+    unknown.with_columns(pl.col("sex").fill_null("Unknown"), pl.col("income").fill_null(-9)).write_csv(
+        tmp_path / "p.csv"
+    )
+    asked = ["--score", "p", "--group", "sex", "--json"]
+    named = ["--missing", "N/A,unknown", "--missing", "-9"]
+    files = [tmp_path / f"{k}.json" for k in range(4)]
+    for name, out, more in (("gaps.csv", 0, []), ("p.csv", 1, named), ("p.csv", 2, [])):
+        done = call("audit", tmp_path / name, *asked, files[out], *more)
+        assert done.exit_code == 0, done.output
+    assert "sex: 'Unknown' is taken for the name of a group" in done.output
+    assert "leave these cells empty, or use --missing 'Unknown'." in " ".join(done.output.split())
+    gaps, told, untold = (json.loads(file.read_text()) for file in files[:3])
+    assert told["findings"] == gaps["findings"] != untold["findings"]
+    again = shlex.split(told["provenance"]["call"])
+    assert [word for word in again if word in {"--missing", "N/A,unknown", "-9"}] == named
+    place_of = {"p.csv": tmp_path / "p.csv", "1.json": files[3]}
+    assert call(*(place_of.get(word, word) for word in again[1:])).exit_code == 0
+    assert json.loads(files[3].read_text())["findings"] == gaps["findings"]
+    trained = ["--label", "hired", "--group", "sex", "--model", "linear", "--ignore", "wage", "--ignore", "p"]
+    figures = []
+    for name, more in (("gaps.csv", []), ("p.csv", named)):
+        done = call("train", tmp_path / name, *trained, "--strength", "0.1", "--json", "-", *more)
+        assert done.exit_code == 0, done.output
+        figures.append(json.loads(done.stdout)["groups"])
+    assert figures[0] == figures[1]

@@ -1,11 +1,14 @@
 """How far a sample may be from an exact value: z-scores for means, the DKW bound for Kolmogorov distances."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from experiments.populations import FiniteSpace
 from metrifair.datasets.synthetic import Distances
 
 
@@ -38,3 +41,12 @@ def check_distances(prediction: np.ndarray, group: np.ndarray, exact: Distances)
     assert abs(stats.ks_2samp(u, v, method="asymp").statistic - exact.kolmogorov) < dkw
     slack = 5 * (u.std() / math.sqrt(len(u)) + v.std() / math.sqrt(len(v)))
     assert abs(stats.wasserstein_distance(u, v) - exact.wasserstein) < max(slack, 1e-9)
+
+
+def space_of(population: Any, mass: Sequence[float] = ()) -> FiniteSpace:
+    """The values of the feature in group 0, then those in group 1, with their masses (alike unless given)."""
+    table, p1 = population.optimal_table, population.p1
+    own = list(mass) or [1 / table.shape[1]] * table.shape[1]
+    return FiniteSpace(
+        [((1 - p1) * one, 0.0) for one in own] + [(0.0, p1 * one) for one in own], table.ravel().tolist()
+    )

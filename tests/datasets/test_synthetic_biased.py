@@ -4,15 +4,14 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from montecarlo import check_distances, z_score
+from montecarlo import check_distances, space_of, z_score
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
+from experiments.populations import FiniteSpace, ShiftedTarget
 from metrifair.datasets.synthetic import (
     BiasedClassification,
     BiasedRegression,
-    FiniteSpace,
-    ShiftedTarget,
     fair_by_sorting,
 )
 
@@ -66,15 +65,15 @@ def test_without_bias_the_group_is_irrelevant_and_the_optimum_is_fair(kind: str)
     population = BiasedRegression(kind, delta=0.4).truth()
     assert population.optimal_distances.kolmogorov == 0
     assert_array_equal(population.fair_table, population.optimal_table)
-    assert population.space().is_fair(population.optimal_table.ravel())
-    assert population.space().best_fair().excess_risk == pytest.approx(0, abs=1e-15)
+    assert space_of(population).is_fair(population.optimal_table.ravel())
+    assert space_of(population).best_fair().excess_risk == pytest.approx(0, abs=1e-15)
     assert BiasedClassification(delta=0.4).truth().optimal_distances.kolmogorov == 0
 
 
 def test_with_bias_the_optimum_is_unfair_and_the_proposition_does_not_apply() -> None:
     population = BiasedRegression("shift", delta=0.4)
     assert population.optimal_distances.kolmogorov > 0
-    assert not population.space().is_fair(population.optimal_table.ravel())
+    assert not space_of(population).is_fair(population.optimal_table.ravel())
 
 
 def test_at_the_threshold_a_group_without_order_keeps_that_of_the_feature() -> None:
@@ -185,10 +184,10 @@ def test_the_fair_partitions_of_equal_atoms_are_as_many_as_there_are_block_permu
 )
 def test_enumeration_and_sorting_find_the_same_best_fair_hypothesis(kind: str, delta: float, p1: float) -> None:
     population = BiasedRegression(kind, delta=delta, p1=p1, m=5, sigma=0.0)
-    fit = population.space().best_fair()
+    fit = space_of(population).best_fair()
     assert fit.excess_risk == pytest.approx(population.fair_risk, abs=1e-14)
     assert fit.prediction == pytest.approx(population.fair_table.ravel())
-    assert population.space().is_fair(np.array(fit.prediction))
+    assert space_of(population).is_fair(np.array(fit.prediction))
 
 
 def test_a_subspace_for_each_partition_and_nothing_else_is_fair() -> None:

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from montecarlo import check_distances, z_score
+from montecarlo import check_distances, space_of, z_score
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize
 
@@ -211,7 +211,7 @@ def test_the_squared_risks_of_example_2_follow_the_formulas_and_the_enumeration(
     assert_array_equal(population.optimal_table, [[0.55, 0.3], [0.4, 0.9]])
     excess = p0 * p1 * (0.8 * 0.15**2 + 0.2 * 0.6**2)
     assert population.fair_risk - population.optimal_risk == pytest.approx(excess)
-    fit = population.space().best_fair()
+    fit = space_of(population, (0.8, 0.2)).best_fair()
     assert fit.excess_risk == pytest.approx(excess)
     assert fit.prediction == pytest.approx(population.fair_table.ravel())
     assert fit.partition == ((0, 2), (1, 3))

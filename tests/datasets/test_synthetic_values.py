@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from experiments.populations import FiniteSpace
 from metrifair.datasets.synthetic import (
     BiasedClassification,
     BiasedRegression,
-    FiniteSpace,
     HiddenExperience,
     IndependentLabels,
     Normal,
@@ -201,7 +201,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
         "masses must be non-negative, sum to 1 and leave no group empty, got group sums [1. 0.]; divide by the total",
     ),
     (
-        lambda: list(BiasedRegression(m=7).space().fair_partitions()),
+        lambda: list(FiniteSpace([(1 / 28, 1 / 28)] * 14, [0.0] * 14).fair_partitions()),
         "enumeration serves at most 12 atoms, got 14; merge atoms or use the sorting rule",
     ),
     (

@@ -186,3 +186,11 @@ def test_the_glossary_explains_what_occurs_and_only_that():
     assert words["95% interval"].startswith("In about 95% of audits like this one, the distance of the populations")
     bare = dict(audit_glossary(demo_record(findings=[bare_finding(0, metric="own")], decisions=[])))
     assert set(bare) == {"Score", "Group", "Share below", "Density", "Statistical parity"}
+
+
+def test_a_bound_that_no_distance_exceeds_is_called_no_proof():
+    few = replace(bare_finding(0, metric="kolmogorov"), certified_jointly=1.0, enough=True)
+    many = replace(few, certified_jointly=0.4)
+    for findings, heading in (([many], "At most"), ([many, few], "Nothing is proven")):
+        (found,) = [one for one in highlights(replace(demo_record(), findings=findings)) if one.heading == heading]
+        assert ("rule nothing out" in found.sentence) is (few in findings)

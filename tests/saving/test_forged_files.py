@@ -18,7 +18,7 @@ import xgboost
 from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
-from metrifair.errors import ModelFileError
+from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.saving.models import content_of
 
@@ -191,7 +191,8 @@ def test_more_threads_than_processors_are_not_believed(tmp_path: Path) -> None:
 
 @cache
 def frontier_content() -> Content:
-    front = frontier(FairClassifier(epochs=2, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0, 1])
+    with pytest.warns(MetrifairWarning, match="Models predict the same for everyone"):  # after two epochs
+        front = frontier(FairClassifier(epochs=2, hidden=(4,)), X, Y, sensitive_features=A, strengths=[0, 1])
     path = Path(os.environ.get("TMPDIR", "/tmp"), f"metrifair-test-{os.getpid()}.front")
     try:
         front.save(path)
@@ -241,6 +242,18 @@ def test_a_forged_frontier_is_refused(place: tuple[Any, ...], value: Any, said: 
         node = node[step]
     node[place[-1]] = value
     assert said in refusal(tmp_path / "m", content._replace(meta=meta))
+
+
+def test_a_frontier_by_a_figure_that_no_model_has_is_shown(tmp_path: Path) -> None:
+    """A file may name any utility, and figures that are not finite are none: it is shown, and chosen from."""
+    content = frontier_content()
+    luck = {"name": "luck", "label": "Luck", "larger_is_better": False}
+    (tmp_path / "m").write_bytes(described(content.meta | {"utility": luck}, content.arrays, content.kind))
+    front = load(tmp_path / "m")
+    assert "Luck down to nan" in repr(front)
+    front.view()
+    with pytest.warns(MetrifairWarning, match="decides the same for everyone"):
+        assert front.select(max_unfairness=1.0) in front.models
 
 
 # Any other forgery

@@ -373,7 +373,7 @@ def test_a_weighted_frontier_says_so_and_certifies_nothing() -> None:
     assert front.points[0].intervals == {}
     assert front.select(max_unfairness=1.0) is front.models[0]
     with pytest.raises(DataError, match="what is proven does not hold for weighted samples"):
-        front.select(max_unfairness=1.0, certified=True)
+        front.select(max_unfairness=0.9, certified=True)
 
 
 def test_equal_weights_are_none_and_rows_without_weight_are_not_there() -> None:
@@ -580,7 +580,10 @@ def test_the_bound_does_not_depend_on_where_the_interval_is_cut(gap: float) -> N
 @pytest.mark.parametrize("n", [2, 5, 8])
 def test_a_handful_of_samples_proves_nothing(gap: float, n: int) -> None:
     """The interval is then [0, 1]: a bound below 1 is no bound."""
-    assert certified_range(made((gap, 0.8), n=n))[0] >= min(bound(gap, n, 1), 1.0) - 1e-4
+    assert certified_range(made((gap, 0.8), n=n)) == (1.0, 1.0)  # no distance of shares is larger
+    for limit, said in ((0.5, "1 proves nothing: no unfairness is larger"), (1.0, "max_unfairness=1 proves nothing")):
+        with pytest.raises(DataError, match=said):
+            made((gap, 0.8), n=n).select(max_unfairness=limit, certified=True)
 
 
 def test_a_real_certificate_is_the_formula() -> None:

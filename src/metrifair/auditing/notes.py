@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Floats, Integers, stand_ins
-from metrifair.auditing.out_of_core.formats import MISSING
+from metrifair.auditing.out_of_core.formats import LIKE_MISSING
 from metrifair.auditing.request import Plan
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
@@ -57,9 +57,8 @@ def notes_of(
         sizes = sample.size(positive), sample.size(negative)
         notes += direction_notes(counted.at(positive), counted.at(negative), sizes, sample.favourable)
     units = np.arange(len(problem))
-    for attribute, code in zip(problem.scheme.attributes, problem.groups.T, strict=True):
-        unknown = sample.size(np.flatnonzero(code < 0))
-        notes += missing_notes(attribute.name, unknown, sample.size(units))
+    notes += missing_notes(sample)
+    for attribute in problem.scheme.attributes:
         notes += naming_notes(attribute.name, attribute.groups)
     notes += [Note("parity", text) for text in label_notes(problem, sample.rows)]
     notes += [level_note(*one) for one in sample.levels.items()]
@@ -188,16 +187,17 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
     """That a group has the name of a missing value, or two names differ only by case, spaces or ".0".
 
     >>> print(*(note.text for note in naming_notes("sex", ["Female", "female ", "NA", "male"])), sep="\\n")
-    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty.
+    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty, or read the \
+file with missing='NA'.
     sex: the groups 'Female' and 'female ' differ only by how they are written; if they are one, write them in one way.
     """
     alike: dict[str, list[str]] = {}
     for group in filter(lambda one: isinstance(one, str), groups):
-        alike.setdefault("".join(str(group).split()).casefold().removesuffix(".0"), []).append(str(group))
+        alike.setdefault(_one_word(str(group)).removesuffix(".0"), []).append(str(group))
     found = [
         f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
-        "empty."
-        for word in filter(None, MISSING)
+        f"empty, or read the file with missing={name!r}."
+        for word in map(_one_word, LIKE_MISSING)
         for name in alike.get(word, ())
     ]
     found += [
@@ -207,6 +207,10 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
         if len(names) > 1
     ]
     return [Note("missing", text) for text in found]
+
+
+def _one_word(name: str) -> str:
+    return "".join(name.split()).casefold()
 
 
 UNDECIDED = Note(
@@ -255,10 +259,17 @@ def median_note(ends: tuple[float, float]) -> Note:
     return Note("exactness", text)
 
 
-def missing_notes(attribute: str, unknown: int, rows: int) -> list[Note]:
-    """Samples whose group is not known."""
-    text = f"{attribute} is not known for {unknown:,} of {rows:,} samples: they are left out of its findings."
-    return [Note("missing", text)] if unknown else []
+def missing_notes(sample: AuditSample) -> list[Note]:
+    """Samples whose group is not known, of each attribute; of several, those of whom none is."""
+    known, attributes = sample.problem.groups >= 0, sample.problem.scheme.attributes
+    texts, rows = [], sample.size(np.arange(len(known)))
+    for attribute, own in zip(attributes, known.T, strict=True):
+        if unknown := sample.size(np.flatnonzero(~own)):
+            said = f"{attribute.name} is not known for {unknown:,} of {rows:,} samples"
+            texts.append(f"{said}: they are left out of its findings.")
+    if len(attributes) > 1 and (nobody := sample.size(np.flatnonzero(~known.any(1)))):
+        texts.append(f"Left out of all findings, being of no known group at all: {nobody:,} of them.")
+    return [Note("missing", text) for text in texts]
 
 
 def absent_notes(absent: Sequence[str]) -> list[Note]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from metrifair.auditing.by_group import by_group_of
-from metrifair.auditing.decisions import Selection, decisions_of
+from metrifair.auditing.decisions import Selection, are_decisions, decisions_of
 from metrifair.auditing.distribution import (
     Floats,
     TwoSamples,
@@ -206,7 +206,10 @@ def _distributions(
             if score_range is None and sample.counted is None:
                 used = part.scores.values[np.flatnonzero(part.scores.at(part.units))[[0, -1]]]
                 ends = float(used[0]), float(used[1])
-            found[key] = Distribution(*key, curves_of(part.scores.values, masses, sizes, ends))
+            curves = curves_of(part.scores.values, masses, sizes, ends)
+            if are_decisions(part.scores.values):  # two points have no density
+                curves = replace(curves, density={})
+            found[key] = Distribution(*key, curves)
     return list(found.values())
 
 
@@ -224,7 +227,8 @@ def findings_of(
     (intervals, joint), p_values = _sampled(*fine, values, plan, generator, dealt=dealt, exact=exact)
     alone, jointly, paper = (None, None, None) if sample.weighted else _radii(sizes, plan)
     span, width = float(found.values[-1] - found.values[0]), plan.width if compared.part.of_predictions else None
-    where = words.gap_sentence(compared.groups, gap.score, gap.shares, span)
+    decided = compared.part.of_predictions and are_decisions(compared.part.scores.values)
+    where = words.gap_sentence(compared.groups, gap.score, gap.shares, span, decided=decided)
     if plan.vc_dimension is not None:  # of others than these rows, resamples of them tell nothing
         joint = {}
     if "kolmogorov" in values and "kolmogorov" not in joint and not sample.weighted:
@@ -255,8 +259,8 @@ def findings_of(
             paper_bound=bound(metric, paper),
             p_value=p_values.get(metric),
             witness=_witness_curve(metric, drawn) if plan.witnesses else None,
-            sentence=means if facts(metric).compares_means else where,
-            meaning=words.meaning_of(metric, value, compared.groups, gap.score, span),
+            sentence=means if facts(metric).compares_means and not decided else where,
+            meaning=words.meaning_of(metric, value, compared.groups, gap.score, span, decided=decided),
             enough=enough,
             joint_interval=joint.get(metric) if enough else None,
         )

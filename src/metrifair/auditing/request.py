@@ -75,6 +75,7 @@ class ColumnOptions(AuditOptions, total=False):
     control: str | Sequence[str] | None
     weight: str | None
     tolerance: float
+    missing: str | Sequence[str]
     in_memory_rows: int
 
 

@@ -220,7 +220,11 @@ def audit_command(
     from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
-    audit = partial(audit_file, file, **asdict(reading)) if place is None else partial(audit_table, place)
+    audit = (
+        partial(audit_file, file, **asdict(reading))
+        if place is None
+        else partial(audit_table, place, missing=reading.missing)
+    )
     with warnings_told(out), working(f"Auditing {file if place is None else place.name}"):
         found = audit(score=score[0] if len(score) == 1 else list(score), **audit_arguments(ctx, asked, asked["group"]))
     write_rates(out, found, rates)

@@ -111,7 +111,7 @@ def count_command(
         if place is None:
             count_file(state, file, roles, reading)
         else:
-            count_table(state, place, roles)
+            count_table(state, place, roles, missing=reading.missing)
     kept = state.without(least_count)
     kept.save(output)
     out = console()

@@ -138,6 +138,7 @@ _SPOKEN = {
     "sheet must be": "--sheet must be",
     "leave sheet out": "leave --sheet out",
     "pass table, ": "use --table, ",
+    "read the file with missing=": "use --missing ",
     "pass most_groups=": "use --most-groups ",
     "Pass threshold=...": "Use --threshold",
     "y_true holds": "--label holds",
@@ -260,15 +261,15 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
 
 
 class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """KEY=VALUE, both of them text; or OLD=NEW, where nothing is a missing value."""
+    """KEY=VALUE, both of them text; or OLD=NEW."""
 
-    def __init__(self, name: str = "key=value", such: str = "date=September 2026", *, empty: bool = False) -> None:
-        self.name, self.such, self.empty = name, such, empty
+    def __init__(self, name: str = "key=value", such: str = "date=September 2026") -> None:
+        self.name, self.such = name, such
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """The two, or a usage error."""
-        key, sign, text = value if isinstance(value, tuple) else str(value).partition("=")
-        if not key.strip() or not sign or not (text.strip() or self.empty):
+        key, _, text = value if isinstance(value, tuple) else str(value).partition("=")
+        if not key.strip() or not text.strip():
             self.fail(f"{value!r} is not {self.name.upper()}, such as {self.such!r}", param, ctx)
         return key.strip(), text.strip()
 
@@ -310,11 +311,17 @@ _FILE_OPTIONS = (
     click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
     click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
     click.option(
+        "--missing",
+        multiple=True,
+        metavar="VALUE[,VALUE...]",
+        help="What stands for a missing value besides an empty cell, such as N/A,unknown,-9. Repeatable.",
+    ),
+    click.option(
         "--replace",
         multiple=True,
-        type=Said("old=new", "Approved=1", empty=True),
+        type=Said("old=new", "Approved=1"),
         callback=lambda _ctx, _param, value: dict(value) or None,
-        help="Read NEW where a cell holds OLD: Approved=1, Declined=0; 'N/A=' is a missing value. Repeatable.",
+        help="Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions. Repeatable.",
     ),
 )
 
@@ -374,6 +381,7 @@ def file_options(function: Function) -> Function:
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
+        named["missing"] = tuple(word for given in named["missing"] for word in given.split(","))
         reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
         return function(*given, reading=reading, **named)
 

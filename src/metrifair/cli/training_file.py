@@ -233,7 +233,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         *of_numbers,
         *label_notes(data.problem),
         *_odd_columns(features),
-        *(note.text for of_one in named for note in of_one),
+        *(as_options(note.text) for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
+from math import lgamma, log
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -38,7 +39,7 @@ Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 Cuts: TypeAlias = "Mapping[str, Sequence[float]] | Sequence[float] | None"
 """Where numbers are cut into groups, "up to" and "above": by column, or those of the only one."""
 
-_NO_CHANCE = 5  # rows of each group
+_CHANCE = 1e-4  # that groups are the labels by chance, below which it is told
 _LARGEST = 1e150  # number whose square is finite
 
 
@@ -190,10 +191,11 @@ def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
 def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
     """On attributes whose groups are the labels in other words, which leaves nothing to compare but the outcome.
 
-    Each group has one label and each label one group, of ``rows`` rows each (None: one each), enough to be no chance.
+    Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
+    probability below 1 in 10,000. ``rows`` are those that each row stands for; None: itself.
 
     >>> from metrifair.problem.problem import Given, problem_of
-    >>> label_notes(problem_of(Given([1, 0] * 5, {"sex": ["f", "m"] * 5})))
+    >>> label_notes(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
     ['The groups of sex are the label in other words: scores that are right are then unfair by design.']
     >>> label_notes(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
     []
@@ -209,7 +211,9 @@ def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]
         size = int(outcome.max()) + 1
         counts = np.bincount(own * size + outcome, None if rows is None else rows[known])
         pairs = np.flatnonzero(counts)
-        if 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size)) and counts[pairs].min() >= _NO_CHANCE:
+        alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
+        ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())
+        if alike and lgamma(len(pairs) + 1) - ways < log(_CHANCE):
             told = f"The groups of {attribute.name} are the label in other words"
             found.append(f"{told}: scores that are right are then unfair by design.")
     return found

@@ -85,11 +85,11 @@ class Gap:
         """The gap as a sentence.
 
         >>> Gap(0.5, "a", "b", 0.25, 0.75).text
-        'Largest gap 0.500, at score 0.500: 75.0% of “b” lie below it, 25.0% of “a”.'
+        'Largest gap 0.500, at score 0.500: 75.0% of “b” have it or less, 25.0% of “a”.'
         """
         return (
             f"Largest gap {number_text(self.size)}, at score {number_text(self.score)}: "
-            f"{percent_text(self.high)} of “{self.upper}” lie below it, {percent_text(self.low)} of “{self.lower}”."
+            f"{percent_text(self.high)} of “{self.upper}” have it or less, {percent_text(self.low)} of “{self.lower}”."
         )
 
 

@@ -277,7 +277,7 @@ def _frontier_of(
         few,
         floor_note(floor, len(judging.compared), on=on),
         overfit_note([(one.training, one.validation, one.test) for one in outcomes], knobs),
-        *_constants(outcomes),
+        *_constants(outcomes, knobs),
         same_decisions_note([one.test for one in outcomes if not one.test.failed], utility),
     )
     sizes = {name: int(member.sum()) for groups in judging.members.values() for name, member in groups.items()}
@@ -301,12 +301,12 @@ def _frontier_of(
     )
 
 
-def _constants(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _constants(outcomes: Sequence[Outcome], knobs: Mapping[str, str]) -> Iterator[str]:
     """A note on the strengths of each family at which models of ours predict the same for everyone.
 
     Where no strength is left at which they do not, a warning too: nothing is then seen of the trade-off.
     """
-    for name in dict.fromkeys(one.job.family for one in outcomes):
+    for name in (family for family, knob in knobs.items() if knob == "strength"):
         own = [one for one in outcomes if one.job.family == name]
         models = [(one.job.value, getattr(last_step(one.model), "predictor_", None)) for one in own]
         values = {value for value, _ in models}

@@ -39,6 +39,8 @@ class Wish:
         check_switches(certified=self.certified)
         if self.certified and self.max_unfairness is None:
             raise DataError("certified goes with max_unfairness: it is the unfairness that is certified")
+        if self.certified and self.max_unfairness == 1:
+            raise DataError("certified with max_unfairness=1 proves nothing, as no unfairness is larger; ask for less")
 
 
 def suitable(
@@ -58,7 +60,8 @@ def suitable(
         high = wish.max_unfairness
         figures = [bound(one, on=on, cdfs=cdfs, models=models) if wish.certified else one.gap(on) for one in points]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
-        hint = (
+        hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
+        hint += (
             f". {small}"
             if small
             else ": ask for more, train with larger strengths, hold more data out, or choose by folds (validation=5)"
@@ -89,7 +92,7 @@ def best_of(found: Sequence[Outcome], wish: Wish, utility: Utility, *, on: str, 
     if wish.max_unfairness is not None:
         top = max(better, key=lambda one: _worth(one, utility))
         noise = top.validation.errors.get(utility.key, 0.0)
-        equal = [one for one in better if _worth(top, utility) - _worth(one, utility) <= noise]
+        equal = [one for one in better if _worth(one, utility) >= _worth(top, utility) - noise]  # or all lack it
     else:
         level = max(min(one.validation.gap(on) for one in better), floor or 0.0)
         equal = [one for one in better if one.validation.gap(on) <= level]
@@ -118,4 +121,5 @@ def bound(point: Point, *, on: str, cdfs: int, models: int) -> float:
     if interval.high >= 1:  # cut off there: the sample proves nothing
         return 1.0
     # Radii grow with the number of functions as sqrt(log(2 m / delta)).
-    return gap + (interval.high - gap) * dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+    wider = dkw_radius(1, cdfs=cdfs * models) / dkw_radius(1, cdfs=cdfs)
+    return min(1.0, gap + (interval.high - gap) * wider)

@@ -10,8 +10,10 @@ import codecs
 import gzip
 import io
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,23 @@ SUFFIXES = {
 FORMATS = ("csv", "tsv", "parquet", "arrow", "ndjson", "excel")
 TEXT = ("csv", "tsv", "ndjson")
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # in lower case: not a number, label or target
+LIKE_MISSING = (
+    *MISSING[1:],
+    "n.a.",
+    "#n/a",
+    "<na>",
+    "nil",
+    "-",
+    "--",
+    "unknown",
+    "missing",
+    "not available",
+    "not known",
+    "not stated",
+    "not specified",
+    "unspecified",
+    "undefined",
+)  # names of groups that may stand for it
 COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
 _POINT = r"^\s*[+-]?\d+\.\d+\s*$"
 DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
@@ -48,6 +67,24 @@ _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 def polars() -> Any:
     """The library that reads files."""
     return require("polars", extra="cli", purpose="auditing files")
+
+
+def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
+    """What stands for a missing value: in text, in lower case and however a number is written; and among numbers.
+
+    >>> absent_words(["N/A", "-9"])
+    (['n/a', '-9', '-9.0'], [-9.0])
+    """
+    given = [missing] if isinstance(missing, str) else list(missing)
+    if not all(isinstance(word, str) for word in given):
+        raise DataError(f"missing must be text that stands for a missing value, such as 'N/A' or '-9', got {missing!r}")
+    words, values = dict.fromkeys(word.strip().lower() for word in given), list[float]()
+    for word in list(words):
+        with suppress(ValueError):
+            if isfinite(value := float(word)):
+                values.append(value)
+                words |= dict.fromkeys([str(value), *([str(int(value))] if value.is_integer() else [])])
+    return list(words), values
 
 
 @dataclass(frozen=True)
@@ -61,17 +98,20 @@ class FileOptions:
     header: bool = True
     day_first: bool = False
     sheet: str | None = None
+    missing: str | Sequence[str] = ()  # what stands for a missing value, besides empty cells
     replace: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
+        absent_words(self.missing)
         if self.format is not None:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
         check_switches(header=self.header, day_first=self.day_first)
-        if self.replace is not None and not (isinstance(self.replace, Mapping) and all(map(_is_text, self.replace))):
+        texts = None if not isinstance(self.replace, Mapping) else [*self.replace, *map(str, self.replace.values())]
+        if self.replace is not None and not (texts and all(isinstance(one, str) and one.strip() for one in texts)):
             raise DataError(
-                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0, 'N/A': "
-                f"None}}, got {self.replace!r}"
+                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0}, got "
+                f"{self.replace!r}; missing= is for what stands for a missing value"
             )
         if self.encoding is not None:
             try:
@@ -105,7 +145,20 @@ class FileOptions:
         return separator
 
     def rewritten(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The table with numbers, dates and what is replaced in the one way that is read everywhere."""
+        """The table with numbers, dates, gaps and what is replaced in the one way that is read everywhere."""
+        pl, (words, values) = polars(), absent_words(self.missing)
+        if words:
+            texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
+            frame = frame.with_columns(
+                *(
+                    pl.when(~pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().is_in(words)).then(name)
+                    for name in frame.select(texts).columns
+                ),
+                *(
+                    pl.when(~pl.col(name).cast(pl.Float64).is_in(values)).then(name)
+                    for name in frame.select(pl.selectors.numeric()).columns
+                ),
+            )
         if self.decimal == "." and not self.day_first and not self.replace:
             return frame
         return frame.with_columns([self._rewritten(column) for column in frame if column.dtype == polars().String])
@@ -113,9 +166,8 @@ class FileOptions:
     def _rewritten(self, column: pl.Series) -> pl.Series:
         pl = polars()
         one = pl.col(column.name)
-        if self.replace:  # a missing value is written as None, or as nothing
-            new = [None if value in (None, "") else str(value) for value in self.replace.values()]
-            old = [text.strip() for text in self.replace]
+        if self.replace:
+            old, new = [text.strip() for text in self.replace], [str(value) for value in self.replace.values()]
             column = column.str.strip_chars().replace_strict(old, new, default=column, return_dtype=pl.String)
         found = column.to_frame()
         if self.decimal == ",":
@@ -132,10 +184,6 @@ class FileOptions:
             whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
             found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
         return found.to_series()
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 AS_USUAL = FileOptions()

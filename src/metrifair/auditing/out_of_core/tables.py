@@ -7,8 +7,9 @@ up the bins that matter, found by a filter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -26,7 +27,7 @@ from metrifair.auditing.out_of_core.columns import (
 )
 from metrifair.auditing.out_of_core.connections import answer_of
 from metrifair.auditing.out_of_core.files import check_columns
-from metrifair.auditing.out_of_core.formats import polars
+from metrifair.auditing.out_of_core.formats import absent_words, polars
 from metrifair.auditing.out_of_core.rows import MOST_CELLS, UNUSABLE, Cells, Counted, Tally, cells_of, too_many_cells
 from metrifair.auditing.out_of_core.table_bins import TableBins
 from metrifair.auditing.request import MOST_LEVELS
@@ -52,6 +53,17 @@ def _in_bands(value: nw.Expr, cuts: Floats) -> nw.Expr:
         return nw.when(value <= float(cuts[middle])).then(among(low, middle)).otherwise(among(middle + 1, high))
 
     return among(0, len(cuts))
+
+
+def _known(schema: Mapping[str, Any], missing: str | Sequence[str], column: str) -> nw.Expr:
+    """A column, null where it says that a value is missing."""
+    (words, values), own, kind = absent_words(missing), nw.col(column), schema[column]
+    if kind.is_numeric():
+        return nw.when(~own.cast(nw.Float64).is_in(values)).then(own) if values else own
+    if not words or kind == nw.Boolean:
+        return own
+    text = own if kind == nw.String else own.cast(nw.String)
+    return nw.when(~text.str.strip_chars().str.to_lowercase().is_in(words)).then(own)
 
 
 @dataclass
@@ -80,6 +92,7 @@ class TableRows:
         most_groups: int = MOST_LEVELS,
         secrets: tuple[str, ...] = (),
         beside: tuple[str, ...] = (),
+        missing: str | Sequence[str] = (),
     ) -> TableRows:
         """The rows of whatever narwhals knows; a DataError for anything else, and for columns that are not there."""
         try:
@@ -99,11 +112,12 @@ class TableRows:
                 raise DataError(
                     f"the {role} column {column!r} of {name} holds {kind}, not numbers; cast it in a query or a view"
                 )
-        columns = [nw.col(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
-        columns.append(nw.col(roles.score).cast(nw.Float64).alias("score"))
+        known = partial(_known, schema, missing)
+        columns = [known(column).alias(f"key_{place}") for place, column in enumerate(roles.keys)]
+        columns.append(known(roles.score).cast(nw.Float64).alias("score"))
         if roles.weight is not None:
-            columns.append(nw.col(roles.weight).cast(nw.Float64).alias("weight"))
-        columns += [nw.col(one).cast(nw.Float64).alias(f"beside_{place}") for place, one in enumerate(beside)]
+            columns.append(known(roles.weight).cast(nw.Float64).alias("weight"))
+        columns += [known(one).cast(nw.Float64).alias(f"beside_{place}") for place, one in enumerate(beside)]
         polars()  # in which answers come
         if isinstance(frame, nw.DataFrame):  # polars counts faster than the others, and all alike
             wanted = list(dict.fromkeys((*roles.columns, *beside)))

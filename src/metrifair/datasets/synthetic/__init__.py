@@ -11,12 +11,10 @@ IndependentLabels         Example 2: labels independent of the group do not make
 BiasedRegression          theorem "SP improves accuracy", least squares: where it holds, and where the bias is too large
 BiasedClassification      the same theorem, cross entropy
 OffsetRegression          normal scores with the whole trade-off curve
-FiniteSpace               all SP-fair hypotheses on a small finite space, by enumeration
-ShiftedTarget             the theorem under other losses and with a Tikhonov term: what strong convexity is for
 ========================  =============================================================================================
 """
 
-from metrifair.datasets.synthetic.biased import BiasedClassification, BiasedRegression, ShiftedTarget, fair_by_sorting
+from metrifair.datasets.synthetic.biased import BiasedClassification, BiasedRegression, fair_by_sorting
 from metrifair.datasets.synthetic.closed_forms import (
     Distances,
     Normal,
@@ -28,15 +26,13 @@ from metrifair.datasets.synthetic.closed_forms import (
 from metrifair.datasets.synthetic.examples import HiddenExperience, IndependentLabels
 from metrifair.datasets.synthetic.offset import OffsetRegression
 from metrifair.datasets.synthetic.online import Chunk, OnlineRegression, RegimeEstimate, reference_slopes
-from metrifair.datasets.synthetic.population import FairFit, FiniteSpace, Sample, TradeOffPoint, unrestricted_tradeoff
+from metrifair.datasets.synthetic.population import Sample, TradeOffPoint, unrestricted_tradeoff
 
 __all__ = [
     "BiasedClassification",
     "BiasedRegression",
     "Chunk",
     "Distances",
-    "FairFit",
-    "FiniteSpace",
     "HiddenExperience",
     "IndependentLabels",
     "Normal",
@@ -44,7 +40,6 @@ __all__ = [
     "OnlineRegression",
     "RegimeEstimate",
     "Sample",
-    "ShiftedTarget",
     "TradeOffPoint",
     "atomic_distances",
     "fair_by_sorting",

@@ -11,7 +11,6 @@ import numpy as np
 from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances, uniform_distances
 from metrifair.datasets.synthetic.population import (
-    FiniteSpace,
     Floats,
     Sample,
     Seed,
@@ -264,9 +263,3 @@ class IndependentLabels:
         """Distances between the groups under the hypothesis with this table."""
         masses = _MASS.tolist()
         return atomic_distances(table[0].tolist(), masses, table[1].tolist(), masses)
-
-    def space(self) -> FiniteSpace:
-        """The four feature values (group 0 first) with masses and P[Y=1|X], to enumerate its SP-fair hypotheses."""
-        masses = _MASS.tolist()
-        joint = [((1 - self.p1) * mass, 0.0) for mass in masses] + [(0.0, self.p1 * mass) for mass in masses]
-        return FiniteSpace(joint, _ETA.ravel().tolist())

@@ -101,8 +101,10 @@ def _certified(record: AuditRecord) -> AuditHighlight | None:
     bound, finding = max(bounded, key=lambda pair: pair[0])
     several = f"All {len(bounded)} Kolmogorov distances are" if len(bounded) > 1 else "The Kolmogorov distance is"
     sentence = f"{several} at most this in the population, with {confidence_text(record.confidence)} confidence."
+    if bound >= 1:
+        sentence = "No such distance is larger than 1: so few rows rule nothing out, whatever the distributions are."
     return AuditHighlight(
-        "At most",
+        "At most" if bound < 1 else "Nothing is proven",
         (("Certified upper bound", number_text(bound)),),
         sentence,
         f"{finding.attribute}, {finding.within}",
@@ -267,7 +269,8 @@ _EVIDENCE = {
     "their number (Bonferroni), or, where no p-value can be small enough, by whether the joint bounds leave out 0.",
     "bracket": "Bounds between which the value of this file lies for certain: the file was too large to hold.",
     "certified": "With CONFIDENCE confidence the distance in the population is at most this, whatever the "
-    "distributions are (by the inequality of Dvoretzky, Kiefer and Wolfowitz).",
+    "distributions are (by the inequality of Dvoretzky, Kiefer and Wolfowitz). A bound of 1 for a difference of shares "
+    "rules nothing out.",
     "certified_jointly": "The same, so that with CONFIDENCE confidence no finding of this audit exceeds its bound.",
     "paper_bound": "An upper bound of the same kind, by the VC dimension, as in the paper “Metrizing Fairness”.",
     "p_value": "How often two groups with one distribution would differ at least this much by chance. "

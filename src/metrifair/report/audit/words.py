@@ -67,17 +67,25 @@ def quoted(name: str) -> str:
 # --- one finding ------------------------------------------------------------------------------------------------
 
 
-def gap_sentence(groups: tuple[str, str], score: float, shares: tuple[float, float], span: float = 0.0) -> str:
-    """Where the shares at or below a score differ most, and whose are larger.
+def gap_sentence(
+    groups: tuple[str, str], score: float, shares: tuple[float, float], span: float = 0.0, *, decided: bool = False
+) -> str:
+    """Where the shares at or below a score differ most, and whose are larger; of decisions, the shares of those of 1.
 
     >>> gap_sentence(("men", "women"), 0.43, (0.41, 0.62))
     'At score 0.43 the gap is largest: 62.0% of “women” but 41.0% of “men” have this score or less.'
     >>> gap_sentence(("men", "women"), 0.43, (0.5, 0.5))
     'No score tells “men” from “women”: their distributions agree.'
+    >>> gap_sentence(("men", "women"), 0.0, (0.41, 0.62), decided=True)
+    'The decision is 1 for 38.0% of “women” but for 59.0% of “men”.'
     """
     (less, many), (more, few) = sorted(zip(shares, groups, strict=True))
     if less == more:
-        return f"No score tells {quoted(groups[0])} from {quoted(groups[1])}: their distributions agree."
+        what = "decision" if decided else "score"
+        return f"No {what} tells {quoted(groups[0])} from {quoted(groups[1])}: their distributions agree."
+    if decided:
+        rates = f"{percent_text(1 - more)} of {quoted(few)} but for {percent_text(1 - less)} of {quoted(many)}"
+        return f"The decision is 1 for {rates}."
     return (
         f"At score {score_text(score, span)} the gap is largest: {percent_text(more)} of {quoted(few)} but "
         f"{percent_text(less)} of {quoted(many)} have this score or less."
@@ -134,13 +142,18 @@ def mean_sentence(groups: tuple[str, str], means: tuple[float, float], span: flo
     )
 
 
-def meaning_of(metric: str, value: float, groups: tuple[str, str], score: float, span: float = 0.0) -> str:
+def meaning_of(
+    metric: str, value: float, groups: tuple[str, str], score: float, span: float = 0.0, *, decided: bool = False
+) -> str:
     """What the number says; the gap is largest at ``score``, and ``span`` is that of all scores.
 
     >>> meaning_of("kolmogorov", 0.21, ("men", "women"), 0.43)
     'However a threshold is chosen, the shares of “men” and “women” above it differ by at most 21.0 percentage points; \
 at 0.43 they do.'
     """
+    if decided and is_largest_gap(metric):
+        differ = f"differ by {100 * value:.1f} percentage points"
+        return f"The shares of {quoted(groups[0])} and {quoted(groups[1])} with the decision 1 {differ}."
     return facts(metric).meaning.format(
         first=quoted(groups[0]),
         second=quoted(groups[1]),
