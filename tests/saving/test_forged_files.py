@@ -22,6 +22,8 @@ from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.saving.models import content_of
 
+pytestmark = pytest.mark.filterwarnings("ignore:the model predicts the same for everyone")  # trained for a moment
+
 FORMAT1 = Path(__file__).parent / "format1"
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=200)
