@@ -36,7 +36,7 @@ from metrifair.parallel import spread
 SETS = ("compas", "drug", "communities", "mortgage", "adult")
 PACKAGES = ("torch", "scikit-learn", "pandas", "fairlearn", "fairret", "equipy", "error-parity")
 STRENGTHS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1_000.0)
-FOLDS = 4  # of the training rows, to choose by
+ASIDE = 0.25  # of the training rows, to choose by
 NEEDS_GROUP = frozenset(
     {"fairlearn ThresholdOptimizer", "error-parity", "equipy", "ours, barycentre", "ours, thresholds"}
 )
@@ -45,13 +45,11 @@ OURS = ("ours, linear", "ours, network", "ours, barycentre, blind", "ours, thres
 
 
 _RULES = (
-    "Our families and other libraries' methods on the same splits. Knobs are chosen on rows that models have not seen: "
-    "each of four parts of the training rows is judged by models of the other three, and then models of all training "
-    "rows are on test; of Adult, which has rows enough, one part serves. Every method's knob is the one with the best "
-    "utility there, among those that keep the bound there, on top of which comes what two samples of one distribution "
-    "are apart on average. The model that is the same for everyone is granted to all. Figures are of test rows. "
-    "Features do not hold the group and are standardised. Base models: a logistic regression (linear), or a network of "
-    "16 units."
+    "Our families and other libraries' methods on the same splits. A quarter of the training rows is set aside; every "
+    "method's knob is the one with the best utility there, among those that keep the bound there, on top of which "
+    "comes what two samples of one distribution are apart on average. The model that is the same for everyone is "
+    "granted to all. Figures are of test rows. Features do not hold the group and are standardised. Base models: a "
+    "logistic regression (linear), or a network of 16 units."
 )
 _PEERS = (
     "Penalties of fairret and of FFB (DiffDP, HSIC: by its formulas, its package is not on PyPI) are trained by a "
@@ -65,6 +63,13 @@ _ENTRIES = (
     "one prescribed test set, of which only the validation rows are drawn anew. Who won: the best of ours and the best "
     "of the others by their test figures, among those that keep to the bound there on average; a difference, paired by "
     "split, counts from one standard error on, and is no victory where there is one split."
+)
+_CHOICE = (
+    "Which knob is chosen depends on few validation rows (52 to 70 of mortgage's smaller group), and who misses the "
+    "bound by a hair counts for nothing. The last table leaves the choice out: each method has the knob with the "
+    "best mean utility on test rows, among those whose mean gap keeps to the bound there. It was added after the "
+    "others had been seen, and explains them; it is no second verdict. Whoever has many knobs has "
+    "more to pick from (GridSearch 21, our models 10, penalties 7, post-processors 5, ExponentiatedGradient 4)."
 )
 
 
@@ -111,6 +116,10 @@ class Entry(NamedTuple):
     most: float  # that the gap may be on these rows
 
 
+Knobs = dict[tuple[str, str], dict[str, dict[int, Judged]]]
+"""What is reached on test rows: by set and method, by knob, by split."""
+
+
 def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, python: Path | None = None) -> None:
     """Write the page; ``python`` is that of the peers, in an environment that is made where none is given."""
     folder = out / "duel"
@@ -127,35 +136,24 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, python: Path
 
 
 def write_splits(path: Path, known: Source, effort: Effort) -> None:
-    """Features without the group, in units of the training rows, labels, groups, and what is each row's part.
-
-    A split is one case, with rows to choose by and to test on, or one for each fold, with rows to choose by, and one
-    of all training rows, with those to test on.
-    """
+    """Features without the group, in units of the training rows, labels, groups, and what is each row's part."""
     arrays: dict[str, Any] = {}
     for name in SETS[:2] if effort.quick else SETS:
         splits = known(name, "standard")
-        x, nothing = splits.without_group, np.empty(0, dtype=np.int64)
         for seed in effort.seeds[: 3 if splits.prescribed else None]:
-            order, test = np.random.default_rng(seed).permutation(splits.train[seed]), splits.test[seed]
-            first = round(len(order) / FOLDS)
-            folds = [order[:first], *np.array_split(order[first:], FOLDS - 1)]
-            cases = {f"{seed}": (folds[0], test)}
-            if not splits.prescribed:
-                cases = {f"{seed}.{place}": (fold, nothing) for place, fold in enumerate(folds)}
-                cases[f"{seed}.all"] = nothing, test
-            for case, (aside, tested) in cases.items():
-                train = order[~np.isin(order, aside)]
-                rows = np.concatenate([train, aside, tested])
-                mean, spread = x[train].mean(0), x[train].std(0)
-                own = {
-                    "x": ((x[rows] - mean) / np.where(spread > 0, spread, 1.0)),
-                    "y": splits.y[rows],
-                    "a": splits.a[rows],
-                    "train": np.arange(len(rows)) < len(train),
-                    "test": np.arange(len(rows)) >= len(train) + len(aside),
-                }
-                arrays |= {f"{name}/{case}/{key}": value for key, value in own.items()}
+            order = np.random.default_rng(seed).permutation(splits.train[seed])
+            aside, train = np.split(order, [round(ASIDE * len(order))])
+            rows = np.concatenate([train, aside, splits.test[seed]])
+            x = splits.without_group
+            mean, spread = x[train].mean(0), x[train].std(0)
+            own = {
+                "x": ((x[rows] - mean) / np.where(spread > 0, spread, 1.0)),
+                "y": splits.y[rows],
+                "a": splits.a[rows],
+                "train": np.arange(len(rows)) < len(train),
+                "test": np.arange(len(rows)) >= len(order),
+            }
+            arrays |= {f"{name}/{seed}/{key}": value for key, value in own.items()}
     np.savez_compressed(path, **arrays)
 
 
@@ -250,17 +248,14 @@ def judged(score: Any, decision: Any, y: Any, a: Any) -> Judged:
 
 
 def write_entries(folder: Path, path: Path) -> None:
-    """Every method's entry in both contests on every split; and why methods have none.
+    """Every method's entry in both contests on every split, and what all its knobs reach; and why methods have none.
 
     The constant is everyone's: where no model keeps the bound on validation rows, it is the choice.
     """
     with np.load(folder / "arrays.npz") as kept:
         rows = {key: kept[key] for key in kept.files}
-    splits: dict[tuple[str, str], list[str]] = {}  # by set and seed: the cases
-    for case in peers.read_cases(folder / "arrays.npz"):
-        name, part = case.split("/")
-        splits.setdefault((name, part.split(".")[0]), []).append(case)
     found: list[Entry] = []
+    tried: dict[str, dict[str, dict[str, list[float]]]] = {}  # test figures by set and method, knob, split
     faults: dict[str, str] = {}
     for file in ("ours.npz", "peers.npz"):
         with np.load(folder / file) as kept:
@@ -269,42 +264,43 @@ def write_entries(folder: Path, path: Path) -> None:
         for place, fault in notes["faults"].items():
             name, _, method = place.split("/")
             faults.setdefault(f"{method} on {name}", fault)
-        cases: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}  # by set, split and method: by case and knob
-        for key, value in said.items():
-            name, case, method, knob = key.split("/")
-            cases.setdefault((name, case.split(".")[0], method), {}).setdefault(f"{name}/{case}", {})[knob] = value
-        for (name, seed, method), own in cases.items():
-            if not all(case in own for case in splits[name, seed]):
-                continue  # a fold is missing: it is among the faults
-            unseen = [~rows[f"{case}/train"] for case in own]
-            y, a, test = (
-                np.concatenate([rows[f"{case}/{key}"][part] for case, part in zip(own, unseen, strict=True)])
-                for key in ("y", "a", "test")
-            )
-            flat = np.full((2, len(y)), float(y[~test].mean() >= 0.5))
-            everywhere = set.intersection(*(set(one) for one in own.values()))
-            knobs = [knob for knob in next(iter(own.values())) if knob in everywhere]
-            models = [flat, *(np.concatenate([one[knob] for one in own.values()], axis=1) for knob in knobs)]
+        for place in dict.fromkeys(key.rsplit("/", 1)[0] for key in said):
+            name, seed, method = place.split("/")
+            own = {key: rows[f"{name}/{seed}/{key}"] for key in ("y", "a", "train", "test")}
+            unseen = ~own["train"]
+            y, a, test = own["y"][unseen], own["a"][unseen], own["test"][unseen]
+            flat = np.full((2, len(y)), float(own["y"][own["train"]].mean() >= 0.5))
+            knobs = [key for key in said if key.rsplit("/", 1)[0] == place]
+            models = [flat, *(said[key] for key in knobs)]
             aside, tested = (
                 [judged(model[0, part], model[1, part], y[part], a[part]) for model in models] for part in (~test, test)
             )
+            for key, one in zip(knobs, tested[1:], strict=True):
+                by_split = tried.setdefault(f"{name}/{method}", {}).setdefault(key.rsplit("/", 1)[1], {})
+                by_split[seed] = [round(figure, 6) for figure in one]
             for contest in CONTESTS:
                 bound, most = allowed(contest, a[~test]), allowed(contest, a[test])
                 keep = [k for k, one in enumerate(aside) if getattr(one, contest.gap) <= bound]
                 best = keep[int(np.argmax([getattr(aside[k], contest.utility) for k in keep]))]
                 found.append(Entry(name, int(seed), method, contest, tested[best], most))
     kept_entries = [[*one[:3], CONTESTS.index(one.contest), *one.test, one.most] for one in found]
-    write_file(path, json.dumps({"entries": kept_entries, "faults": faults}).encode())
+    write_file(path, json.dumps({"entries": kept_entries, "tried": tried, "faults": faults}).encode())
 
 
-def read_entries(path: Path) -> tuple[list[Entry], dict[str, str]]:
+def read_entries(path: Path) -> tuple[list[Entry], Knobs, dict[str, str]]:
     """What ``write_entries`` wrote."""
     told = json.loads(path.read_bytes())
+    tried: Knobs = {}
+    for place, knobs in told["tried"].items():
+        data, method = place.split("/")
+        tried[data, method] = {
+            knob: {int(seed): Judged(*figures) for seed, figures in own.items()} for knob, own in knobs.items()
+        }
     found = [
         Entry(data, seed, method, CONTESTS[contest], Judged(*figures), most)
         for data, seed, method, contest, *figures, most in told["entries"]
     ]
-    return found, told["faults"]
+    return found, tried, told["faults"]
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
@@ -312,15 +308,17 @@ def read_entries(path: Path) -> tuple[list[Entry], dict[str, str]]:
 
 def duel_page(path: Path, *, notes: Sequence[str] = ()) -> Page:
     """Tables of both contests, and who won, made of the entries in a file."""
-    found, faults = read_entries(path)
+    found, tried, faults = read_entries(path)
     told = [
         _RULES,
         _PEERS,
         _ENTRIES,
+        _CHOICE,
         *(f"{method} has entries missing: {fault}." for method, fault in faults.items()),
     ]
     tables: dict[str, TextTable] = {contest.title: contest_table(found, contest) for contest in CONTESTS}
     tables["Who won: our best against the best other, in points of a hundredth"] = winners_table(found)
+    tables["Who would win if knobs were chosen by the test rows"] = winners_table(best_knobs(found, tried))
     return Page(title="Against other libraries", notes=[*told, *notes], tables=tables, charts={})
 
 
@@ -337,6 +335,22 @@ def contest_table(found: Sequence[Entry], contest: Contest) -> TextTable:
             texts.append(" / ".join(figures) if tests else "–")
         lines.append([method, "needed" if method in NEEDS_GROUP else "", *texts])
     return [["method", "group at prediction", *sets], *sorted(lines, key=lambda line: line[1])]
+
+
+def best_knobs(found: Sequence[Entry], tried: Knobs) -> list[Entry]:
+    """The entries of the knobs that are best on test rows, among those that keep to the bound there on average."""
+    best = []
+    for contest in CONTESTS:
+        most = {(one.data, one.seed): one.most for one in found if one.contest == contest}
+        for (data, method), knobs in tried.items():
+            seeds = [seed for name, seed in most if name == data]
+            bound = fmean(most[data, seed] for seed in seeds)
+            whole = [own for own in knobs.values() if set(own) == set(seeds)]
+            keep = [own for own in whole if fmean(getattr(test, contest.gap) for test in own.values()) <= bound]
+            if keep:
+                own = max(keep, key=lambda own: fmean(getattr(test, contest.utility) for test in own.values()))
+                best += [Entry(data, seed, method, contest, test, most[data, seed]) for seed, test in own.items()]
+    return best
 
 
 def winners_table(found: Sequence[Entry]) -> TextTable:

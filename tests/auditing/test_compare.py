@@ -264,7 +264,7 @@ def test_files_and_tables_of_several_scores_are_compared_by_the_rows_that_have_a
 def test_scores_of_a_table_are_paired_row_by_row_as_those_of_a_file_are(tmp_path: Path) -> None:
     generator = np.random.default_rng(8)
     score, label = generator.random(300), generator.integers(2, size=300)
-    table = pl.DataFrame({"a": score, "b": 1 - score, "sex": np.repeat(["f", "m"], 150), "y": label})
+    table = pl.DataFrame({"a": score, "b": 0.9 - 0.8 * score, "sex": np.repeat(["f", "m"], 150), "y": label})
     table = table.with_columns(b=pl.when(pl.int_range(pl.len()) == 5).then(None).otherwise("b"))
     table.write_parquet(tmp_path / "scores.parquet")
     options: dict[str, Any] = {"group": "sex", "label": "y", "random_state": 0, "threshold": 0.5, **QUICK}

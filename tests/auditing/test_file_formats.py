@@ -149,22 +149,23 @@ def test_decimal_commas_are_points_and_nothing_else_is_touched() -> None:
 
 def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path: Path) -> None:
     table = pl.DataFrame({"d": ["Approved", " Declined ", "N/A", "approved", None], "sex": ["f", "?", "N/A", "m", "m"]})
-    options = FileOptions(replace={"Approved": 1, "Declined": "0", "N/A": None, "?": ""})
+    options = FileOptions(replace={"Approved": 1, "Declined": "0", "?": "x"})
     assert options.rewritten(table).to_dict(as_series=False) == {
-        "d": ["1", "0", None, "approved", None],
-        "sex": ["f", None, None, "m", "m"],
+        "d": ["1", "0", "N/A", "approved", None],
+        "sex": ["f", "x", "N/A", "m", "m"],
     }
     words = ["Approved", "Declined", "Declined", "Approved"]
     frame = pl.DataFrame({"d": words * 20, "sex": ["f", "f", "m", "N/A"] * 20})
     for path, write in ((tmp_path / "s.csv", "write_csv"), (tmp_path / "s.parquet", "write_parquet")):
         getattr(frame, write)(path)
-        found = audit_file(path, score="d", group="sex", replace={"Approved": 1, "Declined": 0, "N/A": None})
+        found = audit_file(path, score="d", group="sex", replace={"Approved": 1, "Declined": 0}, missing="N/A")
         assert {one.group: one.selection_rate for one in found.decisions[0].rates} == {"f": 0.5, "m": 0.0}
     with pytest.raises(DataError, match=r"holds 'Approved'; it must hold .* 1 and 0; pass replace=\{'Approved': 1\}"):
         audit_file(tmp_path / "s.csv", score="d", group="sex")
     frame.with_columns(p=pl.lit("43.0%")).write_csv(tmp_path / "s.csv")
     refused(tmp_path / "s.csv", "holds '43.0%'; it must hold numbers: write shares, such as 43.0/100")
-    refused(tmp_path / "s.csv", "replace must say what is read in place of which text", replace=["Approved"])
+    for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
+        refused(tmp_path / "s.csv", "replace must say what is read in place of which text", replace=wrong)
 
 
 def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair.auditing.audit import unfairness
+from metrifair.auditing.audit import audit, unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 
@@ -532,3 +532,11 @@ def test_crossing_attributes_is_on_or_off() -> None:
     with pytest.raises(DataError) as caught:
         unfairness(None, PREDICTION, sensitive_features=GROUP, intersectional="no")  # type: ignore[arg-type]
     assert str(caught.value) == "intersectional must be True or False, got 'no'"
+
+
+def test_scores_may_have_a_gradient() -> None:
+    score, sex = torch.linspace(0, 1, 8, requires_grad=True), torch.arange(8) % 2
+    plain = score.detach().numpy()
+    assert unfairness(sex, score, sensitive_features=sex) == unfairness(sex, plain, sensitive_features=sex)
+    quick = {"sensitive_features": sex, "resamples": 0, "permutations": 0, "random_state": 0}
+    assert audit(score, **quick).worst().value == audit(plain, **quick).worst().value

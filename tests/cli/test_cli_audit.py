@@ -112,7 +112,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "--vc-dimension", "4", "--contrast", "rest", "--continuous", "none", "--least-count", "9",
         "--intersectional", "--title", "Mine", "--about", "source=payroll = all", "--about", "date=2026",
         "--reference", "sex x region=men x north", "--favourable", "low", "--least-share", "0.01",
-        "--replace", "Approved=1", "--replace", "N/A=",
+        "--replace", "Approved=1", "--replace", "Declined=0",
     ]  # fmt: skip
     done = call(*arguments)
     assert done.exit_code == 0, done.output
@@ -149,7 +149,7 @@ def test_every_option_reaches_the_audit(scores: Path, call: Any, monkeypatch: py
         "day_first": False,
         "sheet": None,
         "missing": (),
-        "replace": {"Approved": "1", "N/A": ""},
+        "replace": {"Approved": "1", "Declined": "0"},
         "intersectional": True,
         "title": "Mine",
         "about": {"source": "payroll = all", "date": "2026"},

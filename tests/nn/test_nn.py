@@ -524,3 +524,12 @@ def test_a_penalty_says_what_it_is() -> None:
     words = "metric='energy', estimate='population', contrast='rest', combine='mean'"
     told = f"UnfairnessPenalty('equal_opportunity', {words})"
     assert repr(UnfairnessPenalty("equal_opportunity", contrast="rest")) == told
+    assert repr(UnfairnessPenalty(continuous=True)).endswith("combine='mean', continuous=True)")
+    sampler = StratifiedBatchSampler([0, 0, 0, 1, 1, 1], batch_size=4)
+    assert repr(sampler) == "StratifiedBatchSampler(1 batches of 4 rows of 2 strata, epoch=0)"
+    assert repr(sampler) in repr(UnfairnessPenalty(sampler=sampler))
+
+
+def test_groups_in_a_dict_are_refused_in_few_words() -> None:
+    with pytest.raises(DataError, match=r"groups must be one tensor, got a dict of 'sex', 'age'; .*torch\.stack"):
+        UnfairnessPenalty()(torch.rand(4), {"sex": torch.arange(4) % 2, "age": torch.arange(4.0)})  # type: ignore[arg-type]

@@ -246,6 +246,18 @@ def test_a_forged_frontier_is_refused(place: tuple[Any, ...], value: Any, said: 
     assert said in refusal(tmp_path / "m", content._replace(meta=meta))
 
 
+def test_a_frontier_by_a_figure_that_no_model_has_is_shown(tmp_path: Path) -> None:
+    """A file may name any utility, and figures that are not finite are none: it is shown, and chosen from."""
+    content = frontier_content()
+    luck = {"name": "luck", "label": "Luck", "larger_is_better": False}
+    (tmp_path / "m").write_bytes(described(content.meta | {"utility": luck}, content.arrays, content.kind))
+    front = load(tmp_path / "m")
+    assert "Luck down to nan" in repr(front)
+    front.view()
+    with pytest.warns(MetrifairWarning, match="decides the same for everyone"):
+        assert front.select(max_unfairness=1.0) in front.models
+
+
 # Any other forgery
 
 

@@ -14,12 +14,11 @@ from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     audit_of_columns,
     audit_of_counts,
-    check_tolerance,
     one_or_compared,
-    scores_named,
+    roles_by_score,
 )
 from metrifair.auditing.distribution import Floats
-from metrifair.auditing.out_of_core.columns import Roles, numbers
+from metrifair.auditing.out_of_core.columns import numbers
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
@@ -124,8 +123,7 @@ def audit_file(
         "-9". In scores, weights and labels "NA", "N/A", "NaN", "null", "none" and "?" do so anyway; of groups, they
         are names.
     replace : dict of str to object, default=None
-        What is read in place of which text, in all columns, such as ``{"Approved": 1, "Declined": 0, "N/A": None}``;
-        None is a missing value.
+        What is read in place of which text, in all columns, such as ``{"Approved": 1, "Declined": 0}``.
     in_memory_rows : int, default=2000000
         Up to so many rows are held in memory.
 
@@ -152,10 +150,8 @@ def audit_file(
     given = {**locals(), **options}
     request = Request.of(audit_file, options)
     seed = seed_of(request.random_state)
-    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
-    names |= {"cuts": request.cuts, "continuous": request.numbers}
-    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
-    check_tolerance(tolerance)
+    columns: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    every = roles_by_score(score, request, tolerance, **columns)
     generator = np.random.default_rng(seed)
     reading = FileOptions(format, separator, decimal, encoding, header, day_first, sheet, missing, replace)
     with opened(path, reading) as source:

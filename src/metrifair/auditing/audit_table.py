@@ -12,14 +12,14 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.audit import audit
+from metrifair.auditing.audit_file import audit_file
 from metrifair.auditing.compare import AuditDifference
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     audit_of_columns,
     audit_of_counts,
-    check_tolerance,
     one_or_compared,
-    scores_named,
+    roles_by_score,
 )
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Integers
@@ -48,7 +48,7 @@ def audit_table(table: Any, *, score: str, group: str | Sequence[str], **options
 def audit_table(
     table: Any, *, score: Sequence[str], group: str | Sequence[str], **options: Unpack[ColumnOptions]
 ) -> Audit | AuditDifference: ...
-@as_in(audit)
+@as_in(audit, audit_file)
 def audit_table(
     table: Any,
     *,
@@ -75,21 +75,10 @@ def audit_table(
     ----------
     table : polars, pandas or pyarrow table, polars LazyFrame, DuckDB relation, Ibis table, Dask or Spark data frame
         The rows; anything that narwhals knows. It must not change while it is counted.
-    score : str or sequence of str
-        The column of the scores; several are those of several models, each audited and compared with the first.
-    group : str or sequence of str
-        The column of the groups; several are several attributes.
-    label : str, default=None
-        The column of the outcomes.
-    control : str or sequence of str, default=None
-        The columns of the strata.
-    weight : str, default=None
-        The column of the weights.
+    score, group, label, control, weight : as in audit_file
     criteria, metrics, threshold, confidence, random_state : as in audit
-    tolerance : float, default=1e-5
-        How wide the bracket of a distance may be: a share of the range of the scores (in their unit, as the metric).
-    contrast, intersectional, continuous, cuts : as in audit
-    pos_label : as in audit
+    tolerance : as in audit_file
+    contrast, intersectional, continuous, cuts, pos_label : as in audit
     loss : {"log_loss", "squared_error", "absolute_error", "huber"}, default=None
         The loss that the criterion ``risk_parity`` compares; not for tables too large to hold.
     score_range, resamples, permutations, most_groups, least_count, vc_dimension : as in audit
@@ -120,10 +109,8 @@ def audit_table(
     given = {**locals(), **options}
     request = Request.of(audit_table, options)
     seed = seed_of(request.random_state)
-    names: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
-    names |= {"cuts": request.cuts, "continuous": request.numbers}
-    every = {one: Roles.named(score=one, **names) for one in scores_named(score)}
-    check_tolerance(tolerance)
+    columns: dict[str, Any] = {"group": group, "label": label, "control": control, "weight": weight}
+    every = roles_by_score(score, request, tolerance, **columns)
     generator = np.random.default_rng(seed)
     place = table if isinstance(table, Connected) else Connected("the table", table)
     files = [] if place.file is None else source_files([place.file])

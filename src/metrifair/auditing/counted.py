@@ -40,18 +40,15 @@ IN_MEMORY_ROWS = 2_000_000
 _MOST_LOOKS = 8  # into the bin of the median
 
 
-def check_tolerance(tolerance: float) -> None:
-    """Raise a DataError unless this can be the width of a bracket."""
-    if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
-        raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
-
-
-def scores_named(score: str | Sequence[str]) -> tuple[str, ...]:
-    """The columns of scores that a user named; several are those of several models."""
+def roles_by_score(score: str | Sequence[str], request: Request, tolerance: float, **columns: Any) -> dict[str, Roles]:
+    """What columns are, by that of the scores; several are those of several models. Checked, as is the tolerance."""
     names = names_of("score", score)
     if not names or len(set(names)) < len(names):
         raise DataError(f"score must name one column, or several different ones, got {score!r}")
-    return names
+    found = {one: Roles.named(score=one, **columns, cuts=request.cuts, continuous=request.numbers) for one in names}
+    if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
+        raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
+    return found
 
 
 def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:

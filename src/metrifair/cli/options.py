@@ -260,15 +260,15 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
 
 
 class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """KEY=VALUE, both of them text; or OLD=NEW, where nothing is a missing value."""
+    """KEY=VALUE, both of them text; or OLD=NEW."""
 
-    def __init__(self, name: str = "key=value", such: str = "date=September 2026", *, empty: bool = False) -> None:
-        self.name, self.such, self.empty = name, such, empty
+    def __init__(self, name: str = "key=value", such: str = "date=September 2026") -> None:
+        self.name, self.such = name, such
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """The two, or a usage error."""
-        key, sign, text = value if isinstance(value, tuple) else str(value).partition("=")
-        if not key.strip() or not sign or not (text.strip() or self.empty):
+        key, _, text = value if isinstance(value, tuple) else str(value).partition("=")
+        if not key.strip() or not text.strip():
             self.fail(f"{value!r} is not {self.name.upper()}, such as {self.such!r}", param, ctx)
         return key.strip(), text.strip()
 
@@ -318,9 +318,9 @@ _FILE_OPTIONS = (
     click.option(
         "--replace",
         multiple=True,
-        type=Said("old=new", "Approved=1", empty=True),
+        type=Said("old=new", "Approved=1"),
         callback=lambda _ctx, _param, value: dict(value) or None,
-        help="Read NEW where a cell holds OLD: Approved=1, Declined=0; 'N/A=' is a missing value. Repeatable.",
+        help="Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions. Repeatable.",
     ),
 )
 

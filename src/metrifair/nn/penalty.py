@@ -183,7 +183,8 @@ class UnfairnessPenalty(torch.nn.Module):
         """
         told = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
         told += f", contrast={self.contrast!r}, combine={self.combine!r}"
-        told += "" if self.sampler is None else ", sampler=..."
+        told += "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
+        told += "" if self.sampler is None else f", sampler={self.sampler!r}"
         return told if self.across == "auto" else f"{told}, across={self.across!r}"
 
     def forward(

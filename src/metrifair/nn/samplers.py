@@ -160,6 +160,11 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     def __len__(self) -> int:
         return sum(map(len, self.rows)) // self.layout.size
 
+    def __repr__(self) -> str:
+        strata = sum(count > 0 for count in self.layout.counts)
+        kinds = f"{strata} strata" if strata > 1 else "1 stratum"
+        return f"StratifiedBatchSampler({len(self)} batches of {self.layout.size} rows of {kinds}, epoch={self.epoch})"
+
     def __iter__(self) -> Iterator[list[int]]:
         epoch, first = self.epoch, self._first
         self._under_way = epoch, first
@@ -214,6 +219,11 @@ def numbers(name: str, given: Tensor | ArrayLike) -> Tensor:
     """Numbers as a tensor, whatever holds them."""
     if isinstance(given, Tensor):
         return given
+    if isinstance(given, Mapping):
+        raise DataError(
+            f"{name} must be one tensor, got a dict of {', '.join(map(repr, given))}; make columns of its values with "
+            "torch.stack([...], 1)"
+        )
     values = np.array(given)
     if values.dtype.kind not in "biuf":
         raise DataError(

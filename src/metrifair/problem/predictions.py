@@ -18,25 +18,25 @@ from metrifair.problem.tables import Table, array_of, columns, same_rows, wrappe
 _ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
-def predictions_of(y_pred: Table, problem: Problem, *, name: str = "y_pred", pos_label: object = None) -> Floats:
+def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None) -> Floats:
     """Predictions (n,), or probabilities (n, classes) of three classes or more, of the rows of the problem.
 
     Two columns are the probabilities of two classes: the score is that of the positive one. Columns whose rows do not
     sum to 1 are an error: they may be scores of several models.
     """
-    parts = [array_of(name, column) for column in columns(name, y_pred).values()]
+    parts = [array_of("y_pred", column) for column in columns("y_pred", y_pred).values()]
     if not parts:
-        raise DataError(f"{name} has no columns; pass a prediction for each row")
+        raise DataError("y_pred has no columns; pass a prediction for each row")
     given: Floats = problem.of_kept(np.stack(parts, -1).astype(np.float64))
     if len(given) == 0:
-        raise DataError(f"{name} holds no predictions; pass at least one per group")
+        raise DataError("y_pred holds no predictions; pass at least one per group")
     if not np.isfinite(given).all():
-        raise DataError(f"{name} holds NaN or infinite values; remove or replace them")
+        raise DataError("y_pred holds NaN or infinite values; remove or replace them")
     if not isfinite(float(given.max()) - float(given.min())):
-        raise DataError(f"{name} spans more than floating-point numbers can; scale the scores down")
+        raise DataError("y_pred spans more than floating-point numbers can; scale the scores down")
     if given.shape[1] == 1:
         return given[:, 0]
-    _check_classes(name, given, problem, pos_label)
+    _check_classes(given, problem, pos_label)
     if given.shape[1] > 2:
         return given
     scheme = problem.scheme
@@ -79,17 +79,17 @@ def are_probabilities(columns: Floats, *, rounding: float) -> bool:
     return bool(columns.min() >= -rounding and np.abs(columns.sum(1) - 1).max() <= rounding)
 
 
-def _check_classes(name: str, given: Floats, problem: Problem, pos_label: object) -> None:
+def _check_classes(given: Floats, problem: Problem, pos_label: object) -> None:
     """Raise a DataError unless it is clear whose probability each column is."""
     classes, count = problem.scheme.classes, given.shape[1]
     if not are_probabilities(given, rounding=_ROUNDING):
         raise DataError(
-            f"{name} has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
+            f"y_pred has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
             "classes; pass one column of scores, or the scores of several models by name: {'a': ..., 'b': ...}"
         )
     if len(classes) > count:
         raise DataError(
-            f"{name} must have one column for each label, got {count} columns for the labels {list(classes)}; pass the "
+            f"y_pred must have one column for each label, got {count} columns for the labels {list(classes)}; pass the "
             "probabilities of all classes, or of one as a single column"
         )
     if count == 2 and len(classes) == 1 and pos_label is not None:

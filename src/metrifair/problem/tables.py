@@ -39,6 +39,7 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     >>> columns("group", np.array([[1, 7], [2, 8]]))
     {'group 0': array([1, 2]), 'group 1': array([7, 8])}
     """
+    table = _in_memory(table)
     native = wrapped(name, table)
     if isinstance(native, nw.DataFrame):
         return {str(column): _values(native.get_column(column)) for column in native.columns}
@@ -54,6 +55,11 @@ def columns(name: str, table: Table) -> dict[str, Column]:
         several = array.shape[1] > 1
         return {f"{name} {k}" if several else name: array[:, k] for k in range(array.shape[1])}
     raise DataError(f"{name} must be a column or a table of columns, got an array of shape {array.shape}")
+
+
+def _in_memory(values: Any) -> Any:
+    """A tensor without its gradient, wherever it lies, such as NumPy takes it; anything else as it is."""
+    return values.detach().cpu() if hasattr(values, "detach") and hasattr(values, "cpu") else values
 
 
 def categories(name: str, table: Table) -> list[str]:
@@ -94,6 +100,7 @@ def _values(series: nw.Series[Any]) -> Column:
 
 def array_of(name: str, values: Any) -> Column:
     """A NumPy array of what the caller holds: a list, an array, or a column of any data frame."""
+    values = _in_memory(values)
     column = nw.from_native(values, series_only=True, pass_through=True)
     try:
         array = column.to_numpy() if isinstance(column, nw.Series) else np.asarray(values)

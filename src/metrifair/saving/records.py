@@ -20,6 +20,8 @@ from torch import Tensor
 
 from metrifair.encoding.encoder import Levels, Numbers
 from metrifair.errors import DataError, ModelFileError
+from metrifair.metrics.registry import Estimate
+from metrifair.problem.cells import Combine, Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.saving.modelfile import Json
 
@@ -27,9 +29,6 @@ Scalar: TypeAlias = bool | int | float | str
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]  # beyond, floats skip integers
 Positive: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 Amount: TypeAlias = Annotated[float, Meta(ge=0, lt=1e300)]
-Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
-Estimate: TypeAlias = Literal["rows", "population", "batch"]
-Combine: TypeAlias = Literal["mean", "sum"]
 
 
 class Record(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

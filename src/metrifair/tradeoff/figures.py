@@ -3,6 +3,7 @@ page and a picture."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -326,7 +327,7 @@ class FrontierFigures:
             return f"Frontier({len(self.points)} models, all failed)"
         least, lost, own = min(p.gap(self.on) for p in usable), f", {failed} failed" if failed else "", self.utility
         values = [value for point in usable if (value := point.figure(own.name)) is not None]
-        best = f"{max(values):.3f}" if own.larger_is_better else f"{min(values):.3f}"
+        best = f"{(max if own.larger_is_better else min)(values, default=math.nan):.3f}"
         name = self.accuracy_name if own.key == "accuracy" else own.label
         rest = "" if self.constant is None else f", {self.area_with_constant:.3f} with the constant model"
         return (

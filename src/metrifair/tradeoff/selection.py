@@ -92,7 +92,7 @@ def best_of(found: Sequence[Outcome], wish: Wish, utility: Utility, *, on: str, 
     if wish.max_unfairness is not None:
         top = max(better, key=lambda one: _worth(one, utility))
         noise = top.validation.errors.get(utility.key, 0.0)
-        equal = [one for one in better if _worth(top, utility) - _worth(one, utility) <= noise]
+        equal = [one for one in better if _worth(one, utility) >= _worth(top, utility) - noise]  # or all lack it
     else:
         level = max(min(one.validation.gap(on) for one in better), floor or 0.0)
         equal = [one for one in better if one.validation.gap(on) <= level]

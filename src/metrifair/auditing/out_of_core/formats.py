@@ -107,10 +107,11 @@ class FileOptions:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
         check_switches(header=self.header, day_first=self.day_first)
-        if self.replace is not None and not (isinstance(self.replace, Mapping) and all(map(_is_text, self.replace))):
+        texts = None if not isinstance(self.replace, Mapping) else [*self.replace, *map(str, self.replace.values())]
+        if self.replace is not None and not (texts and all(isinstance(one, str) and one.strip() for one in texts)):
             raise DataError(
-                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0, 'N/A': "
-                f"None}}, got {self.replace!r}"
+                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0}, got "
+                f"{self.replace!r}; missing= is for what stands for a missing value"
             )
         if self.encoding is not None:
             try:
@@ -165,9 +166,8 @@ class FileOptions:
     def _rewritten(self, column: pl.Series) -> pl.Series:
         pl = polars()
         one = pl.col(column.name)
-        if self.replace:  # a missing value is written as None, or as nothing
-            new = [None if value in (None, "") else str(value) for value in self.replace.values()]
-            old = [text.strip() for text in self.replace]
+        if self.replace:
+            old, new = [text.strip() for text in self.replace], [str(value) for value in self.replace.values()]
             column = column.str.strip_chars().replace_strict(old, new, default=column, return_dtype=pl.String)
         found = column.to_frame()
         if self.decimal == ",":
@@ -184,10 +184,6 @@ class FileOptions:
             whole = pl.when(time.is_null()).then(date).otherwise(pl.concat_str([date, time], separator=" "))
             found = found.with_columns(pl.when(day.is_not_null()).then(whole).otherwise(one).alias(column.name))
         return found.to_series()
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 AS_USUAL = FileOptions()
