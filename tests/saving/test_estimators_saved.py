@@ -35,7 +35,7 @@ from metrifair.saving.models import content_of, model_of
 from metrifair.saving.records import Classes
 from metrifair.saving.scheme import classes_of, classes_record
 
-pytestmark = pytest.mark.filterwarnings("ignore:the model predicts the same for everyone")  # trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
 GENERATOR = np.random.default_rng(0)
 N = 90

@@ -22,7 +22,7 @@ from metrifair.errors import DataError
 from metrifair.parallel import spread
 from metrifair.tradeoff.frontier import Frontier
 
-pytestmark = pytest.mark.filterwarnings("ignore:the model predicts the same for everyone")  # trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=200)

@@ -21,7 +21,7 @@ from metrifair.training import lbfgs, solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 
-pytestmark = pytest.mark.filterwarnings("ignore:the model predicts the same for everyone")  # trained for a moment
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
 RNG = np.random.default_rng(3)
 N = 600
