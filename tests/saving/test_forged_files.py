@@ -18,7 +18,7 @@ import xgboost
 from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
-from metrifair.errors import ModelFileError
+from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 from metrifair.saving.models import content_of
 
