@@ -30,6 +30,8 @@ from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
 from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.split import data_set
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(0)
 N = 200
 A = RNG.integers(2, size=N)

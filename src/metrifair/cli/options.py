@@ -125,7 +125,6 @@ _SPOKEN = {
     "groups of it",
     "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
     "pass separator=": "use --separator ",
-    "leave these cells empty": "read it so with --replace NAME=",
     "with its name as pos_label": "with its name as --positive",
     "count with a range that": "use --range LOW HIGH that",
     "pass format": "use --format",
