@@ -136,6 +136,11 @@ class DataSet:
             raise DataError(
                 f"validation and test must be shares above 0 that leave rows for training, got "
                 f"{validation!r} and {test!r}"
+                + (
+                    "; folds are asked for by an integer from 2 upwards"
+                    if is_number(validation) and validation >= 1
+                    else ""
+                )
             )
         kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:
