@@ -21,6 +21,7 @@ import polars as pl
 
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
+from metrifair.cli.console import console, warnings_told
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file
@@ -45,7 +46,7 @@ def read(
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
-    with opened(path, options) as source:
+    with warnings_told(console(stderr=True)), opened(path, options) as source:
         source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))
