@@ -94,7 +94,8 @@ def test_every_criterion_lowers_its_own_unfairness(title: str, criterion: str) -
     if "control_features" in others:
         others["control_features"] = rows["control_features"] = two_strata(X, a)
     model = FairClassifier(criterion=criterion, epochs=60, learning_rate=0.05, batch_size=512, model="linear")
-    models = fit_stack(model, X, y, strengths=[0.0, 20.0], seeds=[0], sensitive_features=a, **rows)
+    models = fit_stack(model, X, y, strengths=[0.0, 5.0], seeds=[0], sensitive_features=a, **rows)
+    assert not models[1].predictor_.is_constant  # which would lower anything
     before, after = (
         unfairness(
             y,
@@ -107,7 +108,7 @@ def test_every_criterion_lowers_its_own_unfairness(title: str, criterion: str) -
         )
         for one in models
     )
-    assert after < 0.5 * before
+    assert after < 0.25 * before
 
 
 def test_large_strengths_do_not_pay_for_spread_where_the_rows_are_what_is_estimated() -> None:

@@ -204,5 +204,9 @@ def groups_if_asked(method: Callable[..., Any], groups: Any) -> dict[str, Any]:
     while hasattr(model, "named_steps"):
         step, model = model.steps[-1]
         method, prefix = getattr(model, method.__name__), prefix + (f"{step}__" if method.__name__ == "fit" else "")
+    if prefix:
+        from sklearn import get_config  # noqa: PLC0415 (whoever has a pipeline has imported it)
+
+        prefix = "" if get_config()["enable_metadata_routing"] else prefix  # the pipeline then passes it on by itself
     asked = "sensitive_features" in inspect.signature(method).parameters
     return {f"{prefix}sensitive_features": groups} if asked else {}

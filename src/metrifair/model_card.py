@@ -114,7 +114,7 @@ def to_card(
     --------
     >>> from metrifair import FairClassifier
     >>> X, y, sex = [[0.0], [1.0], [2.0], [3.0]] * 9, [0, 1, 0, 1] * 9, ["f", "f", "m", "m"] * 9
-    >>> model = FairClassifier(0.5, model="linear", random_state=0).fit(X, y, sensitive_features=sex)
+    >>> model = FairClassifier(0.05, model="linear", random_state=0).fit(X, y, sensitive_features=sex)
     >>> card = to_card(model, title="Loans", license="mit")
     >>> print(*card.splitlines()[:4], sep=chr(10))
     ---

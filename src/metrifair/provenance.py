@@ -158,9 +158,16 @@ def call_text(function: Callable[..., Any], arguments: Mapping[str, Any]) -> str
     >>> def audit_file(path, *, score, group=None, weights=(), sample_weight=None): ...
     >>> call_text(audit_file, dict(path="my/scores.csv", score="p", group=["a"], weights=(), sample_weight=[1, 2]))
     "audit_file('scores.csv', score='p', group=['a'], sample_weight=...)"
+    >>> def audit(y_pred, **options): ...
+    >>> call_text(audit, dict(y_pred=[0.5, 0.7], options={"threshold": 0.6}))
+    'audit(..., threshold=0.6)'
     """
-    parts = []
-    for name, parameter in inspect.signature(function).parameters.items():
+    parts, parameters = [], dict(inspect.signature(function).parameters)
+    if "options" in parameters:  # python -OO: their names and defaults are not known
+        parameters |= {name: parameters["options"].replace(name=name) for name in arguments["options"]}
+        arguments = {**arguments, **arguments["options"]}
+        del parameters["options"]
+    for name, parameter in parameters.items():
         if name in _BESIDE or name not in arguments:
             continue
         value, default = arguments[name], parameter.default

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
@@ -329,3 +330,24 @@ def test_what_stands_for_a_missing_value_is_named_once_and_the_command_says_it_a
         assert done.exit_code == 0, done.output
         figures.append(json.loads(done.stdout)["groups"])
     assert figures[0] == figures[1]
+
+
+def test_cells_that_hold_an_equals_sign_or_a_quote_are_replaced_as_the_advice_says(tmp_path: Path, call: Any) -> None:
+    words = ["<=50K", ">50K", "it's"] * 20
+    pl.DataFrame({"d": words, "sex": ["f", "m"] * 30}).write_csv(tmp_path / "p.csv")
+    asked, said = ["audit", tmp_path / "p.csv", "--score", "d", "--group", "sex"], list[str]()
+    for _ in range(3):  # the advice for each of the words in turn
+        done = call(*asked, *said)
+        assert done.exit_code == 2
+        (advice,) = re.findall(r"use (--replace .*?), and so on", " ".join(done.output.split()))
+        said += shlex.split(advice)
+    assert said == ["--replace", "<=50K=1", "--replace", ">50K=1", "--replace", "it's=1"]
+    said[1] = "<=50K=0"
+    done = call(*asked, *said, "--json", "-")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [one["selection_rate"] for one in found["decisions"][0]["rates"]] == pytest.approx([2 / 3] * 2)
+    assert [word for word in shlex.split(found["provenance"]["call"]) if "K=" in word] == ["<=50K=0", ">50K=1"]
+    done = call(*asked, *said, "--replace", "it's=0")
+    assert done.exit_code == 2
+    assert """--replace names "it's" twice; say once what is read in its place""" in " ".join(done.output.split())

@@ -141,7 +141,7 @@ def test_held_out_numbers_and_several_classes(people: pl.DataFrame, tmp_path: Pa
     else:
         assert found.columns[2:4] == ["rank", "prediction"]
         assert list(groups[0]["figures"]) == ["accuracy", "auc"]
-        command = re.search(r"metrifair (audit .*) \(and the other classes likewise\)", done.stderr)
+        command = re.search(r"Audit them \(and the other classes likewise\): metrifair (audit .*)", done.stderr)
         assert command is not None
         assert command[1].endswith("--score 'probability of top' --group sex --label rank --positive top")
         assert call(*shlex.split(command[1])).exit_code == 0

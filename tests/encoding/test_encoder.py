@@ -346,6 +346,8 @@ def test_text_that_is_nearly_numbers_is_encoded_with_a_warning_that_shows_why() 
     with pytest.warns(UserWarning, match=r"column 'pay' is taken for text, .* 1 of its 40 values, such as '1,234'"):
         encoder = TableEncoder().fit({"pay": STRAY, "age": [20, 30] * 20})
     assert list(encoder.get_feature_names_out()) == ["pay = 7.5", "pay is other", "age"]
+    with pytest.warns(UserWarning, match=r"column 'SpO2' is taken for text, .* 40 of its 40 values, such as '95%'"):
+        TableEncoder().fit({"SpO2": ["95%", "97.5 %"] * 20, "age": [20, 30] * 20})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import sklearn
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.metrics import make_scorer
+from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -39,6 +39,10 @@ X = RNG.normal(size=(N, 3)) + 0.8 * A[:, None] + 0.4 * REGION[:, None]
 Y = (X.sum(1) + RNG.normal(size=N) > 1.5).astype(int)
 LEVEL = np.digitize(X.sum(1) + RNG.normal(size=N), [0.5, 2.5])
 AMOUNT = X.sum(1) + RNG.normal(size=N)
+_OWN = np.random.default_rng(7)
+SKILL = _OWN.normal(size=(N, 3)) + np.outer(A, [1.5, 0, 0])  # one feature tells the group: fairness leaves the others
+HIRED = (SKILL.sum(1) + _OWN.normal(size=N) > 0.75).astype(int)
+RANK = np.digitize(SKILL.sum(1) + _OWN.normal(size=N), [0.0, 1.5])
 QUICK: dict[str, Any] = {"model": "linear", "epochs": 80, "learning_rate": 0.08, "random_state": 0}
 
 
@@ -142,18 +146,20 @@ def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) 
     ],
 )
 def test_every_criterion_lowers_its_own_unfairness(criterion: str, others: dict[str, Any], batch_size: Any) -> None:
+    """And still ranks people nearly as well: the model that predicts the same for everyone would lower anything."""
     rng = np.random.default_rng(99)
     rows = {"control_features": REGION} if "control_features" in others else {}
-    labels = np.where(A == 1, Y, rng.permutation(Y)) if criterion == "risk_parity" else Y  # harder in group 0
+    labels = np.where(A == 1, HIRED, rng.permutation(HIRED)) if criterion == "risk_parity" else HIRED  # harder in 0
 
-    def after(strength: float) -> float:
+    def reached(strength: float) -> tuple[float, float]:
         model = FairClassifier(strength, criterion=criterion, batch_size=batch_size, **QUICK)
-        model.fit(X, labels, sensitive_features=A, **rows)
-        return unfairness(
-            labels, score(model), sensitive_features=A, criterion=criterion, metric="energy", reduce="sum", **others
-        )
+        said = score(model.fit(SKILL, labels, sensitive_features=A, **rows), SKILL)
+        asked = {"criterion": criterion, "metric": "energy", "reduce": "sum", **others}
+        return unfairness(labels, said, sensitive_features=A, **asked), roc_auc_score(labels, said)
 
-    assert after(20.0) < 0.25 * after(0.0)
+    (before, plain), (after, fair) = reached(0.0), reached(2.0)
+    assert after < 0.4 * before
+    assert fair > plain - 0.15
 
 
 def test_criteria_are_different_things() -> None:
@@ -163,27 +169,27 @@ def test_criteria_are_different_things() -> None:
     features = rng.normal(size=(N, 1)) + 1.5 * (label * (1 + A))[:, None]
 
     def left(y: Floats, trained: str, measured: str) -> float:
-        model = FairClassifier(5.0, criterion=trained, **QUICK).fit(features, y, sensitive_features=A)
+        model = FairClassifier(2.0, criterion=trained, **QUICK).fit(features, y, sensitive_features=A)
         return unfairness(y, score(model, features), sensitive_features=A, criterion=measured, metric="energy")
 
     for y, asked, other in (
         (label, "equal_opportunity", "predictive_equality"),
         (1 - label, "predictive_equality", "equal_opportunity"),
     ):
-        assert left(y, asked, asked) < 0.5 * left(y, other, asked)
+        assert left(y, asked, asked) < 0.75 * left(y, other, asked)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_every_metric_can_be_trained_on(metric: str) -> None:
     """Kolmogorov and total variation have poor gradients: for them it is enough that the energy falls."""
-    strength = {"kolmogorov": 2.0, "total_variation": 2.0}.get(metric, 10.0)
+    strength = {"kolmogorov": 0.7, "total_variation": 0.7}.get(metric, 1.0)
     fair, plain = (
-        FairClassifier(value, metric=metric, **QUICK).fit(X, Y, sensitive_features=A) for value in (strength, 0.0)
+        FairClassifier(value, metric=metric, **QUICK).fit(SKILL, HIRED, sensitive_features=A)
+        for value in (strength, 0.0)
     )
     measured = "energy" if metric in ("kolmogorov", "total_variation") else metric
-    values = [unfairness(None, score(model), sensitive_features=A, metric=measured) for model in (fair, plain)]
-    assert np.isfinite(values).all()
-    assert values[0] < 0.6 * values[1]
+    values = [unfairness(None, score(model, SKILL), sensitive_features=A, metric=measured) for model in (fair, plain)]
+    assert 0 < values[0] < 0.75 * values[1]
 
 
 def mean_gap(u: Tensor, v: Tensor, *, u_weights: Tensor | None = None, v_weights: Tensor | None = None) -> Tensor:
@@ -199,11 +205,12 @@ def mean_gap(u: Tensor, v: Tensor, *, u_weights: Tensor | None = None, v_weights
 def test_a_function_can_be_the_metric(weighted: bool) -> None:
     rng = np.random.default_rng(99)
     weight = rng.integers(1, 4, N) if weighted else None
-    model = FairClassifier(1000.0, metric=mean_gap, **QUICK)
-    model.fit(X, Y, sensitive_features=A, sample_weight=weight)
-    means = [np.average(score(model)[a == A], weights=None if weight is None else weight[a == A]) for a in (0, 1)]
+    given = {"sensitive_features": A, "sample_weight": weight}
+    fair = score(FairClassifier(100.0, metric=mean_gap, **QUICK).fit(SKILL, HIRED, **given), SKILL)
+    means = [np.average(fair[a == A], weights=None if weight is None else weight[a == A]) for a in (0, 1)]
     assert means[0] == pytest.approx(means[1], abs=2e-2)
-    plain = score(FairClassifier(0.0, **QUICK).fit(X, Y, sensitive_features=A, sample_weight=weight))
+    assert roc_auc_score(HIRED, fair) > 0.7
+    plain = score(FairClassifier(0.0, **QUICK).fit(SKILL, HIRED, **given), SKILL)
     assert abs(plain[A == 0].mean() - plain[A == 1].mean()) > 0.2
 
 
@@ -316,13 +323,13 @@ def test_a_regressor_s_strength_means_the_same_on_every_scale() -> None:
 @pytest.mark.parametrize("metric", ["energy", "mmd", "wasserstein"])
 def test_three_classes_become_alike_as_vectors(metric: str) -> None:
     values = []
-    for strength in (0.0, 10.0):
-        model = FairClassifier(strength, metric=metric, **QUICK).fit(X, LEVEL, sensitive_features=A)
-        probability = model.predict_proba(X)
+    for strength in (0.0, 1.0 if metric == "wasserstein" else 10.0):
+        model = FairClassifier(strength, metric=metric, **QUICK).fit(SKILL, RANK, sensitive_features=A)
+        probability = model.predict_proba(SKILL)
         np.testing.assert_allclose(probability.sum(1), 1, rtol=1e-12)
         values.append(unfairness(None, probability, sensitive_features=A, metric=metric))
         assert model.decision_function(X).shape == (N, 3)
-    assert values[1] < 0.2 * values[0]
+    assert 0 < values[1] < 0.5 * values[0]
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -336,10 +343,10 @@ def test_labels_may_be_words(classes: int) -> None:
 
 
 def test_the_positive_label_is_what_equal_opportunity_speaks_of() -> None:
-    same = FairClassifier(5.0, criterion="equal_opportunity", pos_label=0, **QUICK).fit(X, Y, sensitive_features=A)
-    other = FairClassifier(5.0, criterion="predictive_equality", **QUICK).fit(X, Y, sensitive_features=A)
+    same = FairClassifier(1.0, criterion="equal_opportunity", pos_label=0, **QUICK).fit(X, Y, sensitive_features=A)
+    other = FairClassifier(1.0, criterion="predictive_equality", **QUICK).fit(X, Y, sensitive_features=A)
     np.testing.assert_array_equal(score(same), score(other))
-    by_default = FairClassifier(5.0, criterion="equal_opportunity", **QUICK).fit(X, Y, sensitive_features=A)
+    by_default = FairClassifier(1.0, criterion="equal_opportunity", **QUICK).fit(X, Y, sensitive_features=A)
     assert not np.array_equal(score(same), score(by_default))
 
 
@@ -579,13 +586,13 @@ def test_a_pickle_predicts_the_same_and_holds_no_rows(
 
 
 def test_groups_pass_through_a_pipeline() -> None:
-    base = FairClassifier(5.0, **QUICK).fit(StandardScaler().fit_transform(X), Y, sensitive_features=A)
-    by_name = make_pipeline(StandardScaler(), FairClassifier(5.0, **QUICK))
+    base = FairClassifier(1.0, **QUICK).fit(StandardScaler().fit_transform(X), Y, sensitive_features=A)
+    by_name = make_pipeline(StandardScaler(), FairClassifier(1.0, **QUICK))
     by_name.fit(X, Y, fairclassifier__sensitive_features=A)
     np.testing.assert_allclose(by_name.predict_proba(X), base.predict_proba(StandardScaler().fit_transform(X)))
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(
-            StandardScaler(), FairClassifier(5.0, **QUICK).set_fit_request(sensitive_features=True)
+            StandardScaler(), FairClassifier(1.0, **QUICK).set_fit_request(sensitive_features=True)
         ).fit(X, Y, sensitive_features=A)
     np.testing.assert_array_equal(routed.predict_proba(X), by_name.predict_proba(X))
 
@@ -599,16 +606,16 @@ def test_groups_and_weights_are_routed_through_a_grid_search_to_fit_and_scorer()
         model = model.set_score_request(sample_weight=True)
         search = GridSearchCV(
             make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model),
-            {"fairclassifier__strength": [0.0, 1.0, 10.0]},
+            {"fairclassifier__strength": [0.0, 1.0, 3.0]},
             scoring=fairness,
             cv=3,
             error_score="raise",
         )
-        search.fit(X, Y, sensitive_features=A, sample_weight=np.ones(N))
-        assert search.best_params_ == {"fairclassifier__strength": 10.0}
+        search.fit(SKILL, HIRED, sensitive_features=A, sample_weight=np.ones(N))
+        assert search.best_params_ == {"fairclassifier__strength": 3.0}
         scores = search.cv_results_["mean_test_score"]
         assert scores[0] < scores[1] < scores[2] <= 0
-        assert search.score(X, Y, sensitive_features=A) > scores[0]
+        assert search.score(SKILL, HIRED, sensitive_features=A) > scores[0]
 
 
 def test_a_grid_search_over_criteria_and_models_by_accuracy() -> None:

@@ -11,6 +11,8 @@ from torch import nn
 
 from metrifair import FairClassifier, FairRegressor
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=120)
 X = RNG.normal(size=(120, 3)) * [1, 20, 0.01] + [0, 500, 0] + A[:, None]

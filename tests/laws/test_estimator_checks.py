@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_de
 
 from metrifair.estimators import FairClassifier, FairRegressor
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 
 class ByFirstColumn:
     """The group is whether the first column lies above the middle of its range; fair where both have two members."""

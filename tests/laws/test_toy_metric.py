@@ -19,6 +19,8 @@ from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_on_vectors
 from metrifair.nn import UnfairnessPenalty
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 QUICK: dict[str, Any] = {"resamples": 40, "permutations": 19, "random_state": 0}
 RANDOM = np.random.default_rng(5)
 GROUP = np.repeat(["a", "b"], [90, 110])

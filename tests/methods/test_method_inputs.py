@@ -18,6 +18,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from test_method_checks import KNOBS, METHODS
@@ -248,6 +249,17 @@ def test_a_grid_search_routes_groups_to_the_score(name: str) -> None:
         scores = search.cv_results_["mean_test_score"]
     assert np.isfinite(scores).all()
     assert scores[0] != scores[1]
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_reach_the_last_step_of_a_pipeline(routing: bool) -> None:
+    given = sample("BarycentrePostprocessor")
+    with sklearn.config_context(enable_metadata_routing=routing):
+        last = metrifair.FairClassifier(model="linear")
+        last = last.set_fit_request(sensitive_features=True) if routing else last
+        around = metrifair.BarycentrePostprocessor(make_pipeline(StandardScaler(), last)).fit(**given)
+        found = around.predict_proba(given["X"], sensitive_features=given["sensitive_features"])
+    assert np.isfinite(found).all()
 
 
 class Asking(GaussianNB):

@@ -15,6 +15,8 @@ from metrifair.methods.kamiran import ReweighingClassifier
 from metrifair.methods.xian import XianPostprocessor
 from metrifair.problem.tables import renumbered, same_rows
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 _N = 40
 _LABELS = np.random.default_rng(0).permutation(_N) + 100
 _X = pd.DataFrame(np.random.default_rng(1).normal(size=(_N, 2)), index=_LABELS, columns=["u", "v"])

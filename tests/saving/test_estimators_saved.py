@@ -35,6 +35,8 @@ from metrifair.saving.models import content_of, model_of
 from metrifair.saving.records import Classes
 from metrifair.saving.scheme import classes_of, classes_record
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 GENERATOR = np.random.default_rng(0)
 N = 90
 SEX = np.array(["f", "m"])[GENERATOR.integers(2, size=N)]

@@ -34,6 +34,8 @@ from metrifair.saving.onnx import onnx_model
 from metrifair.saving.onnx_trees import forest_of
 from metrifair.table_model import TableModel
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 N = 200
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=N)

@@ -33,6 +33,8 @@ from metrifair import (
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(0)
 N = 150
 SEX = RNG.choice(["f", "m"], N)

@@ -15,6 +15,8 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from metrifair.saving.models import content_of, model_of
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 300)
 X = RNG.normal(size=(300, 2)) + A[:, None]

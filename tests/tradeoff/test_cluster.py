@@ -22,6 +22,8 @@ from metrifair.errors import DataError
 from metrifair.parallel import spread
 from metrifair.tradeoff.frontier import Frontier
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=200)
 X = RNG.normal(size=(200, 3)) + A[:, None]

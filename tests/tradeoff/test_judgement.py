@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import r2_score, roc_auc_score
 
 from metrifair import audit
-from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.criteria import EQUAL_OPPORTUNITY, STATISTICAL_PARITY
 from metrifair.tradeoff.evaluate import judged
 from metrifair.tradeoff.split import HeldOut, data_set, judged_alike
 
@@ -73,6 +73,20 @@ def test_groups_of_few_rows_are_in_no_headline_and_in_the_table() -> None:
     assert found.point.more["four_fifths"] == pytest.approx(min(rates) / max(rates))
     assert found.point.intervals["unfairness"].high < 0.7
     assert not found.point.overfit
+
+
+def test_the_four_fifths_ratio_has_groups_with_few_of_the_labels_that_are_compared() -> None:
+    """It is about everyone: 40 rows are enough, however few of them have y = 1."""
+    town = np.array(["a", "b", "a", "b", "c"])[ROWS % 5]
+    label = np.where(np.where(town == "c", ROWS % 25 == 4, ROWS % 7 > 0), "yes", "no")
+    score = np.where(town == "c", 0.7 * SCORE, SCORE)
+    data = data_set(X, label, town, None, regression=False, criterion=EQUAL_OPPORTUNITY, contrast="pairs")
+    part = judged_alike(data.held_out(ROWS[200:]), data.held_out(ROWS[:200]))
+    found = judged(Told(score), *part, strength=1.0, seed=0)
+    assert (found.comparisons, len(part[0].everyone)) == (1, 3)
+    rates = [(score[200:] >= 0.5)[town[200:] == name].mean() for name in "abc"]
+    assert found.point.more["four_fifths"] == pytest.approx(min(rates) / max(rates))
+    assert rates.index(min(rates)) == 2
 
 
 def test_parts_are_judged_by_the_comparisons_with_enough_rows_in_all_of_them() -> None:

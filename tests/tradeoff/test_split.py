@@ -98,13 +98,14 @@ def test_one_crossing_with_a_single_row_does_not_spoil_the_mix_of_all_others(see
 
 @pytest.mark.parametrize(
     ("validation", "test", "train"),
-    [(0.0, 0.2, True), (0.2, 0.0, True), (0.5, 0.5, True), (-0.1, 0.2, True), (0.2, 1.0, False)],
+    [(0.0, 0.2, True), (0.2, 0.0, True), (0.5, 0.5, True), (-0.1, 0.2, True), (0.2, 1.0, False), (5.0, 0.2, True)],
 )
 def test_shares_that_leave_a_part_empty_are_refused(validation: float, test: float, train: bool) -> None:
     with pytest.raises(DataError) as refusal:
         made().split(validation, test, 0, train=train)
     assert str(refusal.value) == (
         f"validation and test must be shares above 0 that leave rows for training, got {validation} and {test}"
+        + ("; folds are asked for by an integer from 2 upwards" if validation >= 1 else "")
     )
 
 

@@ -28,6 +28,8 @@ from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.sweep import RowsToTrain
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=160)
 X = RNG.normal(size=(160, 3)) + A[:, None]

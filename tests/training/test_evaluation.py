@@ -20,6 +20,8 @@ from metrifair.training.loop import RowsObjective
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 PAIR = (Comparison((0,), (1,)),)
 RNG = np.random.default_rng(0)
 N = 300

@@ -30,6 +30,8 @@ from metrifair.training.models import Moments, Network, StackedModule
 from metrifair.training.objective import Objective
 from metrifair.training.online import Learner
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 PAIR = (Comparison((0,), (1,)),)
 DECLARE = (
     ", the groups that the first rows had or that were declared; declare all of them (groups=), or say from the first "

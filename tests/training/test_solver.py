@@ -21,6 +21,8 @@ from metrifair.training import lbfgs, solver
 from metrifair.training.models import Network
 from metrifair.training.objective import Objective
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 RNG = np.random.default_rng(3)
 N = 600
 A = RNG.choice(3, N, p=[0.5, 0.3, 0.2])

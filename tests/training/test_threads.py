@@ -14,6 +14,8 @@ from metrifair.training import loop
 from metrifair.training.adam import Adam
 from metrifair.training.loop import one_thread
 
+pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
+
 
 @pytest.fixture
 def three_threads() -> Iterator[None]:

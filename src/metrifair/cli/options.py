@@ -125,7 +125,6 @@ _SPOKEN = {
     "groups of it",
     "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
     "pass separator=": "use --separator ",
-    "leave these cells empty": "read it so with --replace NAME=",
     "with its name as pos_label": "with its name as --positive",
     "count with a range that": "use --range LOW HIGH that",
     "pass format": "use --format",
@@ -164,7 +163,9 @@ def as_options(text: str) -> str:
     "are the columns separated by ';'? use --separator ';'"
     """
     text = re.sub(
-        r"pass replace=\{'(.*)': (.*?)\}", lambda found: f"use --replace {quote(f'{found[1]}={found[2]}')}", text
+        r"""pass replace=\{('.*'|".*"): (.*?)\}""",
+        lambda found: f"use --replace {quote(f'{literal_eval(found[1])}={found[2]}')}",
+        text,
     )
     text = re.sub(
         r"continuous=\[(.*?)\]",
@@ -261,14 +262,15 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
 
 
 class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """KEY=VALUE, both of them text; or OLD=NEW."""
+    """KEY=VALUE, both of them text, of which VALUE may hold "="; or OLD=NEW, of which OLD may."""
 
     def __init__(self, name: str = "key=value", such: str = "date=September 2026") -> None:
         self.name, self.such = name, such
+        self.split = str.rpartition if name == "old=new" else str.partition
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """The two, or a usage error."""
-        key, _, text = value if isinstance(value, tuple) else str(value).partition("=")
+        key, _, text = self.split(str(value), "=")
         if not key.strip() or not text.strip():
             self.fail(f"{value!r} is not {self.name.upper()}, such as {self.such!r}", param, ctx)
         return key.strip(), text.strip()
@@ -320,7 +322,6 @@ _FILE_OPTIONS = (
         "--replace",
         multiple=True,
         type=Said("old=new", "Approved=1"),
-        callback=lambda _ctx, _param, value: dict(value) or None,
         help="Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions. Repeatable.",
     ),
 )
@@ -381,7 +382,11 @@ def file_options(function: Function) -> Function:
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
-        named["missing"] = tuple(word for given in named["missing"] for word in given.split(","))
+        named["missing"] = tuple(word for words in named["missing"] for word in words.split(","))
+        olds = [old for old, _ in named["replace"]]
+        if twice := next((old for old in olds if olds.count(old) > 1), None):
+            raise DataError(f"--replace names {twice!r} twice; say once what is read in its place")
+        named["replace"] = dict(named["replace"]) or None
         reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
         return function(*given, reading=reading, **named)
 

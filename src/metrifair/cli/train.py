@@ -288,13 +288,13 @@ def _keep(out: Console, source: TrainingFile, front: Frontier, model: TableModel
     """Write what the chosen model says of test rows, and the model itself, trained again where that is asked for."""
     from metrifair.cli.console import printable
     from metrifair.cli.training import write_held_out
-    from metrifair.results import FEW
     from metrifair.tradeoff.ledger import Job
 
     if front.chosen is None or front.source is None:
         return
     if wish.certified:
-        among = " between groups that were not left out" if min(front.sizes.values()) < FEW else ""
+        judged = front.source.judge.choosing
+        among = " between groups that were not left out" if len(judged.compared) < len(judged.everyone) else ""
         out.print(f"Proven, with 95 % confidence: its unfairness{among} is at most {wish.max_unfairness:g}.")
     if wish.held_out is not None:
         lines = write_held_out(source, model, front.source.test, wish.held_out)

@@ -307,7 +307,7 @@ def write_held_out(source: TrainingFile, model: TableModel, rows: Rows, path: Pa
     if model.threshold is not None:
         asked += ["--threshold", repr(model.threshold)]
     likewise = " (and the other classes likewise)" if several else ""
-    return [*told, f"Audit them: metrifair audit {' '.join(map(quote, [str(path), *asked]))}{likewise}"]
+    return [*told, f"Audit them{likewise}: metrifair audit {' '.join(map(quote, [str(path), *asked]))}"]
 
 
 def _refit_sentences(source: TrainingFile, found: TrainedModel) -> list[str]:

@@ -25,6 +25,7 @@ Kind: TypeAlias = Literal["number", "date", "text", "boolean"]
 LARGEST = 1e150  # squares of larger numbers are beyond all floats
 _NAMES: dict[Kind, str] = {"number": "numbers", "date": "dates", "text": "text", "boolean": "booleans"}
 _FEW_STRAYS = 0.05  # of the values: more of them are what the column is about
+_WITH_SIGN = re.compile(r"[$€£]\s?-?\d[\d,]*\.?\d*|-?\d[\d,]*\.?\d*\s?[%$€£]", re.ASCII)  # 95%, $1,200
 _CODE = re.compile(r"[+-]?0\d", re.ASCII)  # such as 02139, whose first zero matters
 _NUMBER = re.compile(r"[+-]?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -87,7 +88,7 @@ column for each frequent value. Correct or empty such cells to have numbers
 
 
 def strays_in(values: Iterable[object]) -> Strays | None:
-    """The cells without a number, where at least 95 % of the text in a column are numbers; else None.
+    """The cells without a number, where at least 95 % of the text in a column are numbers, also with signs; else None.
 
     Codes, which begin with a zero, are not numbers.
 
@@ -95,11 +96,14 @@ def strays_in(values: Iterable[object]) -> Strays | None:
     Strays(cells=1, known=40, example='1,234')
     >>> strays_in(["02139"] * 39 + ["n/a"]), strays_in(["7", "many"]), strays_in(["7", "8"])
     (None, None, None)
+    >>> strays_in(["95%", "97.5 %", "100%"]), strays_in(["$1,200", "€ 7"])
+    (Strays(cells=3, known=3, example='95%'), Strays(cells=2, known=2, example='$1,200'))
     """
     counts = Counter(value.strip() for value in values if isinstance(value, str))
     other = {value: count for value, count in counts.items() if not _NUMBER.fullmatch(value)}
     cells, known = sum(other.values()), counts.total()
-    if not other or cells > _FEW_STRAYS * known or any(map(_CODE.match, other)):
+    signed = sum(count for value, count in other.items() if _WITH_SIGN.fullmatch(value))
+    if not other or cells - signed > _FEW_STRAYS * known or any(map(_CODE.match, other)):
         return None
     return Strays(cells, known, next(iter(other)))
 

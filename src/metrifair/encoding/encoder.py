@@ -147,7 +147,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - Text, categories and booleans become one column for each level. Levels of fewer than ``min_frequency`` rows,
       and those beyond the ``max_levels`` most frequent, share one column, where levels that were not seen at ``fit``
       go too. If there is none, such a level is 0 in all columns.
-      Text of which at least 95 %, but not all, are numbers is taken for text all the same, with a warning.
+      Text of which at least 95 %, but not all, are numbers is taken for text all the same, with a warning; so
+      are numbers with a sign, such as 95% or $1,200.
     - Dates become days since 1970, and are then numbers. Spans of time, lists and records are refused.
     - Left out, with the reason in ``dropped_``: columns that do not vary, integers that count the rows, and text
       of which no value occurs ``min_frequency`` times.

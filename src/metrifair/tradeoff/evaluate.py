@@ -147,17 +147,17 @@ def _certified(distances: Tensor, part: HeldOut) -> Interval:
 
 
 def _four_fifths(found: Predictions, part: HeldOut) -> float | None:
-    """The smallest share of positive decisions of a group over the largest; None where there is no positive class."""
+    """The smallest share of positive decisions of a group over the largest; None where there is no positive class.
+
+    It is about all rows of a group, whatever the criterion compares.
+    """
     scheme, weight = part.problem.scheme, part.problem.weight
     if len(scheme.classes) != 2:
         return None
     chosen, ratios = (found.decision == scheme.positive).astype(np.int64), []
-    shown, large = (
-        {(one.attribute, group) for one in those for group in one.groups} for those in (part.everyone, part.compared)
-    )
-    for attribute, names in zip(scheme.attributes, part.members.values(), strict=True):
-        groups = dict(zip(map(str, attribute.groups), names.values(), strict=True))
-        own = [rows for name, rows in groups.items() if (attribute.name, name) not in shown - large and rows.any()]
+    for attribute, groups in part.members.items():
+        large = [own for group, own in groups.items() if (attribute, group) not in part.small]
+        own = large if len(large) > 1 else [own for own in groups.values() if own.any()]
         amounts = [np.bincount(chosen[group], None if weight is None else weight[group], 2) for group in own]
         counts = np.array(amounts, dtype=np.float64).reshape(-1, 2)
         ratios.append(ratios_of(counts, [int(group.sum()) for group in own], len(chosen), RatioRule()).smallest)

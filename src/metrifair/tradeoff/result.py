@@ -73,7 +73,7 @@ class Frontier(FrontierFigures):
     chosen_by : Utility or None
         What it was judged by.
     certified : bool
-        Whether the limit is proven to be kept.
+        Whether the limit is proven to be kept, between the groups that are compared: ``notes`` name those of few rows.
 
     Examples
     --------
@@ -111,7 +111,8 @@ class Frontier(FrontierFigures):
             What makes a model good, as in :func:`metrifair.frontier`. None: what the frontier was made with.
         certified : bool, default=False
             With ``max_unfairness``: not the unfairness but its proven upper bound must be at most that, jointly for all
-            models that were or could have been trained, of all families.
+            models that were or could have been trained, of all families; between groups that are not left out, as those
+            of few rows are (``notes`` name them).
         needs_group : bool, default=None
             False: only models that predict without the group; True: only those that ask for it. None: all.
 

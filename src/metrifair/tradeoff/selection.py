@@ -61,11 +61,7 @@ def suitable(
         figures = [bound(one, on=on, cdfs=cdfs, models=models) if wish.certified else one.gap(on) for one in points]
         wanted = f"{'certified ' if wish.certified else ''}unfairness at most {high:g}"
         hint = " (1 proves nothing: no unfairness is larger)" if wish.certified and max(figures) >= 1 else ""
-        hint += (
-            f". {small}"
-            if small
-            else ": ask for more, train with larger strengths, hold more data out, or choose by folds (validation=5)"
-        )
+        hint += f". {small}" if small else ": ask for more, train with larger strengths, or hold more data out"
     elif wish.min_accuracy is not None:
         low = wish.min_accuracy
         figures, wanted = [one.accuracy for one in points], f"{accuracy_name} at least {low:g}"

@@ -45,6 +45,7 @@ class HeldOut:
     problem: Problem
     least: int = FEW  # rows on either side of a comparison that models are judged by
     apart: frozenset[Comparison] = frozenset()  # with fewer in a part that models are judged on beside this one
+    apart_groups: frozenset[tuple[str, str]] = frozenset()  # and groups, by attribute, with fewer in all there
 
     @property
     def regression(self) -> bool:
@@ -69,6 +70,14 @@ class HeldOut:
             }
             for attribute, codes in zip(attributes, self.problem.groups.T, strict=True)
         }
+
+    @cached_property
+    def small(self) -> frozenset[tuple[str, str]]:
+        """Groups, by attribute, with few rows in all, here or in a part that models are judged on beside this one."""
+        sizes = {
+            (name, group): int(own.sum()) for name, groups in self.members.items() for group, own in groups.items()
+        }
+        return self.apart_groups | {group for group, rows in sizes.items() if rows < self.least}
 
     @cached_property
     def everyone(self) -> dict[Comparison, Sides]:
@@ -101,7 +110,8 @@ class HeldOut:
 def judged_alike(*parts: HeldOut) -> list[HeldOut]:
     """The parts, judged by the same comparisons: those with enough rows in each of them, where there are such."""
     few = frozenset(one for part in parts for one, side in part.everyone.items() if min(side.counts) < part.least)
-    return [replace(part, apart=few) for part in parts]
+    small = frozenset(group for part in parts for group in part.small)
+    return [replace(part, apart=few, apart_groups=small) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +136,11 @@ class DataSet:
             raise DataError(
                 f"validation and test must be shares above 0 that leave rows for training, got "
                 f"{validation!r} and {test!r}"
+                + (
+                    "; folds are asked for by an integer from 2 upwards"
+                    if is_number(validation) and validation >= 1
+                    else ""
+                )
             )
         kinds, everything = self.kinds, np.arange(len(self.problem))
         if not train:

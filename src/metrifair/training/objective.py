@@ -225,7 +225,22 @@ class Objective:
         return self.unfairness_of_scores(score, batch, vector=self.task.vector and score.ndim == output.ndim)
 
     def unfairness_of_scores(self, score: Tensor, batch: Batch, *, vector: bool) -> Tensor:
-        """The same for what the criterion compares: numbers (..., n), or vectors (..., n, classes)."""
+        """The same for what the criterion compares.
+
+        Parameters
+        ----------
+        score : Tensor of shape (..., n) or (..., n, classes)
+            Numbers, or vectors.
+        batch : Batch
+            Samples, and the rows of each comparison.
+        vector : bool
+            Whether the scores are vectors.
+
+        Returns
+        -------
+        Tensor
+            Of the leading axes.
+        """
         return penalty(
             score,
             batch.sides,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from metrifair.report.numbers import few_text, figure_text, listed, noun
-from metrifair.results import Point
+from metrifair.results import FEW, Point
 from metrifair.utility import ALIKE, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
 
 WEIGHTED = (
@@ -138,7 +138,8 @@ def small_groups_note(groups: Iterable[tuple[str, str, str, int]], *, left_out: 
     if not (found := few_text(groups)):
         return ""
     meant = (
-        "Unfairness and the four-fifths ratio leave them out: theirs would be mostly chance. Tables by group show them."
+        f"Unfairness leaves them out (the four-fifths ratio groups with fewer than {FEW} rows in all): theirs would be "
+        "mostly chance. Tables by group show them."
         if left_out
         else "There is nothing larger to compare, so that chance alone may explain the unfairness."
     )
