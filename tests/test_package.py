@@ -75,7 +75,7 @@ def test_the_wheel_installs_into_an_empty_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")
     run(python, "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel)
-    run(python, "-c", USE.format(blocked=(), boosters=BOOSTERS, folder=str(tmp_path)), cwd=tmp_path)
+    run(python, "-I", "-c", USE.format(blocked=(), boosters=BOOSTERS, folder=str(tmp_path)), cwd=tmp_path)
 
 
 def test_the_stub_declares_exactly_the_public_names():

@@ -296,8 +296,7 @@ class UnfairnessPenalty(torch.nn.Module):
         if not self._declared[1]:
             classes = classes | labels
         if self._scheme is None or (known, classes) != (self._known_groups, self._known_labels):
-            self._known_groups, self._known_labels = known, classes
-            self._scheme = scheme_of(
+            scheme = scheme_of(
                 self.criterion,
                 known,
                 classes,
@@ -305,9 +304,10 @@ class UnfairnessPenalty(torch.nn.Module):
                 pos_label=self.pos_label,
                 numbers=values.numbers,
             )
-            check_dependences(self._scheme.comparisons, self.metric)
-            self._lookup = CellLookup(self._scheme)
-            self._weights = penalty_weights(self._scheme.comparisons, self.combine)
+            check_dependences(scheme.comparisons, self.metric)
+            self._known_groups, self._known_labels = known, classes  # not where the scheme was refused
+            self._scheme, self._lookup = scheme, CellLookup(scheme)
+            self._weights = penalty_weights(scheme.comparisons, self.combine)
         return self._scheme
 
     @property
