@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
 from shlex import quote
@@ -21,7 +22,6 @@ import polars as pl
 
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
-from metrifair.cli.console import console, warnings_told
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
 from metrifair.files import write_file
@@ -46,7 +46,12 @@ def read(
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
-    with warnings_told(console(stderr=True)), opened(path, options) as source:
+    told: AbstractContextManager[None] = nullcontext()
+    if options.replace:  # else nothing is told, and a name that no column has is refused without what prints
+        from metrifair.cli.console import console, warnings_told
+
+        told = warnings_told(console(stderr=True))
+    with told, opened(path, options) as source:
         source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))
