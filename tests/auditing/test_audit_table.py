@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from test_audit_file import CASES, check_equal, table
 from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
 
-from metrifair import AuditState, DataError, audit_file, audit_table
+from metrifair import AuditState, DataError, audit_file, audit_table, compare
 from metrifair.auditing import audit_table as counting_tables
 from metrifair.auditing.audit_table import count_file, count_table
 from metrifair.auditing.out_of_core import bins, table_bins
@@ -350,3 +350,24 @@ def test_frames_of_narwhals_are_tables_too():
     frame = table(100)
     options = {"score": "p", "group": "sex", **QUICKER}
     assert audit_table(nw.from_native(frame), **options).record == audit_table(frame, **options).record
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path):
+    p = np.round(np.random.default_rng(0).dirichlet([1, 1, 1], 60), 3)
+    frame = pl.DataFrame(p, list("abc")).with_columns(sex=pl.Series(["m", "w"] * 30), d=1 - pl.col("a") / 2)
+    frame = frame.with_columns(a=pl.when(pl.int_range(60) % 7 > 0).then("a"), s=1 - pl.col("d"))
+    frame.write_csv(tmp_path / "p.csv")
+    asked = {"group": "sex", "resamples": 0, "permutations": 0}
+    with held_by(engine, frame) as rows:
+        ways = [(audit_table, rows)] + ([(audit_file, tmp_path / "p.csv")] if engine == "polars" else [])
+        for (audited, place), limit in ((way, limit) for way in ways for limit in (10, 100)):
+            for scores in (["a", "b", "c"], ["d", "s"]):
+                with pytest.raises(
+                    DataError, match=r"add up to 1 in every row.* audit each by itself, and compare the"
+                ):
+                    audited(place, score=scores, **asked, in_memory_rows=limit)
+            if engine in {"polars", "DuckDB"}:
+                audited(place, score=["a", "b", "d"], **asked, in_memory_rows=limit)
+                alone = [audited(place, score=one, **asked, in_memory_rows=limit) for one in ("d", "s")]
+                assert len(compare(*alone).record.differences)

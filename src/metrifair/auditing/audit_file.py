@@ -12,13 +12,14 @@ from metrifair.auditing.audit import audit
 from metrifair.auditing.compare import AuditDifference
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
+    LOOKED_AT,
     audit_of_columns,
     audit_of_counts,
+    not_models,
     one_or_compared,
     roles_by_score,
+    sum_to_one,
 )
-from metrifair.auditing.distribution import Floats
-from metrifair.auditing.out_of_core.columns import numbers
 from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
@@ -161,14 +162,15 @@ def audit_file(
         head = _head(
             source, tuple(dict.fromkeys(name for one in every.values() for name in one.columns)), in_memory_rows
         )
-        if head is not None and len(every) > 1:
-            _check_models({one: numbers("score", one, head[one]) for one in every})
+        scores = list(every)
+        if len(scores) > 1 and sum_to_one(source.head(scores, LOOKED_AT) if head is None else head, scores):
+            raise not_models(scores)
         files = source_files(source.paths, source.name if source.is_copy else None)
         audits = {}
         for name, roles in every.items():
             if head is not None:
                 found = audit_of_columns(
-                    source.name, roles, head, request, generator, is_text=source.is_text, scores=list(every)
+                    source.name, roles, head, request, generator, is_text=source.is_text, scores=scores
                 )
             else:
                 rows = FileRows(source, roles, groups_allowed(request.most_groups))
@@ -185,14 +187,3 @@ def _head(source: Source, columns: Sequence[str], most: int) -> pl.DataFrame | N
     if len(head) == 0:
         raise DataError(f"{source.name} has no rows")
     return head if len(head) <= most else None
-
-
-def _check_models(scores: Mapping[str, Floats]) -> None:
-    """Raise a DataError where the columns are not the scores of several models but one model's, of all classes."""
-    total = np.sum(list(scores.values()), axis=0)
-    total = total[~np.isnan(total)]
-    if len(total) > 1 and np.ptp(next(iter(scores.values()))) > 0 and np.allclose(total, 1, atol=1e-6):
-        raise DataError(
-            f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities "
-            "of classes, not several models to compare; audit one class at a time, with its name as pos_label"
-        )

@@ -18,8 +18,10 @@ from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     audit_of_columns,
     audit_of_counts,
+    not_models,
     one_or_compared,
     roles_by_score,
+    sum_to_one,
 )
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Integers
@@ -37,6 +39,7 @@ from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.checks import seed_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import band_names
+from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import library_of
 from metrifair.provenance import source_files
 from metrifair.signatures import as_in
@@ -134,6 +137,8 @@ def audit_table(
         raise DataError(f"{place.name} has no rows")
     # All scores in one answer: each in an order of its own would pair the scores of different rows.
     held = first.all_rows() if first.rows <= in_memory_rows else None
+    if len(scores) > 1 and (first.sum_to_one(ROUNDING) if held is None else sum_to_one(held, scores)):
+        raise not_models(scores)
     audits = {}
     for name, roles in every.items():
         if held is not None:

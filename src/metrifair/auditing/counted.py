@@ -31,12 +31,14 @@ from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
 from metrifair.checks import names_of
 from metrifair.errors import DataError
+from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.problem import Given, problem_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 IN_MEMORY_ROWS = 2_000_000
+LOOKED_AT = 10_000  # rows that tell whether columns are models, where not all are held
 _MOST_LOOKS = 8  # into the bin of the median
 
 
@@ -49,6 +51,22 @@ def roles_by_score(score: str | Sequence[str], request: Request, tolerance: floa
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
         raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
     return found
+
+
+def sum_to_one(table: pl.DataFrame, scores: Sequence[str]) -> bool:
+    """Whether the columns, in rows where none is missing, can be probabilities of one model's classes."""
+    values = np.stack([numbers("score", one, table[one]) for one in scores], -1)
+    values = values[np.isfinite(values).all(1)]
+    return len(values) > 0 and np.ptp(values[:, 0]) > 0 and are_probabilities(values, rounding=ROUNDING)
+
+
+def not_models(scores: Sequence[str]) -> DataError:
+    """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
+    return DataError(
+        f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
+        "classes, not several models to compare; audit one class at a time, with its name as pos_label (if they are "
+        "several models nonetheless, audit each by itself, and compare the audits)"
+    )
 
 
 def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:

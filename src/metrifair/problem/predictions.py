@@ -15,7 +15,7 @@ from metrifair.problem.criteria import BINARY, MULTICLASS, Criterion, Task, regr
 from metrifair.problem.problem import Floats, Problem
 from metrifair.problem.tables import Table, array_of, columns, same_rows, wrapped
 
-_ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
+ROUNDING = 0.02  # by which printed probabilities of a row may miss 1
 
 
 def predictions_of(y_pred: Table, problem: Problem, *, pos_label: object = None) -> Floats:
@@ -67,7 +67,7 @@ def models_of(y_pred: Table) -> dict[str, Table] | None:
         return None
     same_rows(**given)
     parts = [np.asarray(array_of(f"y_pred {name!r}", column), np.float64) for name, column in given.items()]
-    return None if are_probabilities(np.stack(parts, -1), rounding=_ROUNDING) else given
+    return None if are_probabilities(np.stack(parts, -1), rounding=ROUNDING) else given
 
 
 def are_probabilities(columns: Floats, *, rounding: float) -> bool:
@@ -82,7 +82,7 @@ def are_probabilities(columns: Floats, *, rounding: float) -> bool:
 def _check_classes(given: Floats, problem: Problem, pos_label: object) -> None:
     """Raise a DataError unless it is clear whose probability each column is."""
     classes, count = problem.scheme.classes, given.shape[1]
-    if not are_probabilities(given, rounding=_ROUNDING):
+    if not are_probabilities(given, rounding=ROUNDING):
         raise DataError(
             f"y_pred has {count} columns whose rows do not sum to 1, so they are not the probabilities of {count} "
             "classes; pass one column of scores, or the scores of several models by name: {'a': ..., 'b': ...}"

@@ -158,6 +158,24 @@ class TableRows:
         columns = *self.roles.columns, *self.beside
         return every.select(**dict(zip(columns, (polars().col(kind) for kind in kinds), strict=True)))
 
+    def sum_to_one(self, rounding: float) -> bool:
+        """Whether the scores of all models, where none is missing, can be probabilities of one model's classes.
+
+        As ``are_probabilities`` says it of rows; those of a first score that is the same everywhere tell nothing.
+        """
+        frame, kinds = self.frame, ["score", *(f"beside_{place}" for place in range(len(self.beside)))]
+        for kind in kinds:
+            frame = frame.filter(~nw.col(kind).is_null())
+            frame = frame.filter(~nw.col(kind).is_nan()) if self._knows_nan else frame
+        frame = frame.with_columns(total=sum(map(nw.col, kinds[1:]), nw.col("score")))
+        ends = [nw.col(kind).min() for kind in kinds]
+        ends += [nw.col("score").max().alias("most"), nw.col("total").min(), nw.col("total").max().alias("largest")]
+        found = self.answer(frame.select(*ends)).row(0)
+        if None in found:
+            return False
+        *least, most, low, high = found
+        return most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding
+
     def surveyed(self, threshold: float) -> Cells:
         """Ask for the cells there are, what they hold, and where the scores lie.
 
