@@ -6,6 +6,7 @@ import datetime as dt
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from metrifair import AuditState, DataError, MissingExtra, audit, audit_file
 from metrifair.auditing.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
+from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import FileOptions
+from metrifair.errors import MetrifairWarning
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
@@ -166,6 +169,34 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     refused(tmp_path / "s.csv", "holds '43.0%'; it must hold numbers: write shares, such as 43.0/100")
     for wrong in (["Approved"], {"N/A": ""}, {}, {1: 2}):
         refused(tmp_path / "s.csv", "replace must say what is read in place of which text", replace=wrong)
+    for absent in (None, float("nan")):
+        refused(tmp_path / "s.csv", "a missing value is named by missing='N/A'", replace={"f": 1, "N/A": absent})
+    refused(tmp_path / "s.csv", "replace names 'f' twice", replace={"f": 1, " f ": 0})
+
+
+def test_nothing_is_left_unreplaced_in_silence(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"d": ["yes", "no"] * 20, "sex": ["f", "f", "m", "m"] * 10, "k": [1, 2, 2, 9] * 10})
+    frame = frame.with_columns(ok=pl.col("k") < 9, day=pl.date(2026, 1, "k"))
+    frame.write_csv(tmp_path / "s.csv")
+    frame.with_columns(pl.col("sex").cast(pl.Categorical)).write_parquet(tmp_path / "s.parquet")
+    said: dict[str, object] = {"yes": True, "no": False}
+    for path, rows in ((path, rows) for path in ("s.csv", "s.parquet") for rows in (10, 100)):
+        asked: dict[str, Any] = {"score": "d", "group": "sex", "in_memory_rows": rows}
+        found = audit_file(tmp_path / path, **asked, replace=said | {"f": "women"})
+        assert {one.group for one in found.decisions[0].rates} == {"women", "m"}
+        with pytest.warns(MetrifairWarning, match="replace names 'F', 'on', which no cell of the columns that were"):
+            audit_file(tmp_path / path, **asked, replace=said | {"F": "women", "on": 1})
+    for group, old in (("k", "9.0"), ("ok", "False")):
+        asked = {"score": "d", "group": group, "continuous": False, "replace": said | {old: "x"}}
+        with pytest.raises(DataError, match=f"replace names .* which the column '{group}' holds as .* is for text"):
+            audit_file(tmp_path / "s.parquet", **asked)
+    with opened(tmp_path / "s.parquet", FileOptions(replace={"f": "women"})) as source:
+        assert source.table()["sex"].to_list() == ["women", "women", "m", "m"] * 10
+    with (
+        pytest.raises(DataError, match="which the column 'day' holds as Date"),
+        opened(tmp_path / "s.parquet", FileOptions(replace={"2026-01-09": "x"})) as source,
+    ):
+        source.table()
 
 
 def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

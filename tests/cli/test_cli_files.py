@@ -351,3 +351,21 @@ def test_cells_that_hold_an_equals_sign_or_a_quote_are_replaced_as_the_advice_sa
     done = call(*asked, *said, "--replace", "it's=0")
     assert done.exit_code == 2
     assert """--replace names "it's" twice; say once what is read in its place""" in " ".join(done.output.split())
+
+
+def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
+    people.write_csv(tmp_path / "p.csv")
+    replaced = ["--group", "sex", "--replace", "yes=1", "--replace", "no=0", "--replace", "Nay=0"]
+    trained = ["--label", "hired", "--model", "linear", "--ignore", "wage", "--strength", "0.1"]
+    for command, asked in (
+        ("audit", ["--score", "hired"]),
+        ("count", ["--score", "hired", "--output", tmp_path / "p.state"]),
+        ("train", trained),
+    ):
+        done = call(command, tmp_path / "p.csv", *asked, *replaced)
+        assert done.exit_code == 0, done.output
+        assert "Note: --replace names 'Nay', which no cell of the columns that were read holds" in done.output
+        if command != "train":
+            done = call(command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, *replaced)
+            assert done.exit_code == 2
+            assert "--replace rewrites cells of files, not of a database; make a view" in " ".join(done.output.split())

@@ -123,7 +123,8 @@ def audit_file(
         "-9". In scores, weights and labels "NA", "N/A", "NaN", "null", "none" and "?" do so anyway; of groups, they
         are names.
     replace : dict of str to object, default=None
-        What is read in place of which text, in all columns, such as ``{"Approved": 1, "Declined": 0}``.
+        What is read in place of which text, in all columns of text, such as ``{"Approved": 1, "Declined": 0}``;
+        booleans are read as 1 and 0. A column of another kind that holds such a value is an error.
     in_memory_rows : int, default=2000000
         Up to so many rows are held in memory.
 

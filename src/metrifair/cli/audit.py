@@ -213,7 +213,7 @@ def audit_command(
     """
     if rates is not None and len(score) > 1:
         raise DataError(SEVERAL_RATES)
-    place = table_at(file, table, [*written, rates])
+    place = table_at(file, table, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
     from metrifair.auditing.audit_file import audit_file
     from metrifair.auditing.audit_table import audit_table
@@ -300,10 +300,15 @@ def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, writ
         write_text(found.to_json(), written.json_to)
 
 
-def table_at(file: str, table: str | None, outputs: Iterable[Path | None]) -> Connected | None:
+def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterable[Path | None]) -> Connected | None:
     """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
     if not is_address(file) and table is not None:
         raise DataError(f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database")
+    if is_address(file) and reading.replace:
+        raise DataError(
+            "--replace rewrites cells of files, not of a database; make a view there that says it (CASE d WHEN "
+            "'Approved' THEN 1 ELSE 0 END), and name it with --table"
+        )
     check_paths([] if is_address(file) else [file], outputs)
     return connected(file, table) if is_address(file) else None
 

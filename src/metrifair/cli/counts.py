@@ -89,12 +89,12 @@ def count_command(
     Example:
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
-    place = table_at(file, table, [output])
+    place = table_at(file, table, reading, [output])
     check_columns(file, reading, score=score, label=label, weight=weight, group=group, control=control)
     from metrifair.auditing.audit_table import count_file, count_table
     from metrifair.auditing.out_of_core.columns import Roles
     from metrifair.auditing.state import AuditState
-    from metrifair.cli.console import console, printable, working
+    from metrifair.cli.console import console, printable, warnings_told, working
 
     state = AuditState(
         list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
@@ -107,14 +107,14 @@ def count_command(
         weight=weight,
         cuts=cuts_asked(cuts, group),
     )
-    with working(f"Counting {file if place is None else place.name}"):
+    out = console()
+    with warnings_told(out), working(f"Counting {file if place is None else place.name}"):
         if place is None:
             count_file(state, file, roles, reading)
         else:
             count_table(state, place, roles, missing=reading.missing)
     kept = state.without(least_count)
     kept.save(output)
-    out = console()
     out.print(printable(f"{kept!r}; {kept.left_out:,} rows left out."), soft_wrap=True)
     out.print(f"Counts: {printable(output)}")
 

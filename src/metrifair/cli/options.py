@@ -129,6 +129,8 @@ _SPOKEN = {
     "count with a range that": "use --range LOW HIGH that",
     "pass format": "use --format",
     "pass decimal=": "use --decimal ",
+    "replace names": "--replace names",
+    "replace is for": "--replace is for",
     "pass encoding=": "use --encoding ",
     "leave encoding out": "leave --encoding out",
     "encoding must be": "--encoding must be",

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import lgamma, log
 from pathlib import Path
 from shlex import quote
@@ -45,7 +46,12 @@ def read(
     In csv, tsv, ndjson and Excel files, a column of which every value is a number holds numbers, one of true and false
     booleans, one of ISO dates (2026-01-31, also with a time) dates, and any other one text.
     """
-    with opened(path, options) as source:
+    told: AbstractContextManager[None] = nullcontext()
+    if options.replace:  # else nothing is told, and a name that no column has is refused without what prints
+        from metrifair.cli.console import console, warnings_told
+
+        told = warnings_told(console(stderr=True))
+    with told, opened(path, options) as source:
         source.check(roles)
         if source.twice:
             raise source.ambiguous(min(source.twice))

@@ -10,10 +10,11 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,9 +26,10 @@ from metrifair.auditing.out_of_core.formats import (
     excel_sheet,
     format_of,
     polars,
+    replaced_words,
     write_utf8,
 )
-from metrifair.errors import DataError
+from metrifair.errors import DataError, MetrifairWarning
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,6 +96,7 @@ class Source:
     options: FileOptions = AS_USUAL
     paths: tuple[str, ...] = ()  # on the disk
     is_copy: bool = False  # of standard input or a pipe
+    held: dict[str, bool] = field(default_factory=dict)  # what is to be replaced: whether a cell read so far holds it
 
     def check(self, roles: Mapping[str, Sequence[str]]) -> None:
         """Raise a DataError that lists the columns, unless each of those that play these roles is one."""
@@ -133,13 +136,21 @@ class Source:
 
     def _uniform(self, batch: pl.DataFrame) -> pl.DataFrame:
         texts = [name for name in batch.columns if name in self.texts]
-        return self.options.rewritten(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
+        return self._rewritten(batch.cast(dict.fromkeys(texts, polars().String)) if texts else batch)
 
     def table(self) -> pl.DataFrame:
         """All columns of all rows; those of other kinds than text as they are."""
         with reading(self.name):
             whole: pl.DataFrame = polars().concat([part.collect() for part in self.frames], how="diagonal_relaxed")
-        return self.options.rewritten(whole)
+        return self._rewritten(whole)
+
+    def _rewritten(self, batch: pl.DataFrame) -> pl.DataFrame:
+        pl = polars()
+        if self.options.replace and not all(self.held.get(old) for old in replaced_words(self.options.replace)):
+            texts = batch.select(pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String))
+            for old in replaced_words(self.options.replace):
+                self.held[old] = self.held.get(old) or any((own.str.strip_chars() == old).any() for own in texts)
+        return self.options.rewritten(batch)
 
     def rows(self) -> int | None:
         """How many rows there are, where files say so; None for text, which would have to be read."""
@@ -189,7 +200,15 @@ def opened(path: str | os.PathLike[str], options: FileOptions = AS_USUAL) -> Ite
             ):
                 shutil.copyfileobj(stream, target, 2**20)
             files = {str(copy): name}
-        yield replace(_source(name, files, options, stack), is_copy=is_stream)
+        source = replace(_source(name, files, options, stack), is_copy=is_stream)
+        yield source
+        if unheld := [old for old, held in source.held.items() if not held]:
+            warnings.warn(
+                f"replace names {', '.join(map(repr, unheld))}, which no cell of the columns that were read holds: "
+                "look for another spelling",
+                MetrifairWarning,
+                stacklevel=4,
+            )
 
 
 def _expanded(given: str) -> list[str]:

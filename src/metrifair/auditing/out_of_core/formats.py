@@ -61,6 +61,7 @@ COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
 _POINT = r"^\s*[+-]?\d+\.\d+\s*$"
 DAY_OR_MONTH = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}([T ]|\s*$)"  # a date that begins with one of the two
 _DAY_FIRST = r"^\s*(0?[1-9]|[12]\d|3[01])[./-](0?[1-9]|1[0-2])[./-](\d{4})(?:[T ]+(\d{2}:\d{2}.*?))?\s*$"
+_WRITTEN = {"True": "1", "False": "0"}  # booleans, as they stand for decisions
 _OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 
 
@@ -87,6 +88,31 @@ def absent_words(missing: str | Sequence[str]) -> tuple[list[str], list[float]]:
     return list(words), values
 
 
+def replaced_words(replace: Mapping[str, object] | None) -> dict[str, str]:
+    """What is read in place of which text, as cells hold both.
+
+    >>> replaced_words({" yes ": True, "no": 0})
+    {'yes': '1', 'no': '0'}
+    """
+    pairs = list(replace.items()) if isinstance(replace, Mapping) else []
+    texts = [new if isinstance(new, str) else _WRITTEN.get(str(new), str(new)) for _, new in pairs]
+    if replace is not None and not (
+        pairs and all(isinstance(one, str) and one.strip() for one in [*texts, *(old for old, _ in pairs)])
+    ):
+        raise DataError(
+            "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0}, got "
+            f"{replace!r}; missing= is for what stands for a missing value"
+        )
+    found: dict[str, str] = {}
+    for (old, new), text in zip(pairs, texts, strict=True):
+        if text.lower() in ("none", "nan", "nat", "<na>") and not isinstance(new, str):
+            raise DataError(f"replace must not read {old!r} as {new!r}; a missing value is named by missing={old!r}")
+        if old.strip() in found:
+            raise DataError(f"replace names {old.strip()!r} twice; say once what is read in its place")
+        found[old.strip()] = text
+    return found
+
+
 @dataclass(frozen=True)
 class FileOptions:
     """How a file is to be read; each field is an argument of ``audit_file`` and an option of the command line."""
@@ -107,12 +133,7 @@ class FileOptions:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
         check_switches(header=self.header, day_first=self.day_first)
-        texts = None if not isinstance(self.replace, Mapping) else [*self.replace, *map(str, self.replace.values())]
-        if self.replace is not None and not (texts and all(isinstance(one, str) and one.strip() for one in texts)):
-            raise DataError(
-                "replace must say what is read in place of which text, such as {'Approved': 1, 'Declined': 0}, got "
-                f"{self.replace!r}; missing= is for what stands for a missing value"
-            )
+        replaced_words(self.replace)
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -161,14 +182,33 @@ class FileOptions:
             )
         if self.decimal == "." and not self.day_first and not self.replace:
             return frame
-        return frame.with_columns([self._rewritten(column) for column in frame if column.dtype == polars().String])
+        texts = (pl.String, pl.Categorical, pl.Enum) if self.replace else (pl.String,)
+        for column in frame:
+            if self.replace and (column.dtype.is_numeric() or column.dtype == pl.Boolean or column.dtype.is_temporal()):
+                self._check_untouched(column)
+        return frame.with_columns(
+            [self._rewritten(column.cast(pl.String)) for column in frame if column.dtype in texts]
+        )
+
+    def _check_untouched(self, column: pl.Series) -> None:
+        """Raise a DataError where a column that is not text holds what is to be replaced: csv would replace it."""
+        words, values = absent_words(list(replaced_words(self.replace)))
+        is_number, pl = column.dtype.is_numeric(), polars()
+        held = column.filter(
+            column.cast(pl.Float64).is_in(values) if is_number else column.cast(pl.String).is_in(words)
+        )
+        if len(held):
+            raise DataError(
+                f"replace names {held[0]!r}, which the column {column.name!r} holds as {column.dtype}, and replace is "
+                "for text; change it where the file is written, or write the file as csv"
+            )
 
     def _rewritten(self, column: pl.Series) -> pl.Series:
         pl = polars()
         one = pl.col(column.name)
         if self.replace:
-            old, new = [text.strip() for text in self.replace], [str(value) for value in self.replace.values()]
-            column = column.str.strip_chars().replace_strict(old, new, default=column, return_dtype=pl.String)
+            new = replaced_words(self.replace)
+            column = column.str.strip_chars().replace_strict(new, default=column, return_dtype=pl.String)
         found = column.to_frame()
         if self.decimal == ",":
             commas, points = column.str.contains(COMMA), column.str.contains(_POINT)
