@@ -57,7 +57,7 @@ def sum_to_one(table: pl.DataFrame, scores: Sequence[str]) -> bool:
     """Whether the columns, in rows where none is missing, can be probabilities of one model's classes."""
     values = np.stack([numbers("score", one, table[one]) for one in scores], -1)
     values = values[np.isfinite(values).all(1)]
-    return len(values) > 0 and np.ptp(values[:, 0]) > 0 and are_probabilities(values, rounding=ROUNDING)
+    return len(values) > 0 and float(np.ptp(values[:, 0])) > 0 and are_probabilities(values, rounding=ROUNDING)
 
 
 def not_models(scores: Sequence[str]) -> DataError:

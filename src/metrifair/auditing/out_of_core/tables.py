@@ -174,7 +174,7 @@ class TableRows:
         if None in found:
             return False
         *least, most, low, high = found
-        return most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding
+        return bool(most > least[0] and min(least) >= -rounding and max(1 - low, high - 1) <= rounding)
 
     def surveyed(self, threshold: float) -> Cells:
         """Ask for the cells there are, what they hold, and where the scores lie.
