@@ -369,3 +369,14 @@ def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp
             done = call(command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, *replaced)
             assert done.exit_code == 2
             assert "--replace rewrites cells of files, not of a database; make a view" in " ".join(done.output.split())
+            done = call(
+                command, f"duckdb:{tmp_path / 'p.db'}", "--table", "people", *asked, "--group", "sex", "--no-header",
+                "--decimal", ",",
+            )  # fmt: skip
+            assert done.exit_code == 2
+            assert "a database is not read as a file is: leave out --decimal, --no-header" in " ".join(
+                done.output.split()
+            )
+        done = call(command, tmp_path / "p.csv", *asked, *replaced, "--missing", "NAY")
+        assert done.exit_code == 2
+        assert "--replace names 'Nay', which is named as missing too; say one of them" in " ".join(done.output.split())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -309,6 +309,10 @@ def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterab
             "--replace rewrites cells of files, not of a database; make a view there that says it (CASE d WHEN "
             "'Approved' THEN 1 ELSE 0 END), and name it with --table"
         )
+    said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
+    if is_address(file) and said:
+        names = sorted("--no-header" if name == "header" else f"--{name.replace('_', '-')}" for name in said)
+        raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
     check_paths([] if is_address(file) else [file], outputs)
     return connected(file, table) if is_address(file) else None
 

@@ -128,12 +128,13 @@ class FileOptions:
     replace: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        absent_words(self.missing)
+        absent, _ = absent_words(self.missing)
+        if both := next((word for word in replaced_words(self.replace) if word.lower() in absent), None):
+            raise DataError(f"replace names {both!r}, which is named as missing too; say one of them")
         if self.format is not None:
             check_known("format", self.format, FORMATS)
         check_known("decimal", self.decimal, (".", ","))
         check_switches(header=self.header, day_first=self.day_first)
-        replaced_words(self.replace)
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
