@@ -895,3 +895,19 @@ def test_tables_come_in_the_library_of_the_data_and_notebooks_show_a_frame() -> 
     shown = front._repr_html_()
     assert shown.startswith('<iframe srcdoc="<!doctype html>')
     assert len(shown) < 600_000
+
+
+def test_whether_ages_are_a_number_is_decided_once_by_all_rows() -> None:
+    """22 ages are a number and 20 would be groups: the rows to train on lack some of them."""
+    rng = np.random.default_rng(3)
+    age = np.concatenate([np.arange(22), rng.integers(0, 12, 278)]).astype(float)
+    features = rng.normal(size=(300, 2)) + age[:, None] / 12
+    label = (features.sum(1) + rng.normal(size=300) > 1).astype(int)
+    with pytest.warns(MetrifairWarning, match="is taken as a number") as told:
+        front = frontier(
+            FairClassifier(model="linear"), features, label, sensitive_features={"age": age}, strengths=[0.1]
+        )
+    assert sum("is taken as a number" in str(one.message) for one in told) == 1
+    model = front.select(max_unfairness=1.0)
+    assert model.continuous == ["age"]
+    assert front.provenance.call.startswith("frontier(FairClassifier(model='linear')")

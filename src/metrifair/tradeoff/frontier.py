@@ -212,6 +212,9 @@ def frontier(
         held_out=(validation, test),
     )
     scheme = data.problem.scheme
+    numbers = [one.name for one in scheme.attributes if one.is_number or one.cuts]
+    if numbers and families is not None and own("continuous", None) == "auto":  # decided once, not by fewer rows again
+        families = tuple(family.told("continuous", numbers) for family in families)
     asked = utilities_for(scheme.classes)[0] if utility is None else utility_of(utility, classes=scheme.classes)
     folds: tuple[Rows, ...] = ()
     if is_integer(validation, least=2):
