@@ -302,19 +302,24 @@ def write_asked(out: Console, found: Audit | AuditDifference | AuditSeries, writ
 
 def table_at(file: str, table: str | None, reading: FileOptions, outputs: Iterable[Path | None]) -> Connected | None:
     """The table of a database, None for a file; what is wrong with the names is said before anything is read."""
-    if not is_address(file) and table is not None:
-        raise DataError(f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database")
-    if is_address(file) and reading.replace:
+    if not is_address(file):
+        if table is not None:
+            raise DataError(
+                f"--table names a table of a database, and {file} is a file; use duckdb:FILE for a database"
+            )
+        check_paths([file], outputs)
+        return None
+    if reading.replace:
         raise DataError(
             "--replace rewrites cells of files, not of a database; make a view there that says it (CASE d WHEN "
             "'Approved' THEN 1 ELSE 0 END), and name it with --table"
         )
     said = {one.name for one in fields(reading) if getattr(reading, one.name) != one.default} - {"missing"}
-    if is_address(file) and said:
+    if said:
         names = sorted("--no-header" if name == "header" else f"--{name.replace('_', '-')}" for name in said)
         raise DataError(f"a database is not read as a file is: leave out {', '.join(names)}")
-    check_paths([] if is_address(file) else [file], outputs)
-    return connected(file, table) if is_address(file) else None
+    check_paths([], outputs)
+    return connected(file, table)
 
 
 def check_columns(file: str, reading: FileOptions, **named: Any) -> None:

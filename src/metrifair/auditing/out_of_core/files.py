@@ -146,10 +146,10 @@ class Source:
 
     def _rewritten(self, batch: pl.DataFrame) -> pl.DataFrame:
         pl = polars()
-        if self.options.replace and not all(self.held.get(old) for old in replaced_words(self.options.replace)):
-            texts = batch.select(pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String))
-            for old in replaced_words(self.options.replace):
-                self.held[old] = self.held.get(old) or any((own.str.strip_chars() == old).any() for own in texts)
+        if unseen := [old for old in replaced_words(self.options.replace) if not self.held.get(old)]:
+            texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+            cells = batch.select(texts.str.strip_chars())  # once, not for each of the words
+            self.held.update({old: any((own == old).any() for own in cells) for old in unseen})
         return self.options.rewritten(batch)
 
     def rows(self) -> int | None:
