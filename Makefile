@@ -60,7 +60,7 @@ test-slow: .venv/installed
 	METRIFAIR_EXPLORE=1 $(BIN)/python $(PYTEST) -m slow
 # Two that skip elsewhere: what they ask for changes SciPy for all others, or is one of those tools.
 	SCIPY_ARRAY_API=1 $(BIN)/python $(PYTEST) -k "array_api or a_hub_reads_it" tests/laws/test_estimator_checks.py \
-		tests/methods/test_method_checks.py tests/boosting/test_boosting_checks.py tests/test_model_card.py
+		tests/baselines/test_method_checks.py tests/boosting/test_boosting_checks.py tests/api/test_model_card.py
 
 # Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from.
 test-install: .venv/installed
@@ -72,8 +72,8 @@ test-install: .venv/installed
 
 # Tests that need nothing but the core, with the lowest versions of what it needs.
 CORE_TESTS := $(addprefix tests/,metrics/test_closed_forms.py metrics/test_line.py metrics/test_energy.py \
-	metrics/test_unbiased.py metrics/test_registry.py methods/test_xian.py problem/test_cells.py \
-	training/test_adam.py training/test_models.py training/test_objective.py test_certificates.py test_utility.py)
+	metrics/test_unbiased.py metrics/test_registry.py baselines/test_xian.py problem/test_cells.py \
+	training/test_adam.py training/test_models.py training/test_objective.py figures/test_certificates.py figures/test_utility.py)
 test-lowest: .venv/installed
 	rm -rf build/wheel build/lowest
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null

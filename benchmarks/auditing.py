@@ -15,9 +15,9 @@ from sklearn.metrics import accuracy_score
 from benchmarks.timing import Claim, peak_memory_above, print_table, seconds
 from metrifair import audit
 from metrifair.auditing.decisions import decisions_of
+from metrifair.auditing.records import Decisions
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import sample_in_memory
-from metrifair.results import Decisions
 
 METRICS = {"selection_rate": fairlearn.metrics.selection_rate, "accuracy": accuracy_score}
 

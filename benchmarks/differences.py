@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, ndtr
 
 from metrifair import audit, compare
-from metrifair.parallel import spread
+from metrifair.support.parallel import spread
 
 Floats = NDArray[np.float64]
 Figures = dict[tuple[str, ...], float]

@@ -21,9 +21,9 @@ from scipy import stats
 from metrifair import __version__
 from metrifair.auditing.distribution import Floats, TwoSamples, distances_of
 from metrifair.auditing.resampling import RESOLUTION, Rows, bootstrap, thinned
-from metrifair.files import replace_file
-from metrifair.parallel import spread
-from metrifair.results import FEWEST, Interval
+from metrifair.figures.intervals import FEWEST, Interval
+from metrifair.support.files import replace_file
+from metrifair.support.parallel import spread
 
 USUAL = ("kolmogorov", "wasserstein", "energy")
 OTHERS = ("cramer", "lp", "mmd", "total_variation")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair import audit, energy_dependence
-from metrifair.parallel import spread
+from metrifair.support.parallel import spread
 
 Floats = NDArray[np.float64]
 Drawn = tuple[Floats, Floats]

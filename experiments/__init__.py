@@ -44,7 +44,7 @@ def reproduce(
     # Imported here: listing the names must not import torch.
     from experiments import boosting, comparisons, continuous, convergence, duel, online, theory  # noqa: PLC0415
     from experiments.settings import PROTOCOLS, Effort  # noqa: PLC0415
-    from metrifair.checks import check_integer, check_known  # noqa: PLC0415
+    from metrifair.support.checks import check_integer, check_known  # noqa: PLC0415
 
     check_known("name", name, ["all", *NAMES, *ALONE])
     check_known("protocol", protocol, PROTOCOLS)

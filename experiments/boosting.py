@@ -27,8 +27,8 @@ from experiments.results import ModelResult, results_of, write_csv
 from experiments.runs import Run, all_results, finished
 from experiments.settings import DATA, Case, Effort, Protocol
 from metrifair import kolmogorov_distance
-from metrifair.checks import require
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
+from metrifair.support.checks import require
 
 SETS = (
     "adult",

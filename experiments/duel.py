@@ -30,8 +30,8 @@ from experiments.runs import sources
 from experiments.settings import Effort, Protocol
 from metrifair import BarycentrePostprocessor, FairClassifier, ThresholdPostprocessor, kolmogorov_distance
 from metrifair.estimators import fit_stack
-from metrifair.files import write_file
-from metrifair.parallel import spread
+from metrifair.support.files import write_file
+from metrifair.support.parallel import spread
 
 SETS = ("compas", "drug", "communities", "mortgage", "adult")
 PACKAGES = ("torch", "scikit-learn", "pandas", "fairlearn", "fairret", "equipy", "error-parity")

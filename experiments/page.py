@@ -17,10 +17,10 @@ import torch
 from experiments.printed import METHODS
 from experiments.results import ModelResult
 from experiments.settings import DATA, Effort
-from metrifair.checks import require
 from metrifair.estimators.settings import device_of
-from metrifair.files import write_file
 from metrifair.report.html import Markup, document, element, joined, write_html
+from metrifair.support.checks import require
+from metrifair.support.files import write_file
 
 TextTable = Sequence[Sequence[str]]  # the heading first
 

@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic import Normal
 from metrifair.datasets.synthetic.population import Floats, check_probability
 from metrifair.errors import DataError
+from metrifair.support.checks import check_integer, check_known, check_number
 
 Partition: TypeAlias = tuple[tuple[int, ...], ...]
 

@@ -25,7 +25,7 @@ from experiments.page import Page, machine, write_page
 from experiments.results import read_csv, write_csv
 from experiments.runs import FinishedRun, all_results, finished
 from experiments.settings import PROTOCOLS, Effort
-from metrifair.files import replace_file
+from metrifair.support.files import replace_file
 
 
 def run(

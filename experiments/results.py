@@ -19,8 +19,8 @@ from sklearn.metrics import r2_score
 from experiments.data import Splits
 from experiments.settings import Case
 from metrifair import kolmogorov_distance
-from metrifair.files import replace_file
-from metrifair.results import Point, area
+from metrifair.support.files import replace_file
+from metrifair.tradeoff.points import Point, area
 
 Floats = NDArray[np.float64]
 

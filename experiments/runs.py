@@ -14,7 +14,7 @@ import metrifair
 from experiments.data import Source, Splits
 from experiments.results import ModelResult, from_record
 from experiments.settings import Case, Effort
-from metrifair.parallel import spread
+from metrifair.support.parallel import spread
 from metrifair.tradeoff.ledger import Entry, Ledger, fingerprint
 
 Records = list[dict[str, Any]]

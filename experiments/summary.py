@@ -22,7 +22,7 @@ from experiments.printed import Printed, printed
 from experiments.results import read_csv
 from experiments.settings import CLASSIFICATION, REGRESSION
 from experiments.tables import Curve, Mean, close, curves
-from metrifair.files import replace_file
+from metrifair.support.files import replace_file
 
 OURS = ("mfl-linear", "mfl-nn")
 _TABLES = ("classification", "equal-opportunity")

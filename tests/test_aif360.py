@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import ReweighingClassifier, audit, unfairness
-from metrifair.methods.kamiran import independence_weights
+from metrifair.baselines.kamiran import independence_weights
 
 REASON = "needs AIF360 (pip install aif360)"
 datasets = pytest.importorskip("aif360.datasets", reason=REASON)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import intervals
-from metrifair.results import Interval
+from metrifair.figures.intervals import Interval
 
 
 def test_the_truths_of_populations_are_those_of_closed_forms() -> None:

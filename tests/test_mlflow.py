@@ -31,7 +31,7 @@ from metrifair import (
     frontier,
     load,
 )
-from metrifair.table_model import TableModel
+from metrifair.estimators.table_model import TableModel
 
 try:
     with warnings.catch_warnings():

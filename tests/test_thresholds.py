@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
+from metrifair.estimators.table_model import RULES, choose_threshold, decision_gaps
 from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.table_model import RULES, choose_threshold, decision_gaps
 
 GROUPS = np.array(["f", "m"])
 

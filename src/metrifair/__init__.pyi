@@ -1,6 +1,8 @@
 __version__: str
 
 from . import batches, datasets, errors, mlflow, nn
+from .api.loading import load, save
+from .api.model_card import to_card
 from .auditing.audit import audit, unfairness
 from .auditing.audit_file import audit_file
 from .auditing.audit_table import audit_table
@@ -9,22 +11,21 @@ from .auditing.contributions import FeatureContribution, GapContributions, gap_c
 from .auditing.monitor import AuditSeries, monitor
 from .auditing.result import Audit
 from .auditing.state import AuditState
+from .baselines.berk import BerkRegressor
+from .baselines.chzhen import ChzhenPostprocessor
+from .baselines.fairbatch import FairBatchClassifier
+from .baselines.fairkde import FairKDEClassifier
+from .baselines.kamiran import MassagingClassifier, ReweighingClassifier
+from .baselines.labelbias import LabelBiasClassifier
+from .baselines.sinkhorn import SinkhornClassifier
+from .baselines.xian import XianPostprocessor
+from .baselines.zafar import ZafarClassifier
 from .boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
 from .boosting.xgboost import FairXGBClassifier, FairXGBRegressor
 from .encoding.encoder import TableEncoder
 from .errors import DataError, MissingExtra, ModelFileError, TooFewSamples
 from .estimators import FairClassifier, FairRegressor
-from .loading import load, save
-from .methods.barycentre import BarycentrePostprocessor, ChzhenPostprocessor
-from .methods.berk import BerkRegressor
-from .methods.fairbatch import FairBatchClassifier
-from .methods.fairkde import FairKDEClassifier
-from .methods.kamiran import MassagingClassifier, ReweighingClassifier
-from .methods.labelbias import LabelBiasClassifier
-from .methods.sinkhorn import SinkhornClassifier
-from .methods.threshold import ThresholdPostprocessor
-from .methods.xian import XianPostprocessor
-from .methods.zafar import ZafarClassifier
+from .estimators.table_model import TableModel
 from .metrics.dependence import distance_correlation, distance_covariance, energy_dependence
 from .metrics.distances import (
     cramer_distance,
@@ -39,10 +40,10 @@ from .metrics.distances import (
 from .metrics.kernels import median_distance
 from .metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from .metrics.witness import Witness, witness
-from .model_card import to_card
+from .postprocessing.barycenter import BarycentrePostprocessor
+from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
 from .problem.criteria import Criterion
-from .table_model import TableModel
 from .tradeoff.frontier import Frontier, frontier
 from .training.objective import Objective
 

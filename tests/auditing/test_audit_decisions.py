@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
 from metrifair import audit
-from metrifair.results import Decisions
+from metrifair.auditing.records import Decisions
 
 QUICK: dict[str, Any] = {
     "metrics": "kolmogorov",

@@ -12,10 +12,10 @@ import pytest
 from scipy import special, stats
 
 from metrifair import Audit, DataError, audit, unfairness, witness
-from metrifair.certificates import generalisation_bounds
+from metrifair.auditing.records import Finding
+from metrifair.figures.certificates import generalisation_bounds
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
-from metrifair.results import Finding
 
 RANDOM = np.random.default_rng(11)
 N = 300

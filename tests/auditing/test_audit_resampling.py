@@ -15,8 +15,8 @@ from metrifair import audit
 from metrifair.auditing import record
 from metrifair.auditing.distribution import Floats, TwoSamples, distances_of
 from metrifair.auditing.resampling import Rows, bootstrap, permutation_p_values, thinned
+from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS
-from metrifair.results import Interval
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
 Draw = Callable[[int, np.random.Generator], Floats]

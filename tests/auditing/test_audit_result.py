@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from metrifair import Audit, DataError, audit
-from metrifair.results import AuditRecord
+from metrifair.auditing.records import AuditRecord
 
 HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]
 RANDOM = np.random.default_rng(5)

@@ -20,9 +20,9 @@ import pytest
 from benchmarks.differences import SETTINGS, drawn, held, truth
 from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, audit_table, compare
 from metrifair.auditing.differences import Figure, difference_of, figures_of, judged
+from metrifair.auditing.records import Difference
 from metrifair.auditing.request import AuditOptions, ColumnOptions, CountedOptions, Request
-from metrifair.results import Difference
-from metrifair.selection_rates import ratio_intervals
+from metrifair.figures.selection_rates import ratio_intervals
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 

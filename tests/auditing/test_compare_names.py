@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from metrifair import Audit, AuditState, DataError, audit, compare, monitor
 from metrifair.auditing.differences import Figure, correlations, counterparts, difference_of, figures_of
-from metrifair.results import Interval
+from metrifair.figures.intervals import Interval
 
 QUICK: dict[str, Any] = {
     "criteria": "statistical_parity",

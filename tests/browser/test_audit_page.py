@@ -14,12 +14,13 @@ from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
 from metrifair import audit
-from metrifair.provenance import Provenance, SourceFile
+from metrifair.auditing.records import Note
+from metrifair.figures.intervals import Interval
 from metrifair.report.audit.charts import step_of
 from metrifair.report.audit.page import audit_html
 from metrifair.report.html import write_html
 from metrifair.report.numbers import number_text
-from metrifair.results import Interval, Note
+from metrifair.support.provenance import Provenance, SourceFile
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

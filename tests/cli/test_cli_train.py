@@ -18,8 +18,8 @@ from test_cli_training import TRAIN, shortened
 
 import metrifair
 from metrifair import TableEncoder, load
+from metrifair.estimators.table_model import TableModel
 from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.table_model import TableModel
 from metrifair.tradeoff.split import data_set
 
 

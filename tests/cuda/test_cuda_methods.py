@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from metrifair.baselines.fairbatch import FairBatchClassifier
+from metrifair.baselines.fairkde import FairKDEClassifier
+from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
+from metrifair.baselines.labelbias import LabelBiasClassifier
+from metrifair.baselines.sinkhorn import SinkhornClassifier
 from metrifair.estimators import FairClassifier
-from metrifair.methods.fairbatch import FairBatchClassifier
-from metrifair.methods.fairkde import FairKDEClassifier
-from metrifair.methods.kamiran import MassagingClassifier, ReweighingClassifier
-from metrifair.methods.labelbias import LabelBiasClassifier
-from metrifair.methods.network import fit_stack
-from metrifair.methods.sinkhorn import SinkhornClassifier
+from metrifair.postprocessing.network import fit_stack
 
 pytestmark = pytest.mark.cuda
 

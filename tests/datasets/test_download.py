@@ -15,7 +15,7 @@ import pytest
 from metrifair.datasets import fetch
 from metrifair.datasets.fetch import RawFile, read
 from metrifair.errors import DataError
-from metrifair.progress import Progress
+from metrifair.support.progress import Progress
 
 if TYPE_CHECKING:
     from conftest import Publisher

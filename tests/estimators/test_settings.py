@@ -12,11 +12,11 @@ import pytest
 import scipy.sparse
 import torch
 
-from metrifair.checks import seed_of
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.settings import device_of, model_for, schedule_for
 from metrifair.problem.cells import Attribute
+from metrifair.support.checks import seed_of
 from metrifair.training import Schedule
 from metrifair.training.models import Network, StackedModule
 

@@ -319,7 +319,7 @@ def test_another_machine_needs_only_the_arrays(tmp_path: Path, sketch: Callable[
 NO_CHILD = """
 import os, threading
 from functools import partial
-from metrifair import parallel
+from metrifair.support import parallel
 assert parallel._done("", partial(pow, 2), 5, 3, parent={parent}) == (5, 8)
 print([thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()])
 """

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from metrifair import FairClassifier, audit, audit_file, distances, unfairness, witness
-from metrifair.certificates import certified_distance, dkw_radius
 from metrifair.errors import DataError
+from metrifair.figures.certificates import certified_distance, dkw_radius
 from metrifair.metrics import line
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import METRICS, Integral, MetricFacts, trained_on_vectors

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from metrifair import FairClassifier, FairLGBMClassifier, audit, frontier, unfairness
+from metrifair.baselines.kamiran import ReweighingClassifier
+from metrifair.baselines.xian import XianPostprocessor
 from metrifair.errors import DataError
-from metrifair.methods.kamiran import ReweighingClassifier
-from metrifair.methods.xian import XianPostprocessor
 from metrifair.problem.tables import renumbered, same_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment

@@ -6,18 +6,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from metrifair.results import (
-    AuditRecord,
-    Curves,
-    Decisions,
-    Distribution,
-    Finding,
-    GroupRates,
-    Interval,
-    Note,
-    WitnessCurve,
-)
-from metrifair.selection_rates import RatioRule, rated
+from metrifair.auditing.records import AuditRecord, Decisions, Distribution, Finding, Note, WitnessCurve
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import GroupRates, RatioRule, rated
 
 GRID = [step / 120 for step in range(121)]
 SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "y = 1", 0.12))

@@ -4,8 +4,10 @@ import math
 import random
 from statistics import NormalDist
 
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
 from metrifair.report.frontier.view import FrontierView
-from metrifair.results import Curves, Interval, Point
+from metrifair.tradeoff.points import Point
 
 HOSTILE = "<script>alert(1)</script>"
 

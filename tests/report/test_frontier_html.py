@@ -15,10 +15,11 @@ from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
 from metrifair.errors import DataError
+from metrifair.figures.curves import Curves
 from metrifair.report.frontier.page import frontier_html
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import embedded_json, write_html
-from metrifair.results import Curves, Point
+from metrifair.tradeoff.points import Point
 
 VIEWS = {
     "demo": demo_view(),

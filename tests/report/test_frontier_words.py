@@ -6,7 +6,7 @@ from frontiers import demo_view
 from metrifair.report.frontier.notes import floor_note
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import glossary, highlights, summary
-from metrifair.results import Point
+from metrifair.tradeoff.points import Point
 
 TWO = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
 

@@ -10,7 +10,11 @@ from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrifair.auditing.records import Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.criteria import CRITERIA
 from metrifair.report.audit.charts import (
     OTHER_SCORES,
@@ -26,7 +30,6 @@ from metrifair.report.audit.page import audit_content, byte_size, columns
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.charts import axis, grid_json, short
 from metrifair.report.numbers import MISSING, number_text, shown_number
-from metrifair.results import Curves, Decisions, Distribution, Finding, GroupRates, Interval, WitnessCurve
 
 ANY = st.floats(-1e308, 1e308)
 

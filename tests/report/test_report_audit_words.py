@@ -7,10 +7,12 @@ from audits import bare_finding, demo_record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrifair.auditing.records import Decisions, Note
+from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import GroupRates
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.glossary import audit_glossary, highlights, metric_words, notes_by_kind, overview
 from metrifair.report.audit.words import headline_of, most_certain_first, selected_text
-from metrifair.results import Decisions, GroupRates, Interval, Note
 
 
 def kind_of(finding):

@@ -8,10 +8,11 @@ import pytest
 from pages import outside_references
 
 from metrifair import audit
+from metrifair.figures.intervals import Interval
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section
 from metrifair.report.frontier.view import FrontierView
-from metrifair.results import Interval, Point
+from metrifair.tradeoff.points import Point
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 

@@ -26,9 +26,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
+from metrifair.api.loading import load
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import FairClassifier, FairEstimator, FairRegressor, fit_stack
-from metrifair.loading import load
 from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.saving.modelfile import Content, from_bytes, prefixed, to_bytes, under
 from metrifair.saving.models import content_of, model_of
@@ -675,15 +675,15 @@ def test_twenty_thousand_lies_are_refused_or_harmless(fuzzed):
 
 AUDIT = """
 import sys
-import metrifair.loading
+import metrifair.api.loading
 from metrifair.errors import ModelFileError
 seen = []
 files = sys.argv[1:]
-metrifair.loading.load(files[0])                 # what libraries set up at their first use
+metrifair.api.loading.load(files[0])                 # what libraries set up at their first use
 sys.addaudithook(lambda event, arguments: seen.append((event, str(arguments[:1]))))
 for file in files:
     try:
-        metrifair.loading.load(file)
+        metrifair.api.loading.load(file)
     except ModelFileError:
         pass
 taken = list(seen)

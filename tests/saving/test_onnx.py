@@ -30,9 +30,9 @@ from metrifair import (
     TableEncoder,
 )
 from metrifair.errors import DataError, MissingExtra
+from metrifair.estimators.table_model import TableModel
 from metrifair.saving.onnx import onnx_model
 from metrifair.saving.onnx_trees import forest_of
-from metrifair.table_model import TableModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 

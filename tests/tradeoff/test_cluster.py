@@ -19,7 +19,7 @@ from killed_sweep import table_of
 
 from metrifair import FairClassifier, frontier
 from metrifair.errors import DataError
-from metrifair.parallel import spread
+from metrifair.support.parallel import spread
 from metrifair.tradeoff.frontier import Frontier
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment

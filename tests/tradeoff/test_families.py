@@ -23,7 +23,7 @@ from metrifair import (
 )
 from metrifair.errors import DataError
 from metrifair.report.frontier.page import page_content
-from metrifair.results import pareto
+from metrifair.tradeoff.points import pareto
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.selection import bound
 

@@ -19,15 +19,17 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
-from metrifair.certificates import dkw_radius
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.figures.certificates import dkw_radius
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
 from metrifair.problem.criteria import EQUAL_OPPORTUNITY, PREDICTIVE_EQUALITY, criterion_named
 from metrifair.report.frontier.notes import overfit_note
-from metrifair.results import Curves, Interval, Point, area, pareto
 from metrifair.tradeoff import sweep
 from metrifair.tradeoff.evaluate import curves_of, point_of, predictions, small_groups, unfairness_by_chance
 from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
 from metrifair.tradeoff.ledger import Job, Outcome
+from metrifair.tradeoff.points import Point, area, pareto
 from metrifair.tradeoff.split import data_set
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment

@@ -12,12 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
 
 from metrifair import DataError, FairClassifier, FairRegressor, audit, frontier, load
-from metrifair.certificates import dkw_radius
 from metrifair.errors import MetrifairWarning
-from metrifair.results import Interval, Point
+from metrifair.figures.certificates import dkw_radius
+from metrifair.figures.intervals import Interval
+from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES
 from metrifair.tradeoff.ledger import Job, Outcome
+from metrifair.tradeoff.points import Point
 from metrifair.tradeoff.result import Frontier
-from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
 N = 400
 RNG = np.random.default_rng(5)

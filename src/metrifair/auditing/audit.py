@@ -21,7 +21,6 @@ from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import AuditOptions, Request
 from metrifair.auditing.result import Audit, HeldRows, traced
 from metrifair.auditing.sample import AuditSample, sample_in_memory
-from metrifair.checks import check_known, seed_of
 from metrifair.errors import DataError
 from metrifair.metrics.dependence import dependence_of
 from metrifair.metrics.pair import TOO_FAR, between
@@ -33,7 +32,8 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import models_of, predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, library_of
-from metrifair.signatures import as_in
+from metrifair.support.checks import check_known, seed_of
+from metrifair.support.signatures import as_in
 from metrifair.training.objective import check_dependences
 
 

@@ -25,10 +25,10 @@ from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
 from metrifair.auditing.result import Audit, traced
-from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.provenance import source_files
-from metrifair.signatures import as_in
+from metrifair.support.checks import seed_of
+from metrifair.support.provenance import source_files
+from metrifair.support.signatures import as_in
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from metrifair.auditing.distribution import Floats, Integers, TwoSamples, bin_means, bins
-from metrifair.results import Interval
+from metrifair.figures.intervals import Interval
 
 METRICS = ("kolmogorov", "wasserstein", "energy")  # those that are read off the table
 SCORES = 1024  # told apart in the table

@@ -15,15 +15,15 @@ import msgspec
 import narwhals.stable.v2 as nw
 
 from metrifair.auditing.differences import correlations, counterparts, difference_of, figures_of, judged, meant
+from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Pairing
 from metrifair.auditing.result import JSON_VERSION, Audit
-from metrifair.checks import check_switches
 from metrifair.errors import DataError
-from metrifair.files import reason_of, write_json
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.provenance import Provenance, call_text, files_of, made_now, said_of
 from metrifair.report.audit.difference import difference_html, difference_summary
 from metrifair.report.html import framed, write_html
-from metrifair.results import AuditRecord, Difference, DifferenceRecord, Pairing
+from metrifair.support.checks import check_switches
+from metrifair.support.files import reason_of, write_json
+from metrifair.support.provenance import Provenance, call_text, files_of, made_now, said_of
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
     "model": (nw.String, lambda one: one.model),

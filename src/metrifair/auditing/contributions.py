@@ -11,7 +11,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.auditing.distribution import Booleans, Floats
-from metrifair.checks import check_integer, seed_of
 from metrifair.errors import DataError
 from metrifair.problem.tables import (
     Backend,
@@ -25,6 +24,7 @@ from metrifair.problem.tables import (
     same_rows,
     wrapped,
 )
+from metrifair.support.checks import check_integer, seed_of
 
 How = Literal["linear", "trees", "permutation"]
 

@@ -29,10 +29,10 @@ from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
 from metrifair.auditing.result import Audit
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
-from metrifair.checks import names_of
 from metrifair.errors import DataError
 from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.problem import Given, problem_of
+from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:
     import polars as pl

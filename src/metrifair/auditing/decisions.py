@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Floats, Integers
+from metrifair.auditing.records import Decisions, SelectedBy
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample, members_of, sets_of
 from metrifair.errors import DataError
+from metrifair.figures.selection_rates import HIGHEST, STANDARDS, GroupRates, RatioRule, rated
 from metrifair.problem.criteria import EVERYONE, STATISTICAL_PARITY
-from metrifair.results import Decisions, GroupRates, SelectedBy
-from metrifair.selection_rates import HIGHEST, STANDARDS, RatioRule, rated
 
 DEFAULT_THRESHOLD = 0.5  # of probabilities
 _ROUNDING = 1e-12  # of sums of weights

@@ -20,13 +20,14 @@ from scipy.special import ndtr, ndtri
 from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, selection_of
 from metrifair.auditing.distribution import Floats, Integers, utility_of
+from metrifair.auditing.records import AuditRecord, Difference, Verdict
 from metrifair.auditing.result import Audit, HeldRows
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.errors import DataError
+from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
-from metrifair.results import AuditRecord, Difference, Interval, Verdict
 
 BY_GROUP = "by group"
 """Where a comparison lists figures of one group, beside the names of criteria."""

@@ -17,20 +17,21 @@ from scipy.special import ndtri
 
 from metrifair.auditing.compare import audit_in
 from metrifair.auditing.differences import Key, counterparts, difference_of, figures_of
+from metrifair.auditing.records import Look, SeriesRecord, Verdict
 from metrifair.auditing.request import Criteria
 from metrifair.auditing.result import Audit
 from metrifair.auditing.state import AuditState
-from metrifair.checks import seed_of
 from metrifair.errors import DataError
-from metrifair.files import write_json
+from metrifair.figures.intervals import FEW, Interval
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Contrast
 from metrifair.problem.tables import Backend, frame_of
-from metrifair.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
 from metrifair.report.audit.difference import series_html, series_summary
 from metrifair.report.html import framed, write_html
-from metrifair.results import FEW, Interval, Look, SeriesRecord, Verdict
-from metrifair.signatures import as_in
+from metrifair.support.checks import seed_of
+from metrifair.support.files import write_json
+from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
+from metrifair.support.signatures import as_in
 
 _COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
     "look": (nw.String, lambda one: one.look),

@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.distribution import Floats, Integers, stand_ins
 from metrifair.auditing.out_of_core.formats import LIKE_MISSING
+from metrifair.auditing.records import Decisions, Favourable, Finding, Note
 from metrifair.auditing.request import Plan
 from metrifair.auditing.resampling import spread_of
 from metrifair.auditing.sample import AuditSample, Part, members_of
-from metrifair.certificates import dkw_radius, generalisation_bounds
+from metrifair.figures.certificates import dkw_radius, generalisation_bounds
+from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.attributes import label_notes
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text, selected_text
 from metrifair.report.numbers import few_text, listed, percent_text, positive_text
-from metrifair.results import FEWEST, FEWEST_DEPENDENT, Decisions, Favourable, Finding, Note
 
 _NEARLY_ALL = 0.99  # selected
 _BLIND = 0.2  # a gap this large should not go unseen

@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 
 from metrifair.auditing.band_table import METRICS, SCORES, BandTable, p_values
 from metrifair.auditing.distribution import Floats, Integers, LargestGap, TwoSamples, bin_means, bins, largest_gap
+from metrifair.auditing.records import AlongNumber, Distribution, Finding
 from metrifair.auditing.request import Plan
 from metrifair.auditing.sample import AuditSample, Part
-from metrifair.certificates import dkw_radius
-from metrifair.curves import curves_of
 from metrifair.errors import DataError
+from metrifair.figures.certificates import dkw_radius
+from metrifair.figures.curves import curves_of
+from metrifair.figures.intervals import FEWEST_DEPENDENT, Interval
 from metrifair.metrics.dependence import distance_correlation, energy_dependence
 from metrifair.problem.attributes import band_names, number_name
 from metrifair.problem.bands import cuts_of, quantile_cuts
 from metrifair.report.audit import words
-from metrifair.results import FEWEST_DEPENDENT, AlongNumber, Distribution, Finding, Interval
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
 _SHARES = np.concatenate(

@@ -24,6 +24,7 @@ from metrifair.auditing.distribution import (
 )
 from metrifair.auditing.notes import notes_of
 from metrifair.auditing.numbers import Bands, along_number, worst_cut
+from metrifair.auditing.records import AuditRecord, Distribution, Finding, WitnessCurve
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
 from metrifair.auditing.resampling import (
     RESOLUTION,
@@ -45,12 +46,12 @@ from metrifair.auditing.sample import (
     members_of,
     parts_of,
 )
-from metrifair.certificates import certified_distance, dkw_radius, vc_radius
-from metrifair.curves import curves_of
+from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
+from metrifair.figures.curves import curves_of
+from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import facts
-from metrifair.provenance import Provenance
 from metrifair.report.audit import words
-from metrifair.results import AuditRecord, Distribution, Finding, Interval, WitnessCurve
+from metrifair.support.provenance import Provenance
 
 _DRAWS = 100_000  # scores to resample in all comparisons together
 _COARSEST = 64

@@ -8,17 +8,26 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from metrifair.certificates import check_confidence
-from metrifair.checks import check_integer, check_known, check_number, check_switches, is_integer, is_number, names_of
+from metrifair.auditing.records import Favourable
 from metrifair.errors import DataError
+from metrifair.figures.certificates import check_confidence
+from metrifair.figures.intervals import FEW
+from metrifair.figures.selection_rates import HIGHEST, LEAST_SHARE, STANDARDS, StandardName
 from metrifair.metrics.registry import METRICS, USUAL
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
-from metrifair.provenance import said_of
-from metrifair.results import FEW, Favourable
-from metrifair.selection_rates import HIGHEST, LEAST_SHARE, STANDARDS, StandardName
+from metrifair.support.checks import (
+    check_integer,
+    check_known,
+    check_number,
+    check_switches,
+    is_integer,
+    is_number,
+    names_of,
+)
+from metrifair.support.provenance import said_of
 
 MOST_GROUPS = 1_000  # that are compared unasked: a column with more values was mostly picked by mistake
 MOST_LEVELS = 10_000  # that can be told apart

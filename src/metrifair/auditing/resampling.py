@@ -24,10 +24,10 @@ from metrifair.auditing.distribution import (
     shares,
     utility_of,
 )
-from metrifair.certificates import certified_distance, dkw_radius
 from metrifair.errors import DataError
+from metrifair.figures.certificates import certified_distance, dkw_radius
+from metrifair.figures.intervals import FEWEST, Interval
 from metrifair.metrics.registry import facts
-from metrifair.results import FEWEST, Interval
 
 RESOLUTION = 2048
 _BLOCK = 2**20  # numbers of one resampled side held in memory at once

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import narwhals.stable.v2 as nw
 
+from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
 from metrifair.auditing.request import Request
 from metrifair.auditing.sample import AuditSample
 from metrifair.errors import DataError
-from metrifair.files import write_json
+from metrifair.figures.selection_rates import GroupRates
 from metrifair.problem.tables import Backend, frame, frame_of
-from metrifair.provenance import Provenance, call_text, made_now, said_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
 from metrifair.report.numbers import figure_text
-from metrifair.results import AuditRecord, Decisions, Finding, GroupRates, Note
+from metrifair.support.files import write_json
+from metrifair.support.provenance import Provenance, call_text, made_now, said_of
 
 if TYPE_CHECKING:
     from metrifair.report.frontier.view import FrontierView

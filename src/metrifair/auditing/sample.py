@@ -20,10 +20,13 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
 )
+from metrifair.auditing.records import Favourable
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
 from metrifair.errors import DataError
+from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import STANDARDS
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Attribute, Contrast
@@ -32,8 +35,6 @@ from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
 from metrifair.report.audit.words import REST
-from metrifair.results import Favourable, Interval
-from metrifair.selection_rates import STANDARDS
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 

@@ -33,7 +33,6 @@ from metrifair.auditing.state_file import (
     plain,
     warn_of_the_same,
 )
-from metrifair.checks import check_integer, is_number, seed_of
 from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
@@ -41,7 +40,8 @@ from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
 from metrifair.report.numbers import listed
 from metrifair.saving.modelfile import Content, PathLike, read, write
-from metrifair.signatures import as_in
+from metrifair.support.checks import check_integer, is_number, seed_of
+from metrifair.support.signatures import as_in
 
 
 class AuditState:

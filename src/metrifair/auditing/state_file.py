@@ -20,8 +20,8 @@ from metrifair.auditing.out_of_core.columns import ColumnLevels, Roles, decoded,
 from metrifair.auditing.out_of_core.rows import UNUSABLE, WITHHELD, Cells, Counted, Tally
 from metrifair.auditing.request import Request
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
+from metrifair.figures.intervals import FEW
 from metrifair.problem.criteria import criterion_named
-from metrifair.results import FEW
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Arrays, Count, Record, record_of
 

@@ -24,7 +24,6 @@ from metrifair.boosting.problem import (
     evaluation_sets,
     is_penalised,
 )
-from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import OnSmall
@@ -35,7 +34,8 @@ from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
-from metrifair.signatures import as_in
+from metrifair.support.checks import check_renamed, seed_of
+from metrifair.support.signatures import as_in
 
 METRIC_NAME = "penalised_risk"
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why

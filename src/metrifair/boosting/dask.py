@@ -20,7 +20,6 @@ from metrifair.boosting.problem import (
     is_penalised,
 )
 from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable, xgboost_together
-from metrifair.checks import require
 from metrifair.errors import DataError
 from metrifair.estimators.settings import criterion_for
 from metrifair.metrics.registry import warn_without_estimate
@@ -28,6 +27,7 @@ from metrifair.problem.attributes import warn_of_labels
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import Given, weights_of
 from metrifair.problem.tables import Table, codes, columns, levels, one_column
+from metrifair.support.checks import require
 from metrifair.training.objective import Objective
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN
-from metrifair.checks import check_names, require
 from metrifair.errors import DataError
-from metrifair.signatures import as_in
+from metrifair.support.checks import check_names, require
+from metrifair.support.signatures import as_in
 
 lightgbm: Any = require("lightgbm", extra="boosting", purpose="FairLGBMClassifier or FairLGBMRegressor")
 

@@ -12,10 +12,10 @@ from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, M
 from metrifair.boosting.dask import fit_on_cluster, mapped
 from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN, BoostingProblem
-from metrifair.checks import check_names, require
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table
-from metrifair.signatures import as_in
+from metrifair.support.checks import check_names, require
+from metrifair.support.signatures import as_in
 
 xgboost: Any = require("xgboost", extra="boosting", purpose="FairXGBClassifier or FairXGBRegressor")
 

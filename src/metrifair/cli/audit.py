@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from metrifair.auditing.compare import AuditDifference
     from metrifair.auditing.monitor import AuditSeries
     from metrifair.auditing.out_of_core.formats import FileOptions
+    from metrifair.auditing.records import AuditRecord, Finding
     from metrifair.auditing.result import Audit
-    from metrifair.results import AuditRecord, Finding
 
 _UNFAIR = 1  # the exit code
 _SHOWN = 12  # comparisons in the table on the terminal
@@ -258,7 +258,7 @@ def hand_over(
     from metrifair.auditing.compare import AuditDifference
     from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
-    from metrifair.provenance import files_of, source_files, with_files
+    from metrifair.support.provenance import files_of, source_files, with_files
 
     limits = limits_of(ctx)
     if isinstance(found, AuditDifference):

@@ -64,7 +64,7 @@ def compare_command(
     from metrifair.auditing.compare import compared_audits
     from metrifair.auditing.result import Audit
     from metrifair.cli.console import console, working
-    from metrifair.provenance import Provenance, made_now, said_of
+    from metrifair.support.provenance import Provenance, made_now, said_of
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
     with working(f"Comparing {len(files)} audits"):
@@ -85,7 +85,7 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     from metrifair.auditing.out_of_core.formats import SUFFIXES
     from metrifair.auditing.state import AuditState
     from metrifair.errors import DataError, ModelFileError
-    from metrifair.provenance import names_of_files
+    from metrifair.support.provenance import names_of_files
 
     taken = "" if counts_only else "an audit's .json or "
     found: list[Any] = []
@@ -170,7 +170,7 @@ def monitor_command(
     check_paths(files, written)
     from metrifair.auditing.monitor import monitor
     from metrifair.cli.console import command_text, console, working
-    from metrifair.provenance import files_of, with_files
+    from metrifair.support.provenance import files_of, with_files
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
     with working(f"Looking at {len(files)} files"):

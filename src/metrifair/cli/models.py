@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from metrifair.auditing.out_of_core.formats import FileOptions
-    from metrifair.table_model import TableModel
+    from metrifair.estimators.table_model import TableModel
 
 
 @click.command(short_help="Apply a model to a file.")
@@ -50,8 +50,8 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
     check_paths([model, file], [output])
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
-    from metrifair.table_model import TableModel
-    from metrifair.utility import ALIKE
+    from metrifair.estimators.table_model import TableModel
+    from metrifair.figures.utility import ALIKE
 
     known = _loaded(model)
     if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
@@ -117,9 +117,9 @@ def _loaded(model: Path) -> Any:
     """The model in a file; a pipeline that begins with our encoder as the table model that it is."""
     from sklearn.pipeline import Pipeline
 
+    from metrifair.api.loading import load
     from metrifair.encoding.encoder import TableEncoder
-    from metrifair.loading import load
-    from metrifair.table_model import TableModel
+    from metrifair.estimators.table_model import TableModel
 
     known = load(model)
     if isinstance(known, Pipeline) and len(known) == 2 and isinstance(known[0], TableEncoder):
@@ -144,8 +144,8 @@ def export_command(*, model: Path, output: Path) -> None:
     """
     check_paths([model], [output])
     from metrifair.cli.console import printable
+    from metrifair.estimators.table_model import TableModel
     from metrifair.saving.saved import Saved
-    from metrifair.table_model import TableModel
 
     known = _loaded(model)
     if not isinstance(known, Saved):
@@ -198,9 +198,9 @@ def card_command(
       metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
+    from metrifair.api.loading import load
+    from metrifair.api.model_card import to_card
     from metrifair.auditing.compare import audit_in
-    from metrifair.loading import load
-    from metrifair.model_card import to_card
     from metrifair.tradeoff.result import Frontier
 
     known, front = load(model), None if swept is None else load(swept)

@@ -18,8 +18,8 @@ import click
 
 from metrifair.auditing.out_of_core.files import matching
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.checks import check_known
 from metrifair.errors import DataError
+from metrifair.support.checks import check_known
 
 
 class Cuts(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2

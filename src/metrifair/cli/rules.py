@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from metrifair.checks import check_known
 from metrifair.cli.options import METRIC_NAMES, TABLES, Number, Output, together
 from metrifair.errors import DataError
+from metrifair.support.checks import check_known
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.auditing.compare import AuditDifference
+    from metrifair.auditing.records import AuditRecord
     from metrifair.auditing.result import Audit
-    from metrifair.results import AuditRecord
 
 
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
@@ -247,9 +247,9 @@ def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None)
 def show_rates(out: Console, record: AuditRecord) -> None:
     """Rates by group, with the ratio to the reference; of a standard, what its table is."""
     from metrifair.cli.console import printable, show_table
+    from metrifair.figures.selection_rates import NO_VERDICT, STANDARDS
     from metrifair.report.audit.glossary import ratio_text
     from metrifair.report.numbers import MISSING, figure_text, p_text
-    from metrifair.selection_rates import NO_VERDICT, STANDARDS
 
     asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
     if not asked:

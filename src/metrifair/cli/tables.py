@@ -24,11 +24,11 @@ from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError
-from metrifair.files import write_file
-from metrifair.provenance import SourceFile, source_files
+from metrifair.support.files import write_file
+from metrifair.support.provenance import SourceFile, source_files
 
 if TYPE_CHECKING:
-    from metrifair.table_model import TableModel
+    from metrifair.estimators.table_model import TableModel
 
 
 _CODE = r"^[+-]?0\d"  # such as 01234: a code, whose first zero matters

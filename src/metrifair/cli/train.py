@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from metrifair.cli.training_file import TrainingFile
-    from metrifair.table_model import TableModel
+    from metrifair.estimators.table_model import TableModel
     from metrifair.tradeoff.frontier import Frontier
 
 

@@ -18,7 +18,8 @@ from metrifair.cli.options import as_options, cuts_text
 from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError, MetrifairWarning
-from metrifair.provenance import Provenance, SourceFile, made_now
+from metrifair.estimators.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
+from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES
 from metrifair.report.frontier.notes import floor_note
 from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.frontier.words import (
@@ -30,10 +31,9 @@ from metrifair.report.frontier.words import (
     shown_note,
 )
 from metrifair.report.numbers import figure_text, positive_text
-from metrifair.table_model import ChosenThreshold, Costs, TableModel, ThresholdRule, choose_threshold
+from metrifair.support.provenance import Provenance, SourceFile, made_now
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
 from metrifair.tradeoff.split import HeldOut, judged_alike
-from metrifair.utility import ALIKE, NO_BETTER, UTILITIES
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 import metrifair
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
-from metrifair.checks import check_known
 from metrifair.cli.console import working
 from metrifair.cli.options import as_options, continuous_asked, cuts_asked
 from metrifair.cli.tables import (
@@ -33,10 +32,11 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
+from metrifair.estimators.table_model import TableModel
 from metrifair.problem.attributes import in_groups, label_notes, note_on_numbers, numbers_among
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
-from metrifair.table_model import TableModel
+from metrifair.support.checks import check_known
 from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from metrifair.auditing.out_of_core.formats import FileOptions
-from metrifair.checks import check_known
 from metrifair.cli.options import (
     CONTRAST,
     CRITERIA_HELP,
@@ -27,11 +26,12 @@ from metrifair.cli.options import (
     together,
 )
 from metrifair.errors import DataError
+from metrifair.support.checks import check_known
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from metrifair.provenance import SourceFile
+    from metrifair.support.provenance import SourceFile
 
 FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any, Literal
 
-from metrifair.checks import check_known, check_switches
 from metrifair.datasets.dataset import Dataset
 from metrifair.datasets.fetch import RawFile, Read
+from metrifair.support.checks import check_known, check_switches
 
 DESCRIPTION = """\
 COMPAS: defendants of Broward County, Florida, of 2013 and 2014, after ProPublica's filters. The label says whether

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from metrifair.checks import require
 from metrifair.errors import DataError
-from metrifair.files import reason_of
-from metrifair.progress import Progress, megabytes
+from metrifair.support.checks import require
+from metrifair.support.files import reason_of
+from metrifair.support.progress import Progress, megabytes
 
 ATTEMPTS = 3
 TIMEOUT = 30.0  # seconds without a byte

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metrifair.checks import check_switches, require
 from metrifair.datasets.dataset import Dataset
 from metrifair.datasets.fetch import Read
+from metrifair.support.checks import check_switches, require
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from metrifair.checks import check_known, require
 from metrifair.datasets import compas, fetch, mortgage, uci
 from metrifair.datasets.dataset import Dataset
+from metrifair.support.checks import check_known, require
 
 
 class _Entry(NamedTuple):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from metrifair.checks import check_known, check_switches
 from metrifair.datasets.dataset import Dataset, Task
 from metrifair.datasets.fetch import RawFile, Read
+from metrifair.support.checks import check_known, check_switches
 
 if TYPE_CHECKING:
     import pandas as pd

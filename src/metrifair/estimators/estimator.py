@@ -18,7 +18,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from metrifair.batches import Coverage
-from metrifair.checks import check_renamed, seed_of
 from metrifair.errors import DataError, Diverged, MetrifairWarning
 from metrifair.estimators.settings import (
     LEARNING_RATE,
@@ -37,6 +36,7 @@ from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
 from metrifair.saving.saved import Saved
+from metrifair.support.checks import check_renamed, seed_of
 from metrifair.training import Predictor
 from metrifair.training.online import Learner
 

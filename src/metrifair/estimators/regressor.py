@@ -16,7 +16,7 @@ from metrifair.estimators.estimator import FairEstimator, Floats, linear_parts, 
 from metrifair.problem.criteria import Task, regression
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import Table
-from metrifair.signatures import as_in
+from metrifair.support.signatures import as_in
 from metrifair.training import weighted_moments
 
 

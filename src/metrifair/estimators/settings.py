@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from metrifair.checks import check_known, check_switches, is_integer, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
@@ -20,6 +19,7 @@ from metrifair.problem.attributes import Continuous, warn_of_labels
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
 from metrifair.problem.criteria import Compare, Criterion, Integers, Task
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective

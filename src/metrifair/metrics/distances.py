@@ -7,7 +7,6 @@ from functools import partial
 from math import nan
 from typing import Any
 
-from metrifair.checks import is_integer
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
@@ -19,6 +18,7 @@ from metrifair.metrics.quadratic import (
 )
 from metrifair.metrics.registry import METRICS, USUAL, facts
 from metrifair.metrics.vectors import vector_variation_between, vector_wasserstein_between
+from metrifair.support.checks import is_integer
 
 
 def kolmogorov_distance(

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.checks import check_known
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.pair import Pair, Values, distance_of, paired
+from metrifair.support.checks import check_known
 
 KernelFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """A symmetric kernel, broadcasting: k(a, b) for scores, or for vectors along the last axis."""

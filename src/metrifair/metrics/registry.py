@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from metrifair.checks import check_known
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
@@ -33,6 +32,7 @@ from metrifair.metrics.quadratic import (
     vector_energy_between,
 )
 from metrifair.metrics.vectors import potential_utility, vector_atoms_utility, vector_kernel_utility
+from metrifair.support.checks import check_known
 
 TRAINING_BINS = 10
 USUAL = ("kolmogorov", "wasserstein", "energy")

@@ -15,12 +15,12 @@ import torch
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from metrifair.checks import is_integer
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
 from metrifair.metrics.pair import Floats, Pair, Utility, Values, distance_of, paired
 from metrifair.metrics.quadratic import random_directions, sliced_energy_between, with_gradient
+from metrifair.support.checks import is_integer
 
 MOST_PAIRS = 250_000
 """A linear program over so many pairs takes some seconds, over four times as many, a minute."""

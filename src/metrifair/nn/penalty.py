@@ -11,7 +11,6 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from metrifair.checks import check_known, refuses_renamed
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, warn_without_estimate
@@ -32,6 +31,7 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import same_length
+from metrifair.support.checks import check_known, refuses_renamed
 from metrifair.training.objective import check_dependences, penalty
 
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches.stratified import Passes, layout
-from metrifair.checks import check_integer, check_known, is_integer, refuses_renamed
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
@@ -20,6 +19,7 @@ from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, Integers, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
+from metrifair.support.checks import check_integer, check_known, is_integer, refuses_renamed
 
 
 def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:

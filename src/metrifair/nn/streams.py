@@ -12,10 +12,10 @@ from torch import Tensor
 
 from metrifair.batches import Coverage
 from metrifair.batches.covering import check_patience, overshoot_weights
-from metrifair.checks import check_switches
 from metrifair.nn.samplers import BatchValues, numbers, scheme_of
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Scheme
+from metrifair.support.checks import check_switches
 
 _MOST_KNOWN = 10_000  # groups and labels of a stream that are remembered
 

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.checks import check_known
 from metrifair.errors import DataError
 from metrifair.problem.criteria import EVERYONE, Booleans, Criterion, Integers, Strata, sets_of, stratum_of
+from metrifair.support.checks import check_known
 
 Contrast: TypeAlias = Literal["pairs", "rest", "independence"]
 CONTRASTS: tuple[Contrast, ...] = ("pairs", "rest", "independence")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.checks import check_known
 from metrifair.errors import DataError
+from metrifair.support.checks import check_known
 
 ScoreName: TypeAlias = Literal["prediction", "output", "loss", "log_prediction"]
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]  # (prediction, y) -> score

@@ -20,7 +20,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.checks import check_switches, is_number
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.problem.attributes import Continuous, Groups, group_codes, note_on_numbers, numbers_among, stratum_codes
 from metrifair.problem.cells import Attribute, Cells, Comparison, Contrast, Dependence, Sides, compiled, sides_of
@@ -38,6 +37,7 @@ from metrifair.problem.tables import (
     one_column,
     same_rows,
 )
+from metrifair.support.checks import check_switches, is_number
 
 Floats: TypeAlias = NDArray[np.float64]
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from metrifair.checks import check_known, require
 from metrifair.errors import DataError
 from metrifair.problem.criteria import Booleans, Integers
+from metrifair.support.checks import check_known, require
 
 Table: TypeAlias = Any
 """What users hold: a data frame or series of any library, a NumPy array, or lists."""

@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 from string import Template
 
-from metrifair.files import write_file
-from metrifair.provenance import Provenance
+from metrifair.support.files import write_file
+from metrifair.support.provenance import Provenance
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 

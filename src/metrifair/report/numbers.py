@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from metrifair.results import FEW, Interval
+from metrifair.figures.intervals import FEW, Interval
 
 MISSING = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""

@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from metrifair.checks import check_known
 from metrifair.errors import DataError, ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import REGRESSION_LOSSES, criterion_named
@@ -39,6 +38,7 @@ from metrifair.saving.records import (
     with_estimate,
 )
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
+from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Moments, Network, StackedModule
 

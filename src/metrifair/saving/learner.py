@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from metrifair.batches import Coverage
-from metrifair.checks import check_known
 from metrifair.errors import ModelFileError
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.cells import Dependence, Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, REGRESSION_LOSSES, Task, regression
 from metrifair.problem.problem import Scheme
 from metrifair.saving.records import Arrays, LearnerRecord, plain
+from metrifair.support.checks import check_known
 from metrifair.training import Predictor
 from metrifair.training.models import Moments
 from metrifair.training.objective import Objective

@@ -25,7 +25,7 @@ from safetensors.numpy import load as arrays_of
 from safetensors.numpy import save as safetensors_of
 
 from metrifair.errors import DataError, MissingModelFile, ModelFileError
-from metrifair.files import reason_of, write_file
+from metrifair.support.files import reason_of, write_file
 
 Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
 PathLike: TypeAlias = str | os.PathLike[str]

@@ -15,7 +15,6 @@ from sklearn.base import clone, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.checks import check_known, seed_of
 from metrifair.encoding.encoder import Levels, TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving import boosters, estimators
@@ -35,6 +34,7 @@ from metrifair.saving.records import (
     value_of,
 )
 from metrifair.saving.scheme import classes_of, classes_record, scheme_of, scheme_record
+from metrifair.support.checks import check_known, seed_of
 
 _MODULES = {  # of the classes that a file may name; the boosters' libraries are optional
     "FairClassifier": "metrifair.estimators",
@@ -43,8 +43,8 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
     "FairLGBMRegressor": "metrifair.boosting.lightgbm",
     "FairXGBClassifier": "metrifair.boosting.xgboost",
     "FairXGBRegressor": "metrifair.boosting.xgboost",
-    "BarycentrePostprocessor": "metrifair.methods.barycentre",
-    "ThresholdPostprocessor": "metrifair.methods.threshold",
+    "BarycentrePostprocessor": "metrifair.postprocessing.barycenter",
+    "ThresholdPostprocessor": "metrifair.postprocessing.threshold",
 }
 PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which post-processor, the record says
 KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.checks import require
 from metrifair.encoding.encoder import Coder, Levels, Numbers
 from metrifair.errors import DataError
 from metrifair.saving.modelfile import version_of
 from metrifair.saving.onnx_trees import ZERO, Forest, forest_of
+from metrifair.support.checks import require
 from metrifair.training import Predictor
 from metrifair.training.models import Network
 

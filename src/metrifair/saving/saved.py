@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.support.files import write_file
 
 if TYPE_CHECKING:
     from metrifair.saving.modelfile import Content, PathLike

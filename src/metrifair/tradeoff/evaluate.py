@@ -11,23 +11,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from metrifair.certificates import dkw_radius
-from metrifair.checks import groups_if_asked
-from metrifair.curves import curves_of_rows
 from metrifair.errors import DataError
-from metrifair.measures import Floats, Predictions
+from metrifair.figures.certificates import dkw_radius
+from metrifair.figures.curves import Curves, curves_of_rows
+from metrifair.figures.intervals import Interval
+from metrifair.figures.measures import Floats, Predictions
+from metrifair.figures.selection_rates import RatioRule, ratios_of
+from metrifair.figures.utility import CONFIDENCE, UTILITIES, Rival, Utility, decides_alike, rivals
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import measured
 from metrifair.problem.criteria import BINARY, MULTICLASS, scores
 from metrifair.problem.predictions import scores_of
 from metrifair.problem.tables import codes
 from metrifair.report.frontier.notes import small_groups_note
-from metrifair.results import Curves, Interval, Point
-from metrifair.selection_rates import RatioRule, ratios_of
+from metrifair.support.checks import groups_if_asked
 from metrifair.tradeoff.ledger import Job, Outcome
+from metrifair.tradeoff.points import Point
 from metrifair.tradeoff.split import HeldOut
 from metrifair.tradeoff.sweep import needs_group
-from metrifair.utility import CONFIDENCE, UTILITIES, Rival, Utility, decides_alike, rivals
 
 _FEWEST_DRAWS, _MOST_DRAWS = 20, 200
 _WORK = 5_000_000  # scores that are sorted, about

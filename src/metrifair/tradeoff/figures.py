@@ -13,18 +13,19 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from metrifair.errors import DataError
-from metrifair.measures import Predictions
+from metrifair.figures.curves import Curves
+from metrifair.figures.measures import Predictions
+from metrifair.figures.utility import UTILITIES, Utility, rivals
 from metrifair.problem.tables import Backend, Column, columns, frame
-from metrifair.provenance import Provenance
 from metrifair.report.frontier.page import frontier_chart, frontier_html, save_picture
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import framed, write_html
-from metrifair.results import Curves, Point, area, pareto
+from metrifair.support.provenance import Provenance
 from metrifair.tradeoff.evaluate import Judge, predictions, worth_of
 from metrifair.tradeoff.ledger import Job, Outcome  # Job: for the examples
+from metrifair.tradeoff.points import Point, area, pareto
 from metrifair.tradeoff.split import HeldOut, Rows
 from metrifair.tradeoff.sweep import Family, RowsToTrain, fitted_at
-from metrifair.utility import UTILITIES, Utility, rivals
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.checks import is_number
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.measures import Predictions
-from metrifair.methods.training_data import dealt_folds
-from metrifair.results import Point
+from metrifair.figures.measures import Predictions
+from metrifair.postprocessing.training_data import dealt_folds
+from metrifair.support.checks import is_number
 from metrifair.tradeoff.evaluate import Judge, predictions
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome
+from metrifair.tradeoff.points import Point
 from metrifair.tradeoff.split import DataSet, HeldOut, Rows, Split, data_set, divided  # noqa: F401  # data_set: for the example
 from metrifair.tradeoff.sweep import RowsToTrain, sweep
 

@@ -17,14 +17,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
-from metrifair.checks import check_known, is_integer, is_number, last_step
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators.settings import check_devices
+from metrifair.figures.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 from metrifair.problem.attributes import Continuous, label_notes
 from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.tables import Table, library_of
-from metrifair.provenance import call_text, said_of
 from metrifair.report.frontier.notes import (
     WEIGHTED,
     constant_note,
@@ -34,6 +33,8 @@ from metrifair.report.frontier.notes import (
     split_note,
 )
 from metrifair.report.numbers import positive_text
+from metrifair.support.checks import check_known, is_integer, is_number, last_step
+from metrifair.support.provenance import call_text, said_of
 from metrifair.tradeoff.evaluate import Judge, all_small, small_groups, unfairness_by_chance
 from metrifair.tradeoff.figures import Source
 from metrifair.tradeoff.folds import cross_sweep, in_folds
@@ -41,7 +42,6 @@ from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, judged_alike
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
-from metrifair.utility import UTILITIES, Utility, UtilityLike, rivals, utilities_for, utility_of
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 

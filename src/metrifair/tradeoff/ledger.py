@@ -18,15 +18,16 @@ import torch
 from numpy.typing import NDArray
 
 from metrifair import __version__
-from metrifair.checks import last_step
 from metrifair.errors import DataError, ModelFileError
-from metrifair.provenance import Provenance
-from metrifair.results import Curves, Point
+from metrifair.figures.curves import Curves
+from metrifair.figures.utility import UTILITIES, Utility
 from metrifair.saving.estimators import KIND
 from metrifair.saving.modelfile import Content, PathLike, from_bytes, prefixed, to_bytes, under, write
 from metrifair.saving.models import content_of, model_of
 from metrifair.saving.records import Count, Positive, Record, record_of
-from metrifair.utility import UTILITIES, Utility
+from metrifair.support.checks import last_step
+from metrifair.support.provenance import Provenance
+from metrifair.tradeoff.points import Point
 
 if TYPE_CHECKING:
     from metrifair.tradeoff.result import Frontier

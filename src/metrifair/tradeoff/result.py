@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
-from metrifair.checks import check_switches, require
 from metrifair.errors import DataError, MetrifairWarning
+from metrifair.figures.utility import UTILITIES, Utility, UtilityLike, utility_of
 from metrifair.problem.tables import Backend, frame
 from metrifair.report.frontier.notes import marked_sentence, same_decisions_warning
-from metrifair.results import Point  # noqa: F401  # for the examples
 from metrifair.saving.modelfile import PathLike
+from metrifair.support.checks import check_switches, require
 from metrifair.tradeoff.figures import FrontierFigures, Source
 from metrifair.tradeoff.ledger import Job, Outcome, write_frontier  # noqa: F401  # Outcome: for the examples
+from metrifair.tradeoff.points import Point  # noqa: F401  # for the examples
 from metrifair.tradeoff.selection import Wish, best_of, suitable
-from metrifair.utility import UTILITIES, Utility, UtilityLike, utility_of
 
 
 @dataclass(eq=False, repr=False)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from metrifair.certificates import dkw_radius
-from metrifair.checks import check_known, check_switches, is_number
 from metrifair.errors import DataError
-from metrifair.results import Point
+from metrifair.figures.certificates import dkw_radius
+from metrifair.figures.utility import UTILITIES, Utility
+from metrifair.support.checks import check_known, check_switches, is_number
 from metrifair.tradeoff.ledger import Outcome
-from metrifair.utility import UTILITIES, Utility
+from metrifair.tradeoff.points import Point
 
 
 @dataclass(frozen=True)

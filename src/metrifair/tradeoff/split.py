@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 
-from metrifair.checks import is_integer, is_number
 from metrifair.errors import DataError, TooFewSamples
+from metrifair.figures.intervals import FEW
+from metrifair.figures.selection_rates import enough_rows
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.bands import BANDS, in_bands
 from metrifair.problem.cells import Comparison, Contrast, Sides, sides_of
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Column, Table, one_column, rows_of
-from metrifair.provenance import Provenance, made_now
-from metrifair.results import FEW
-from metrifair.selection_rates import enough_rows
+from metrifair.support.checks import is_integer, is_number
+from metrifair.support.provenance import Provenance, made_now
 
 Rows = NDArray[np.int64]
 

@@ -21,13 +21,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.checks import groups_if_asked, last_step
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import BY_NAME, fit_stack
 from metrifair.estimators.settings import is_solved
-from metrifair.methods.calibration import ScorePostprocessor
-from metrifair.parallel import is_elsewhere, spread
+from metrifair.postprocessing.calibration import ScorePostprocessor
 from metrifair.problem.tables import Table, columns, renumbered, rows_of
+from metrifair.support.checks import groups_if_asked, last_step
+from metrifair.support.parallel import is_elsewhere, spread
 from metrifair.tradeoff.ledger import Job, Ledger, Outcome, entry_of, fingerprint, outcome_of
 
 DEFAULT_STRENGTHS = (0.0, *np.geomspace(0.03, 1_000, 21).round(3).tolist(), 1e4, 1e5, 1e6)

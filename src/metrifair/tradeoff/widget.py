@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from metrifair.checks import require
 from metrifair.errors import DataError
 from metrifair.report.frontier.page import page_content, widget_script
-from metrifair.results import Point
+from metrifair.support.checks import require
+from metrifair.tradeoff.points import Point
 
 if TYPE_CHECKING:
     from metrifair.tradeoff.result import Frontier

@@ -19,7 +19,7 @@ from torch import Tensor
 from metrifair.metrics.registry import Estimate, facts, least_samples
 from metrifair.problem.cells import Batch, Samples, sides_of
 from metrifair.problem.criteria import constant_output
-from metrifair.progress import Progress
+from metrifair.support.progress import Progress
 from metrifair.training.models import Model, Network, Parameters, Predictor, Scaling, member, scaling_of
 from metrifair.training.objective import Objective
 from metrifair.training.stack import (

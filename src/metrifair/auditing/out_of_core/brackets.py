@@ -31,9 +31,9 @@ import numpy as np
 
 from metrifair.auditing.distribution import Floats, Integers, LargestGap
 from metrifair.auditing.out_of_core.bins import Bins, Finer, Scale, Steps, joined
-from metrifair.checks import check_known
+from metrifair.figures.intervals import Interval
 from metrifair.metrics.registry import METRICS, Convex, Integral, facts
-from metrifair.results import Interval
+from metrifair.support.checks import check_known
 
 _MOST_PASSES = 16
 _MOST_STEPS = 2**30  # held rows x comparisons: some minutes

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from metrifair.auditing.distribution import Booleans, Floats
 from metrifair.auditing.out_of_core.formats import COMMA, MISSING, polars
 from metrifair.auditing.request import MOST_LEVELS, too_many_groups
-from metrifair.checks import names_of
 from metrifair.errors import DataError
 from metrifair.problem.attributes import Continuous, Cuts, cuts_by_column, in_groups
 from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.tables import MOST_CLASSES
+from metrifair.support.checks import names_of
 
 if TYPE_CHECKING:
     import polars as pl

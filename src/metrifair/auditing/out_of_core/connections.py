@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
-from metrifair.checks import require
 from metrifair.errors import DataError, MissingExtra
+from metrifair.support.checks import require
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DUCKDB = "duckdb:"

@@ -17,9 +17,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.checks import check_known, check_switches, require
 from metrifair.errors import DataError
-from metrifair.files import reason_of
+from metrifair.support.checks import check_known, check_switches, require
+from metrifair.support.files import reason_of
 
 if TYPE_CHECKING:
     import polars as pl

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances
 from metrifair.datasets.synthetic.population import (
     Floats,
@@ -16,6 +15,7 @@ from metrifair.datasets.synthetic.population import (
     generator,
     table_values,
 )
+from metrifair.support.checks import check_integer, check_known, check_number
 
 
 def fair_by_sorting(optimum: Floats, p1: float) -> Floats:

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, atomic_distances, uniform_distances
 from metrifair.datasets.synthetic.population import (
     Floats,
@@ -23,6 +22,7 @@ from metrifair.datasets.synthetic.population import (
     table_values,
     unrestricted_tradeoff,
 )
+from metrifair.support.checks import check_integer, check_known, check_number
 
 
 @dataclass(frozen=True)

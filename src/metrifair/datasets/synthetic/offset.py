@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from metrifair.checks import check_integer, check_known, check_number
 from metrifair.datasets.synthetic.closed_forms import Distances, Normal, normal_distances
 from metrifair.datasets.synthetic.population import (
     Floats,
@@ -21,6 +20,7 @@ from metrifair.datasets.synthetic.population import (
     root,
 )
 from metrifair.errors import DataError
+from metrifair.support.checks import check_integer, check_known, check_number
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from metrifair.checks import check_integer
 from metrifair.datasets.synthetic.population import (
     Floats,
     Integers,
@@ -20,6 +19,7 @@ from metrifair.datasets.synthetic.population import (
     unrestricted_tradeoff,
 )
 from metrifair.errors import DataError
+from metrifair.support.checks import check_integer
 
 SlopeMatrices: TypeAlias = Floats | Sequence[Sequence[Sequence[float]]]
 

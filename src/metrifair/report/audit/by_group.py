@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from metrifair.auditing.records import AlongNumber, ByGroup, GroupFigures, Measure
+from metrifair.figures.intervals import FEWEST
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.html import Markup, element, joined
 from metrifair.report.numbers import MISSING, interval_text, number_text, percent_text
-from metrifair.results import FEWEST, AlongNumber, ByGroup, GroupFigures, Measure
 
 FIGURES = {
     "base_rate": "Base rate",

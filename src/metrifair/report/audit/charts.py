@@ -8,8 +8,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from metrifair.checks import check_known, require
+from metrifair.auditing.records import AuditRecord, ByGroup, Decisions, Distribution, Finding, WitnessCurve
 from metrifair.errors import DataError
+from metrifair.figures.curves import Curves
+from metrifair.figures.selection_rates import STANDARDS, GroupRates
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.report.audit.by_group import MEAN_SCORE, OUTCOME_RATE
 from metrifair.report.audit.glossary import metric_words, ratio_text, witness_text
@@ -29,8 +31,7 @@ from metrifair.report.charts import (
 )
 from metrifair.report.html import Json
 from metrifair.report.numbers import MISSING, percent_text, shown_number
-from metrifair.results import AuditRecord, ByGroup, Curves, Decisions, Distribution, Finding, GroupRates, WitnessCurve
-from metrifair.selection_rates import STANDARDS
+from metrifair.support.checks import check_known, require
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160

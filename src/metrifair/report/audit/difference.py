@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from metrifair.auditing.records import (
+    AuditRecord,
+    Difference,
+    DifferenceRecord,
+    Distribution,
+    Look,
+    SeriesRecord,
+    Verdict,
+)
 from metrifair.metrics.registry import METRICS
 from metrifair.report.audit.by_group import FIGURES
 from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
@@ -11,7 +20,6 @@ from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
 from metrifair.report.numbers import MISSING, figure_text, interval_text, number_text, p_text
-from metrifair.results import AuditRecord, Difference, DifferenceRecord, Distribution, Look, SeriesRecord, Verdict
 
 _VERDICTS: tuple[Verdict, ...] = ("worse", "better", "cannot be told apart", "not tested")
 _MOST_ROWS = 2_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from metrifair.auditing.records import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
+from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.report.audit.words import (
     confidence_text,
@@ -16,8 +18,6 @@ from metrifair.report.audit.words import (
     worst_ratio,
 )
 from metrifair.report.numbers import interval_text, number_text, percent_text
-from metrifair.results import AuditRecord, Decisions, Finding, NoteKind, WitnessCurve
-from metrifair.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
     "constant": "The same for everyone",
@@ -134,7 +134,7 @@ def _four_fifths(record: AuditRecord) -> AuditHighlight | None:
 def notes_by_kind(record: AuditRecord) -> tuple[tuple[NoteKind, str, tuple[str, ...]], ...]:
     """Notes by kind, the ones to heed first: kind, heading, texts.
 
-    >>> from metrifair.results import Note
+    >>> from metrifair.auditing.records import Note
     >>> notes_by_kind(AuditRecord(9, 0, (0, 1), 0.95, [], notes=[Note("weights", "x"), Note("small", "y")]))
     (('small', 'Small groups', ('y',)), ('weights', 'Weights', ('x',)))
     """

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from metrifair.provenance import Provenance
+from metrifair.auditing.records import AuditRecord, Measure
+from metrifair.figures.intervals import Interval
 from metrifair.report.audit.by_group import FIGURES, measure_text
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.numbers import interval_text, number_text, percent_text
-from metrifair.results import AuditRecord, Interval, Measure
+from metrifair.support.provenance import Provenance
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 

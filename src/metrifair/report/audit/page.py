@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from string import Template
 from typing import Any, TypeVar
 
+from metrifair.auditing.records import AuditRecord, Finding, JudgedBy
 from metrifair.report.audit.by_group import MEANINGS, along_section, by_group_section
 from metrifair.report.audit.charts import decisions_json, distribution_json, is_of, witness_json
 from metrifair.report.audit.glossary import (
@@ -25,7 +26,6 @@ from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import glossary
 from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
 from metrifair.report.numbers import MISSING, interval_text, number_text, shown_number
-from metrifair.results import AuditRecord, Finding, JudgedBy
 
 Item = TypeVar("Item")
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from metrifair.auditing.records import AuditRecord, Decisions
+from metrifair.figures.intervals import Interval
+from metrifair.figures.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, GroupRates, is_below
 from metrifair.report.audit.glossary import ratio_text
 from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
@@ -18,8 +21,7 @@ from metrifair.report.numbers import (
     percent_text,
     strength_texts,
 )
-from metrifair.results import AuditRecord, Decisions, GroupRates, Interval, Point
-from metrifair.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, is_below
+from metrifair.tradeoff.points import Point
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles

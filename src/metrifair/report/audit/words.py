@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
+from metrifair.auditing.records import Decisions, Finding, Note
+from metrifair.figures.intervals import FEW, Interval
+from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.metrics.registry import facts, is_largest_gap
 from metrifair.report.numbers import percent_text
-from metrifair.results import FEW, Decisions, Finding, GroupRates, Interval, Note
-from metrifair.selection_rates import STANDARDS, is_below
 
 CHANCES = ("", "could be chance", "not by chance", "too few rows to tell")
 """Whether chance explains a finding: not known, yes, no, and that nobody can tell."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from metrifair.figures.intervals import FEW
+from metrifair.figures.utility import ALIKE, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
 from metrifair.report.numbers import few_text, figure_text, listed, noun
-from metrifair.results import FEW, Point
-from metrifair.utility import ALIKE, UTILITIES, Utility  # noqa: F401  # UTILITIES: for the examples
+from metrifair.tradeoff.points import Point
 
 WEIGHTED = (
     "Rows count by their weights. There are no intervals: those that are proven do not hold for weighted samples."

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from metrifair.checks import require
 from metrifair.errors import DataError
-from metrifair.files import write_file
+from metrifair.figures.utility import UTILITIES
 from metrifair.report.charts import axis_json, check_curve, curves_json, score_axis, short, thinned
 from metrifair.report.frontier.view import (
     Figure,
@@ -38,8 +37,9 @@ from metrifair.report.frontier.words import (
 )
 from metrifair.report.html import DRAWING, Json, Markup, Section, document, element, joined, resource
 from metrifair.report.numbers import figure_text
-from metrifair.results import Point
-from metrifair.utility import UTILITIES
+from metrifair.support.checks import require
+from metrifair.support.files import write_file
+from metrifair.tradeoff.points import Point
 
 if TYPE_CHECKING:
     from altair import LayerChart, TopLevelMixin

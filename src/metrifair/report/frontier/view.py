@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from metrifair.checks import check_known
 from metrifair.errors import DataError
-from metrifair.provenance import Provenance
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import Interval
+from metrifair.figures.utility import ALIKE, NO_BETTER, UTILITIES, Utility
 from metrifair.report.charts import Axis, axis
 from metrifair.report.numbers import MISSING, figure_text, interval_text, strength_texts
-from metrifair.results import Curves, Interval, Point, pareto
-from metrifair.utility import ALIKE, NO_BETTER, UTILITIES, Utility
+from metrifair.support.checks import check_known
+from metrifair.support.provenance import Provenance
+from metrifair.tradeoff.points import Point, pareto
 
 _NAMES = {
     "strength": "Strength",

@@ -1,0 +1,1 @@
+"""The public shells: records with the methods that show, save and compare them."""

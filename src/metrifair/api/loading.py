@@ -1,0 +1,132 @@
+"""Models <-> model files: what the kind of a file stands for."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import torch
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from metrifair.auditing.state import AuditState
+from metrifair.auditing.state_file import STATE
+from metrifair.errors import DataError, ModelFileError
+from metrifair.estimators import FairEstimator
+from metrifair.estimators.table_model import TABLE_MODEL, TableModel, table_model_of
+from metrifair.saving.modelfile import Content, PathLike, read, write
+from metrifair.saving.models import KINDS, content_of, model_of
+from metrifair.tradeoff.ledger import FRONTIER, frontier_from
+from metrifair.tradeoff.result import Frontier
+
+if TYPE_CHECKING:
+    from metrifair.boosting.booster import FairBooster
+    from metrifair.postprocessing.calibration import ScorePostprocessor
+
+    Loaded: TypeAlias = FairEstimator | FairBooster | ScorePostprocessor | Pipeline | Frontier | TableModel | AuditState
+
+
+def save(model: Loaded, path: PathLike) -> None:
+    """Write a fitted model to one file, which ``load`` reads without running any code.
+
+    What has a method ``save`` is saved by it. Of a scikit-learn pipeline the file holds the names of its steps, the
+    encoder and the model at the end, of which all is kept that their own files keep; a ``memory`` is not.
+
+    Parameters
+    ----------
+    model : Pipeline, or any model of ours
+        Fitted. A pipeline ends with a model of ours; before it stand steps that are TableEncoder or "passthrough".
+    path : str or os.PathLike
+        The file; one that is there is replaced, in one step.
+
+    Raises
+    ------
+    DataError
+        Where the file cannot hold the model, or cannot be written; the message names the step of a pipeline.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from metrifair import FairRegressor, TableEncoder
+    >>> from sklearn.pipeline import Pipeline
+    >>> table = {"size": [30.0, 50.0, 80.0, 90.0], "town": ["A", "B", "A", "B"]}
+    >>> steps = [("encode", TableEncoder(min_frequency=1)), ("model", FairRegressor(0.0, model="linear"))]
+    >>> pipeline = Pipeline(steps).fit(table, [3.0, 5.0, 8.0, 9.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(pipeline, Path(folder) / "rent.metrifair")
+    ...     again = load(Path(folder) / "rent.metrifair")
+    >>> list(again.named_steps), bool((again.predict(table) == pipeline.predict(table)).all())
+    (['encode', 'model'], True)
+    """
+    if isinstance(model, Pipeline):
+        check_is_fitted(model)
+        write(path, content_of(model))
+    elif type(model).__module__.startswith("metrifair.") and hasattr(model, "save"):
+        model.save(path)
+    else:
+        raise DataError(
+            f"a {type(model).__name__} cannot be saved; pass a fitted model of ours, or a pipeline that ends with one"
+        )
+
+
+def load(path: PathLike, *, module: torch.nn.Module | None = None) -> Loaded:
+    """The estimator, booster, post-processor, pipeline, frontier or table model that ``save`` wrote.
+
+    Predictions are the same to the last bit, and ``partial_fit`` goes on as if nothing had been saved. Loading runs no
+    code from the file; docs/untrusted-input.md says what that covers.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The file.
+    module : torch.nn.Module, optional
+        For a model that is a ``torch.nn.Module`` of your own: one with the same parameters, whose values do not
+        matter. It is copied, and buffers of the copy are set as saved.
+
+    Returns
+    -------
+    FairClassifier, FairRegressor, a fair booster, a post-processor, a Pipeline, Frontier or TableModel
+        Whatever was saved.
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is damaged, hostile, of a later format, or not a model file. MissingModelFile, which is one too
+        and a FileNotFoundError, where there is none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from metrifair import FairRegressor
+    >>> model = FairRegressor(0.0, random_state=0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "line.model")
+    ...     again = load(Path(folder) / "line.model")
+    >>> again
+    FairRegressor(random_state=0, strength=0.0)
+    >>> bool((again.predict([[1.5]]) == model.predict([[1.5]])).all())
+    True
+    """
+    content = read(path)
+    try:
+        return _made_of(content, module)
+    except ModelFileError as error:
+        raise ModelFileError(f"cannot read {os.fspath(path)!r}: {error}") from error
+
+
+def _made_of(content: Content, module: torch.nn.Module | None) -> Loaded:
+    made_of = partial(model_of, module=module)
+    if content.kind == FRONTIER:
+        return frontier_from(content, Frontier, made_of)
+    if content.kind == STATE:
+        return AuditState.of_content(content)
+    if content.kind == TABLE_MODEL:
+        return table_model_of(content, made_of)
+    if content.kind not in KINDS:
+        raise ModelFileError(f"it holds a {reprlib.repr(content.kind)}, which this metrifair does not know; upgrade it")
+    found: Loaded = made_of(content)
+    return found

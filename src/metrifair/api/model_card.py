@@ -1,0 +1,378 @@
+"""A model card: what a model is, was trained on and reaches, in Markdown with the head that model hubs read."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+
+from metrifair import __version__
+from metrifair.auditing.result import Audit
+from metrifair.errors import DataError
+from metrifair.estimators.table_model import TableModel
+from metrifair.problem.problem import Scheme
+from metrifair.report.audit.by_group import FIGURES
+from metrifair.report.audit.glossary import criterion_name, metric_words
+from metrifair.report.audit.markdown import (
+    MOST_TABLES,
+    Value,
+    audit_markdown,
+    markdown_table,
+    markdown_text,
+    origin_markdown,
+    yaml_lines,
+)
+from metrifair.report.audit.words import most_certain_first
+from metrifair.report.frontier.view import FrontierView, figure_texts
+from metrifair.report.frontier.words import constant_sentence, limit_sentence
+from metrifair.report.numbers import shown_number
+from metrifair.saving.modelfile import PathLike, to_bytes
+from metrifair.saving.models import class_named, content_of
+from metrifair.support.files import write_file
+from metrifair.tradeoff.ledger import Outcome
+from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.sweep import needs_group
+
+_ALWAYS = """\
+- Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and
+  enforcing them can hurt where groups differ for a good reason.
+- Figures hold for people like those in the rows that they were measured on, at the time of those rows."""
+_UNSAID = "Nobody has stated what this model is for. Do not decide about people by it before somebody does."
+_UNAUDITED = "No audit was given: nothing is known of how this model treats groups."
+_SETTINGS = {
+    "criterion": "Criterion",
+    "metric": "Distance in the penalty",
+    "strength": "Strength of the penalty",
+    "tolerance": "Tolerance",
+    "estimate": "Penalty estimated of",
+    "combine": "Penalty combined by",
+    "contrast": "Groups compared",
+    "random_state": "Seed",
+}
+
+
+def to_card(
+    model: Any,
+    audit: Audit | None = None,
+    frontier: Frontier | None = None,
+    path: PathLike | None = None,
+    *,
+    title: str | None = None,
+    license: str | None = None,  # noqa: A002  (the word that hubs use)
+    language: str | None = None,
+    datasets: Sequence[str] = (),
+    tags: Sequence[str] = (),
+    intended_use: str | None = None,
+) -> str:
+    """The model card of a fitted model, in Markdown with a YAML head that model hubs read.
+
+    What it was trained with is read off the model; figures by group, with their intervals, come from the audit, and
+    what fairness cost from the frontier.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline, or another fitted
+        estimator of scikit-learn's kind.
+    audit : Audit, default=None
+        Of its scores, on rows that it was not trained on.
+    frontier : Frontier, default=None
+        That it was chosen from. Figures are the model's own where it is one of the frontier's, or was saved from it; of
+        one with the same settings that was fitted on other rows, such as by ``refit``, the card says whose they are.
+    path : str or os.PathLike, default=None
+        Where the text is written as well, such as README.md of a repository at a hub.
+    title : str, default=None
+        Name of the model; by default its class and what it predicts.
+    license : str, default=None
+        Identifier such as "mit".
+    language : str, default=None
+        Code such as "en", where inputs are of a language.
+    datasets : sequence of str, default=()
+        Identifiers of the data it was trained on.
+    tags : sequence of str, default=()
+        Further words to be found by.
+    intended_use : str, default=None
+        Who should use it for what, and who should not, in Markdown.
+
+    Returns
+    -------
+    str
+        The card.
+
+    Raises
+    ------
+    DataError
+        Where the model is not a fitted one, or none of the frontier's; an argument is of the wrong kind; or nothing can
+        be written there.
+
+    Examples
+    --------
+    >>> from metrifair import FairClassifier
+    >>> X, y, sex = [[0.0], [1.0], [2.0], [3.0]] * 9, [0, 1, 0, 1] * 9, ["f", "f", "m", "m"] * 9
+    >>> model = FairClassifier(0.05, model="linear", random_state=0).fit(X, y, sensitive_features=sex)
+    >>> card = to_card(model, title="Loans", license="mit")
+    >>> print(*card.splitlines()[:4], sep=chr(10))
+    ---
+    license: "mit"
+    library_name: "metrifair"
+    pipeline_tag: "tabular-classification"
+    >>> [line for line in card.splitlines() if line.startswith("## ")]
+    ['## Intended use', '## What it is', '## Figures by group', '## Limits', '## How to use it']
+    """
+    _check_kinds(
+        {"audit": (audit, Audit), "frontier": (frontier, Frontier)},
+        {"title": title, "license": license, "language": language, "intended_use": intended_use},
+        {"datasets": datasets, "tags": tags},
+    )
+    inner = _last(model)
+    if not hasattr(model, "predict") or not any(hasattr(one, "n_features_in_") for one in (model, inner)):
+        raise DataError(f"model must be a fitted model, got {type(model).__name__}")
+    about = f" for {model.target}" if isinstance(model, TableModel) else ""
+    title = title or f"{type(inner).__name__}{about}"
+    view = None if frontier is None else frontier.view()
+    judged, apart = (None, "") if frontier is None else _judged(model, inner, frontier)
+    head: dict[str, Value] = {"language": language or (), "license": license or ()}
+    head |= _kind_of(inner, tags) | {"datasets": list(datasets)}
+    head |= _results(title, str(head["pipeline_tag"]), datasets, (frontier, view, None if apart else judged), audit)
+    body = [
+        f"# {markdown_text(title)}",
+        f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
+        "## Intended use",
+        intended_use or _UNSAID,
+        "## What it is",
+        markdown_table(("", ""), _facts(model, inner)),
+        *([] if view is None or judged is None else ["## What fairness cost", *_choice(view, judged, apart)]),
+        "## Figures by group",
+        *([_UNAUDITED] if audit is None else audit_markdown(audit.record)),
+        "## Limits",
+        "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner, audit))]),
+        "## How to use it",
+        _use(model, inner),
+    ]
+    card = f"---\n{''.join(yaml_lines(head))}---\n\n" + "\n\n".join(body) + "\n"
+    if path is not None:
+        write_file(path, card.encode(errors="replace"))
+    return card
+
+
+def _check_kinds(
+    results: Mapping[str, tuple[object, type]], texts: Mapping[str, object], lists: Mapping[str, object]
+) -> None:
+    """Raise a DataError that names the first argument of the wrong kind."""
+    for name, (value, kind) in results.items():
+        if value is not None and not isinstance(value, kind):
+            article = "an" if name == "audit" else "a"
+            raise DataError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+    for name, value in texts.items():
+        if not isinstance(value, str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
+    for name, value in lists.items():
+        listed = isinstance(value, Sequence) and not isinstance(value, str)
+        if not listed or not all(isinstance(one, str) for one in value):  # type: ignore[attr-defined]
+            raise DataError(f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(value)}")
+
+
+def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
+    """What a model says of itself, name by name."""
+    base, scheme = _last(getattr(inner, "base_", None)), _scheme(inner)  # whose scores a post-processor changes
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else []
+    first = [model.encoder] if isinstance(model, TableModel) else steps
+    source = next((step for step in first if hasattr(step, "n_features_in_")), inner)
+    names, classes = getattr(source, "feature_names_in_", None), getattr(inner, "classes_", None)
+    known: dict[str, object] = {
+        "Model": type(inner).__name__,
+        "Steps": ", ".join(one if isinstance(one, str) else type(one).__name__ for one in steps if one) or None,
+        "Changes the scores of": None if base is None else type(base).__name__,
+        "Predicts": model.target if isinstance(model, TableModel) else None,
+        "Classes": None if classes is None else ", ".join(map(str, classes)),
+        "Positive class": None if scheme is None or classes is None else classes[scheme.positive],
+        "Features": f"{source.n_features_in_:,}" + ("" if names is None else f": {', '.join(map(str, names))}"),
+    }
+    for attribute in () if scheme is None else scheme.attributes:
+        groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
+        known[f"Sensitive attribute {attribute.name}"] = groups
+    given: dict[str, Any] = {}
+    for one in (base, inner):
+        given |= one.get_params(deep=False) if hasattr(one, "get_params") else {}
+    known |= {said: getattr(given.get(name), "name", given.get(name)) for name, said in _SETTINGS.items()}
+    known["Criterion"] = criterion_name(str(known["Criterion"])) if known["Criterion"] is not None else None
+    known["Decides from a probability of"] = model.threshold if isinstance(model, TableModel) else None
+    known["Needs the group to predict"] = "yes" if needs_group(inner) else "no"
+    return [(name, str(value)) for name, value in known.items() if value is not None]
+
+
+def _scheme(inner: Any) -> Scheme | None:
+    """What values stood for at the fit, where the model keeps it; boosters do not."""
+    found = getattr(inner, "scheme_", None) or getattr(getattr(inner, "crossed_", None), "scheme", None)
+    return found if isinstance(found, Scheme) else None
+
+
+def _last(model: Any) -> Any:
+    """The model at the end of a table model or a pipeline; any other is it itself."""
+    while isinstance(model, TableModel | Pipeline):
+        model = model.estimator if isinstance(model, TableModel) else model.steps[-1][1]
+    return model
+
+
+def _file(model: Any) -> bytes | None:
+    """The model's file; None where it cannot have one."""
+    last = _last(model)
+    if class_named(type(last).__name__) is not type(last):
+        return None
+    try:
+        return to_bytes(model._content() if isinstance(model, TableModel) else content_of(model))
+    except (DataError, NotFittedError):
+        return None
+
+
+def _settings(model: Any) -> tuple[type, dict[str, str]]:
+    """Class and parameters, but for seeds, so that copies compare."""
+    given = model.get_params() if hasattr(model, "get_params") else {}
+    return type(model), {  # 3, 3.0 and NumPy's 3.0 are one strength
+        name: type(value).__name__
+        if hasattr(value, "get_params")
+        else repr(float(value) if isinstance(value, Real) else value)
+        for name, value in given.items()
+        if not name.endswith("random_state")
+    }
+
+
+def _knobs(model: Any) -> list[Any]:
+    return [getattr(_last(model), name, None) for name in ("strength", "tolerance")]
+
+
+def _judged(model: Any, inner: Any, frontier: Frontier) -> tuple[Outcome, str]:
+    """What the model itself reached there; or what one with its settings did, and in what that is another model."""
+    kept = [one for one in frontier.outcomes if one.model is not None]
+    own = next((one for one in kept if one.model is model or one.model is inner), None)
+    if own is None:  # it may have been in a file meanwhile
+        files = {type(one): _file(one) for one in (model, inner)}
+        near = (one for one in kept if _knobs(one.model) == _knobs(inner))  # making a file takes time
+        own = next((one for one in near if (file := files.get(type(one.model))) and file == _file(one.model)), None)
+    if own is not None:
+        moved = isinstance(model, TableModel) and model.threshold is not None
+        return own, "that decides by its own threshold" if moved else ""
+    settings, seed = (_settings(model), _settings(inner)), getattr(inner, "random_state", None)
+    alike = [one for one in kept if one.training is not None and _settings(one.model) in settings]
+    if not alike:
+        raise DataError(
+            f"model is none of the frontier's: it keeps no {type(inner).__name__} with these parameters; pass the "
+            "frontier that the model was chosen from, or leave frontier out"
+        )
+    return min(alike, key=lambda one: one.job.seed != seed), "that was trained on other or fewer rows"
+
+
+def _choice(view: FrontierView, judged: Outcome, apart: str) -> Iterable[str]:
+    point, utility = judged.test, view.label(view.key).lower()
+    place = next(row.text for row in view.rows if row.place == point.place)
+    knob = "" if view.knobs else f"{view.label('strength').lower()} "  # several families name it themselves
+    named = f"{markdown_text(knob + place)} and seed {point.seed}"
+    rows = "used neither for training nor for choosing" if judged.training is not None else "not used for choosing"
+    if apart:
+        yield f"These are not figures of this model, but of one with the same settings {apart}."
+    yield (
+        f"One of {len(view.usable)} models between {utility} and unfairness, with {named}. On rows that were {rows} "
+        f"{'that one' if apart else 'it'} reaches:"
+    )
+    texts = figure_texts(view, point)
+    yield markdown_table(("Figure", "Value (95 % interval)"), ((view.label(key), text) for key, text in texts.items()))
+    chosen = limit_sentence(view) if point == view.choice and not apart else ""
+    marked = f"Mark of {'that' if apart else 'this'} model: {view.mark(point)}." if view.mark(point) else ""
+    yield markdown_text(" ".join(filter(None, [chosen, constant_sentence(view), marked, *view.notes])))
+    yield from origin_markdown(view.provenance)
+
+
+def _use(model: Any, inner: Any) -> str:
+    """How to read and call it, as far as this library knows."""
+    asks = needs_group(inner) and not isinstance(model, TableModel)  # a table model finds them in its table
+    call = f"model.predict(rows{', sensitive_features=groups' if asks else ''})"
+    if _file(model) is None:
+        name = markdown_text(type(inner).__name__)
+        return f"Those who publish this {name} say how it is read; metrifair does not. Then:\n\n```python\n{call}\n```"
+    module = ", module=network" if hasattr(getattr(inner, "model", None), "state_dict") else ""  # its weights only
+    read = f'model = metrifair.load("model.metrifair"{module})  # runs no code from the file'
+    return f"```python\nimport metrifair\n\n{read}\n{call}\n```"
+
+
+def _limits(inner: Any, audit: Audit | None) -> Iterable[str]:
+    if needs_group(inner):
+        yield "It asks for each person's group to predict, which may not be lawful everywhere."
+    if scheme := _scheme(inner):
+        fair = ", ".join(markdown_text(str(attribute.name)) for attribute in scheme.attributes)
+        if fair and getattr(inner, "strength", 1) != 0:
+            yield f"It was made fair towards the groups of {fair}, and no others."
+    yield from () if audit is None else (markdown_text(note.text) for note in audit.notes)
+
+
+def _kind_of(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
+    """What hubs find a model by: its library, its task and words."""
+    rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
+    library = next((room for room in ("metrifair", rooms[0]) if room in rooms and room != "__main__"), "")
+    return {
+        "library_name": library or (),
+        "pipeline_tag": f"tabular-{'regression' if getattr(inner, 'classes_', None) is None else 'classification'}",
+        "tags": list(dict.fromkeys([*(["metrifair"] if library == "metrifair" else []), "fairness", "tabular", *tags])),
+    }
+
+
+def _results(
+    title: str,
+    task: str,
+    datasets: Sequence[str],
+    judged: tuple[Frontier | None, FrontierView | None, Outcome | None],
+    audit: Audit | None,
+) -> dict[str, Value]:
+    """The figures, as hubs list them; what they call data is the first name that there is, and one made of it."""
+    frontier, view, outcome = judged
+    figures: list[dict[str, Value]] = []
+    if view is not None and outcome is not None:
+        values = {key: outcome.test.figure(key) for key in view.keys}
+        figures = [
+            {"type": key, "name": view.label(key), "value": float(shown_number(own) or 0.0)}
+            for key, own in values.items()
+            if own is not None
+        ]
+    found = {"test rows of the frontier": (frontier, figures), "audited rows": (audit, _audit_results(audit))}
+    results: list[Value] = []
+    for split, (source, metrics) in found.items():
+        if source is not None and metrics:
+            name = next(filter(None, (source.provenance.title, *datasets)), "held-out rows")
+            key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "tabular"
+            data = {"name": name, "type": key, "split": split}
+            results.append({"task": {"type": task, "name": title}, "dataset": data, "metrics": metrics})
+    return {
+        "metrics": list(dict.fromkeys(str(one["type"]) for _, metrics in found.values() for one in metrics)),
+        "model-index": [{"name": title, "results": results}] if results else (),
+    }
+
+
+def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
+    if audit is None:
+        return []
+    found: list[dict[str, Value]] = [
+        {
+            "type": key,
+            "name": f"{FIGURES[key]} of {one.group} ({table.attribute}, {table.within})",
+            "value": float(shown_number(own.value) or 0.0),
+        }
+        for table in audit.record.by_group[:MOST_TABLES]
+        for one in table.groups
+        for key in ("accuracy", "auc")
+        if (own := getattr(one, key)) is not None
+    ]
+    first = {one.metric: one for one in reversed(most_certain_first(audit.findings)) if one.enough}
+    for one in first.values():  # the most certain by each metric; of too few rows nothing is a headline
+        who = f"{one.groups[0]} against {one.groups[1]}, {one.within}, {criterion_name(one.criterion).lower()}"
+        found.append(
+            {
+                "type": one.metric,
+                "name": f"{metric_words(one.metric).name}: {who}",
+                "value": float(shown_number(one.value) or 0.0),
+            }
+        )
+    return found

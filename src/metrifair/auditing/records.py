@@ -1,0 +1,261 @@
+"""What an audit, a comparison and a series of audits found: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from metrifair.figures.curves import Curves
+from metrifair.figures.intervals import FEW, Interval
+from metrifair.figures.selection_rates import GroupRates
+from metrifair.support.provenance import Provenance
+
+
+@dataclass(frozen=True)
+class WitnessCurve:
+    """The utility that shows a gap, on a grid of scores, and its mean in either group."""
+
+    grid: Sequence[float]
+    utility: Sequence[float]
+    expected: tuple[float, float]
+
+
+JudgedBy = Literal["Bonferroni", "joint bounds", ""]
+"""How chance was judged: by p-values times the number of comparisons, or by whether joint bounds leave out 0."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How far apart the scores of two groups are: by one metric, within one set of samples.
+
+    What is not known is None: an unbiased value of a metric that has none, a certificate of weighted samples.
+    """
+
+    attribute: str
+    criterion: str
+    within: str  # the set: "everyone", "y = 1", a stratum
+    groups: tuple[str, str]
+    sizes: tuple[int, int]  # samples of either group in the set
+    metric: str
+    value: float  # of the two empirical distributions
+    bracket: Interval | None = None  # proven bounds of that value, where a file was too large to hold
+    unbiased: float | None = None
+    interval: Interval | None = None  # by bootstrap
+    certified: float | None = None  # upper bound by the DKW inequality, for this finding alone
+    certified_jointly: float | None = None  # the same, for all findings of the audit at once
+    paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
+    p_value: float | None = None  # of "the groups have one distribution", by permutation
+    witness: WitnessCurve | None = field(default=None, repr=False)
+    sentence: str = ""  # where and for whom the gap is largest
+    meaning: str = ""  # what the number says
+    cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
+    enough: bool = True  # False: a group has fewer rows than least_count, too few to tell
+    joint_interval: Interval | None = None  # with the stated confidence those of all findings by the metric hold
+    by_chance: bool | None = None  # whether chance alone could explain it, all comparisons considered; None: not known
+    judged_by: JudgedBy = ""
+
+    @property
+    def certain(self) -> bool:
+        """Whether the gap is above 0 by bounds that hold for all comparisons at once."""
+        return self.enough and self.joint_interval is not None and self.joint_interval.low > 0
+
+
+SelectedBy = Literal["threshold", "median", "decisions"]
+
+
+Favourable = Literal["high", "low"]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions at a threshold, by the groups of one attribute within one stratum."""
+
+    attribute: str
+    within: str
+    threshold: float
+    rates: Sequence[GroupRates]
+    selection_difference: float  # largest less smallest selection rate
+    selection_ratio: float | None  # the smallest ratio to the reference (of four fifths); None where there is none
+    selection_ratio_interval: Interval | None = None
+    true_positive_difference: float | None = None
+    false_positive_difference: float | None = None
+    accuracy_difference: float | None = None
+    reference: str | None = None  # the group whose rate others are divided by; None: there is no ratio
+    unknown: GroupRates | None = None  # rows whose group is not known: in no ratio
+    selected_by: SelectedBy = "threshold"
+    favourable: Favourable = "high"  # whether high scores are selected, or low ones
+    standard: str = ""  # that the audit is by
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Score distributions of the groups of one attribute within one set, ready to be drawn."""
+
+    attribute: str
+    within: str
+    curves: Curves
+
+
+NoteKind = Literal["constant", "labels", "small", "parity", "missing", "exactness", "weights", "training"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something to know before acting on the figures."""
+
+    kind: NoteKind
+    text: str
+
+
+@dataclass(frozen=True)
+class AlongNumber:
+    """How scores and decisions go along an attribute that is a number, within one set, in bands of it."""
+
+    attribute: str
+    within: str
+    bands: Sequence[str]  # what they are called, ascending
+    at: Sequence[float]  # the mean of the number in each
+    sizes: Sequence[int]  # rows
+    quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
+    selection_rates: Sequence[float] = ()  # empty: nothing is decided
+    cut: float | None = None  # the one that tells most
+    sentence: str = ""  # what it tells
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure with an interval, and proven bounds of its value where rows were only counted."""
+
+    value: float
+    interval: Interval | None = None
+    bracket: Interval | None = None
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Samples of about one score: their mean score, and how many of them are positive."""
+
+    score: float
+    rate: float
+    interval: Interval | None
+    size: float  # samples, or their weight
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """How well the scores of one group tell outcomes; None where they are no probabilities, or one label is missing."""
+
+    group: str
+    size: int
+    base_rate: Measure  # the share of the label that high scores are of
+    auc: Measure | None = None
+    accuracy: Measure | None = None
+    log_loss: Measure | None = None
+    calibration_error: Measure | None = None  # expected, of 10 bins of equal width
+    roc: Sequence[tuple[float, float]] = ()  # false and true positive rates
+    reliability: Sequence[ReliabilityBin] = ()
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """Figures of the groups of one attribute within one stratum, and how far apart they are."""
+
+    attribute: str
+    within: str
+    groups: Sequence[GroupFigures]
+    gaps: Mapping[str, Measure] = field(default_factory=dict)  # largest less smallest, by the name of the figure
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """Everything that an audit found."""
+
+    rows: int  # samples used
+    left_out: int  # samples without a score, label, weight or group
+    score_range: tuple[float, float]
+    confidence: float
+    findings: Sequence[Finding]
+    decisions: Sequence[Decisions] = ()
+    distributions: Sequence[Distribution] = ()
+    along: Sequence[AlongNumber] = ()
+    notes: Sequence[Note] = ()
+    summary: Sequence[str] = ()  # plain sentences, the most important first
+    least_count: int = FEW  # rows; groups of fewer are too small to tell
+    by_group: Sequence[ByGroup] = ()
+    pos_label: str | None = None  # the positive label; None: no classes, or a file of an older version
+    favourable: Favourable | None = None  # None: a file of an older version
+    # Two audits that found the same are equal, whenever they were made.
+    provenance: Provenance = field(default_factory=Provenance, compare=False)
+
+
+Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How a figure of one audit differs from the same figure of another, the baseline."""
+
+    model: str  # the audit that is compared with the baseline
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    before: float  # in the baseline
+    after: float
+    difference: float  # after less before
+    interval: Interval | None = None
+    p_value: float | None = None  # of "they are equal", by itself
+    p_jointly: float | None = None  # the same, all differences considered (Holm)
+    verdict: Verdict = "not tested"  # at the stated confidence, all differences considered
+
+
+Pairing = Literal["rows", "independent", "unknown"]
+"""Same rows, at hand; different rows; or the same rows, which are not at hand: bounds then hold for any correlation."""
+
+
+@dataclass(frozen=True)
+class DifferenceRecord:
+    """Everything that a comparison of audits found."""
+
+    names: Sequence[str]  # of the audits; the first one is the baseline
+    pairing: Pairing
+    confidence: float
+    differences: Sequence[Difference]
+    unmatched: int = 0  # figures that only one of two audits has
+    summary: Sequence[str] = ()
+    provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
+
+
+@dataclass(frozen=True)
+class Look:
+    """A distance at one look of a series, and how it differs from the first look."""
+
+    look: str
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    sizes: tuple[int, int]
+    value: float
+    interval: Interval | None = None  # with the stated confidence those of all looks and distances hold, for ever
+    difference: float = 0.0  # from the first look
+    p_value: float | None = None  # of "it is as at the first look", by itself
+    level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
+    alarm: Verdict = "not tested"
+
+
+@dataclass(frozen=True)
+class SeriesRecord:
+    """Everything that a series of audits found, look by look."""
+
+    looks: Sequence[str]  # the first one is the baseline
+    rows: Sequence[int]
+    confidence: float
+    series: Sequence[Look]
+    summary: Sequence[str] = ()
+    provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole

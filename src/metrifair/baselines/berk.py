@@ -1,0 +1,206 @@
+"""Convex fair regression (Berk et al. 2017): least squares, and a penalty on pairs across groups.
+
+Everything is quadratic, so a whole grid of strengths shares one pass over the pairs and one factorisation of the data.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+
+from metrifair.postprocessing.training_data import Floats, TrainingData, features_at_predict, training_data
+from metrifair.problem.tables import Table
+from metrifair.support.checks import check_known, check_number
+
+Penalty = Literal["individual", "group"]
+Loss = Literal["pooled", "group_balanced"]
+
+_EPSILON = np.finfo(np.float64).eps
+_BLOCK = 1 << 21  # similarities held in memory at a time
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BerkRegressor(RegressorMixin, BaseEstimator):
+    """Linear regression that treats alike those of different groups who have like targets.
+
+    Minimises squared error + strength x penalty + ridge x (squared intercept and coefficients), in closed form. The
+    penalty weighs each pair across groups by the similarity ``exp(-(y_i - y_j)^2)`` of its targets. The similarity
+    depends on the scale of y.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the penalty, at least 0.
+    penalty : {"individual", "group"}, default="individual"
+        The mean squared difference of the predictions of a pair, or the square of their mean difference. More than two
+        groups: the sum over pairs of groups (not in the paper).
+    loss : {"pooled", "group_balanced"}, default="pooled"
+        The mean over all rows, or the sum of the groups' means.
+    ridge : float, default=0.0
+        Weight of the squared coefficients, the intercept among them.
+    variant : {"method", "reference"}, default="method"
+        The reference is what the published comparison ran: the group-balanced loss, whatever ``loss`` says.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the features.
+    intercept_ : float
+        The intercept.
+    groups_ : tuple
+        The groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> X, y, a = [[0.0], [1.0], [1.0], [3.0], [2.0]], [0.0, 1.0, 1.0, 2.0, 0.0], [0, 0, 1, 1, 1]
+    >>> model = BerkRegressor(1.0, penalty="group").fit(X, y, sensitive_features=a)
+    >>> round(model.intercept_, 4), model.coef_.round(4)
+    (0.315, array([0.3465]))
+    """
+
+    strength: float = field(default=1.0, kw_only=False)
+    penalty: Penalty = "individual"
+    loss: Loss = "pooled"
+    ridge: float = 0.0
+    variant: Literal["method", "reference"] = "method"
+
+    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Targets, as numbers.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight two counts as two rows, in the loss and in the pairs.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        (fitted,) = fit_path(
+            self, X, y, [self.strength], sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        self.__dict__.update(vars(fitted))
+        return self
+
+    def predict(self, X: Table) -> Floats:
+        """The predictions, on the scale of y.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        predicted: Floats = features_at_predict(self, X) @ self.coef_ + self.intercept_
+        return predicted
+
+
+def fit_path(
+    estimator: BerkRegressor,
+    X: Table,
+    y: Table,
+    strengths: Sequence[float],
+    *,
+    sensitive_features: Table,
+    sample_weight: ArrayLike | None = None,
+) -> list[BerkRegressor]:
+    """Fitted copies of the estimator, one for each strength, for little more than the cost of one.
+
+    >>> X, y, a = [[0.0], [1.0], [1.0], [3.0], [2.0]], [0.0, 1.0, 1.0, 2.0, 0.0], [0, 0, 1, 1, 1]
+    >>> models = fit_path(BerkRegressor(), X, y, [0, 1, 1e9], sensitive_features=a)
+    >>> [float(model.coef_[0].round(4)) for model in models]
+    [0.4615, 0.2284, 0.0]
+    """
+    check_known("penalty", estimator.penalty, ("individual", "group"))
+    check_known("loss", estimator.loss, ("pooled", "group_balanced"))
+    check_known("variant", estimator.variant, ("method", "reference"))
+    for strength in strengths:
+        check_number("strength", strength, low=0)
+    check_number("ridge", estimator.ridge, low=0)
+    template = clone(estimator)
+    data = training_data(template, X, y, sensitive_features, sample_weight=sample_weight, two_groups=False)
+    loss: Loss = "group_balanced" if estimator.variant == "reference" else estimator.loss
+    found = solutions(data, strengths, penalty=estimator.penalty, loss=loss, ridge=estimator.ridge)
+    noted = {name: value for name, value in vars(template).items() if name.endswith("_")}
+    models = []
+    for strength, beta in zip(strengths, found, strict=True):
+        model: BerkRegressor = clone(template).set_params(strength=strength)
+        model.__dict__.update(noted | {"intercept_": float(beta[0]), "coef_": beta[1:]})
+        models.append(model)
+    return models
+
+
+def solutions(
+    data: TrainingData, strengths: Sequence[float], *, penalty: Penalty, loss: Loss, ridge: float = 0.0
+) -> list[Floats]:
+    """(intercept, coefficients) for each strength; of several minimisers the one of least norm."""
+    design = np.column_stack([np.ones(len(data)), data.x])
+    totals = data.weight.sum() if loss == "pooled" else np.bincount(data.group, data.weight)[data.group]
+    scale = np.sqrt(data.weight / totals)
+    # Square roots of the quadratic forms, on the span of the rows, in which the minimiser of least norm lies: forming
+    # the matrices would square the condition number.
+    left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
+    counts = values > values[0] * max(design.shape) * _EPSILON
+    target, roots, basis = left.T[counts] @ (data.y * scale), np.diag(values[counts]), right[counts].T
+    penalised = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
+    shrinking = np.sqrt(ridge) * np.eye(len(roots))
+    zeros = np.zeros(len(penalised) + len(shrinking))
+    return [
+        basis
+        @ np.linalg.lstsq(
+            np.vstack([roots, np.sqrt(strength) * penalised, shrinking]), np.append(target, zeros), rcond=None
+        )[0]
+        for strength in strengths
+    ]
+
+
+def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
+    """A matrix K whose |K coef|^2 is the penalty, summed over all pairs of groups."""
+    pairs = [pair_moments(data, left, right) for left, right in combinations(range(len(data.groups)), 2)]
+    if all(similar == 0 for *_, similar in pairs):
+        warnings.warn(
+            "the targets of different groups are so far apart that no pair is similar: the penalty is zero; rescale y",
+            stacklevel=4,
+        )
+    if penalty == "group":
+        return np.stack([v for _, v, _ in pairs])
+    values, vectors = np.linalg.eigh(sum(m for m, *_ in pairs))
+    root: Floats = np.sqrt(values.clip(min=0))[:, None] * vectors.T
+    return root
+
+
+def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:
+    """Means over pairs across two groups of D (x_i - x_j)(x_i - x_j)^T, of D (x_i - x_j) and of D, the similarity."""
+    x = data.x - data.x.mean(0)  # differences do not change; less is lost when the products are subtracted
+    (x1, y1, w1), (x0, y0, w0) = (
+        (x[own], data.y[own], data.weight[own] / data.weight[own].sum())
+        for own in (data.group == left, data.group == right)
+    )
+    cross, row_sums, column_sums = np.zeros((x.shape[1], x.shape[1])), np.empty(len(y1)), np.zeros(len(y0))
+    step = max(1, _BLOCK // len(y0))
+    for start in range(0, len(y1), step):
+        block = slice(start, start + step)
+        similarity = np.exp(-((y1[block, None] - y0) ** 2)) * w1[block, None] * w0
+        row_sums[block] = similarity.sum(1)
+        column_sums += similarity.sum(0)
+        cross += x1[block].T @ (similarity @ x0)
+    second = (x1.T * row_sums) @ x1 + (x0.T * column_sums) @ x0 - cross - cross.T
+    return second, x1.T @ row_sums - x0.T @ column_sums, float(row_sums.sum())

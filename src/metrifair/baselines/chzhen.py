@@ -1,0 +1,119 @@
+"""Predictions of a regressor moved to the barycenter of the groups' distributions (Chzhen et al., 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from metrifair.errors import TooFewSamples
+from metrifair.postprocessing.meta_estimator import Postprocessor, predicted
+from metrifair.postprocessing.rates import Distribution, barycentre
+from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.problem.tables import Table
+from metrifair.support.checks import check_number, check_switches, seed_of
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ChzhenPostprocessor(RegressorMixin, Postprocessor):
+    """A regressor's predictions mapped so that they are distributed alike in all groups.
+
+    A prediction is replaced by the mean, over groups weighted by size, of the predictions that hold its rank there: the
+    best predictor, in squared error, with statistical parity. New rows need their groups.
+
+    Parameters
+    ----------
+    estimator : regressor, default=None
+        Whose predictions are mapped; None is our network, ``FairRegressor(0)``.
+    t : float, default=1.0
+        How far to go from the estimator's predictions (0) to the fair ones (1). Between lies an extension of the
+        method: unfairness, as Wasserstein distance, shrinks in proportion to 1 - t.
+    sigma : float, default=0.0
+        Predictions are ranked after adding a draw between -sigma and sigma, so that equal ones are told apart.
+    split : bool, default=False
+        Rank with one half of each group's rows and take values from the other, for guarantees without assumptions.
+    prefit : bool, default=False
+        The estimator is fitted already; ``fit`` then needs no targets.
+    folds : int, default=1
+        Parts in which rows are kept apart from copies of the estimator, whose predictions of them are then mapped; 1:
+        the estimator's own, of rows that it has seen.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the folds, of the halves and of the draws.
+
+    Attributes
+    ----------
+    base_ : regressor
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw, of which new rows are to be.
+    ranked_, valued_ : list of ndarray
+        Sorted predictions of each group that ranks are looked up in, and that values are taken from.
+    shares_ : ndarray of shape (n_groups,)
+        Shares of the groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 4)
+    >>> model = ChzhenPostprocessor(LinearRegression()).fit(y[:, None], y, sensitive_features=a)
+    >>> model.predict(y[:, None], sensitive_features=a).round(6)
+    array([2., 3., 4., 5., 2., 3., 4., 5.])
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    t: float = 1.0
+    sigma: float = 0.0
+    split: bool = False
+    prefit: bool = False
+    folds: int = 1
+    random_state: Any = None
+
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+
+    def _check_parameters(self) -> None:
+        check_number("t", self.t, low=0, high=1)
+        check_number("sigma", self.sigma, low=0)
+        check_switches(split=self.split)
+
+    def _learn(self, scores: Floats, group: Integers) -> None:
+        """Sorted predictions of each group, to rank with and to take values from."""
+        values = scores + self.generator_.uniform(-self.sigma, self.sigma, len(scores))
+        members = [self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))]
+        first, second = members, members
+        if self.split:
+            if min(map(len, members)) < 2:
+                raise TooFewSamples("split=True needs two rows of each group to calibrate on")
+            first, second = [own[: len(own) // 2] for own in members], [own[len(own) // 2 :] for own in members]
+        self.ranked_, self.valued_ = ([np.sort(own) for own in half] for half in (first, second))
+        self.shares_ = np.bincount(group) / len(group)
+
+    def predict(self, X: Table, *, sensitive_features: Table) -> Floats:
+        """Predictions, on the scale of y, which depend on the group of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample: one of those that ``fit`` saw.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        group = self._groups(X, sensitive_features)
+        plain = predicted(self.base_, X, sensitive_features)
+        jittered = plain + np.random.RandomState(seed_of(self.random_state)).uniform(
+            -self.sigma, self.sigma, len(plain)
+        )
+        fair, valued = np.empty(len(plain)), [Distribution.of(own) for own in self.valued_]
+        for code, ranked in enumerate(self.ranked_):
+            own = group == code
+            _, upto = Distribution.of(ranked).ranks(jittered[own])
+            fair[own] = barycentre(upto, upto, valued, self.shares_)
+        mixed: Floats = (1 - self.t) * plain + self.t * fair
+        return mixed

@@ -1,0 +1,258 @@
+"""FairBatch (Roh et al., 2021): shares of label and group in a batch, moved by what the model gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from metrifair.errors import DataError
+from metrifair.estimators.classifier import FairClassifier
+from metrifair.estimators.settings import model_for, schedule_for
+from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
+from metrifair.postprocessing.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
+from metrifair.problem.criteria import BINARY, usual_name
+from metrifair.support.checks import check_known, check_number
+from metrifair.support.signatures import as_in
+from metrifair.training.models import Model, Parameters
+from metrifair.training.objective import Objective
+from metrifair.training.stack import Epoch, EpochSource, Outputs
+
+_MOVED = CONDITIONED_ON | {"statistical_parity": (0, 1)}  # which moves shares within both labels
+_SMALLEST_BATCH = 4
+
+
+@as_in(FairClassifier)
+@dataclass(kw_only=True, eq=False, repr=False)
+class FairBatchClassifier(NetworkClassifier):
+    """A network trained on batches whose shares of label and group move towards what it gets wrong.
+
+    There is no knob between fairness and accuracy. Two groups. Predicting needs no groups.
+
+    Parameters
+    ----------
+    criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
+        Whose losses are to be equal.
+    variant : {"method", "reference"}, default="method"
+        The reference does as the authors' code: the score is the logistic function of twice the output, halves are
+        rounded to even, shares move before the first epoch as well, by what the untrained network gets wrong, and
+        after the end of a cell's rows some of them repeat.
+    step : float, default=0.005
+        By which a share moves after each epoch; 0 is stratified sampling. Shares need many epochs to get far.
+    model, hidden, batch_size, epochs : as in FairClassifier
+    learning_rate : float, default=5e-3
+        Of the descent (Adam).
+    learning_rate_decay : float, default=1.0
+        Factor of the learning rate after each epoch.
+    standardize, device : as in FairClassifier
+    random_state : int, NumPy generator or None, default=None
+        Seed of initial weights and batches.
+
+    Attributes
+    ----------
+    shares_ : ndarray of shape (2,)
+        The last share of the later group within each label.
+    predictor_ : Predictor
+        The network.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=600)
+    >>> X = np.c_[generator.normal(size=(600, 2)) + 0.8 * a[:, None], a]
+    >>> y = (X[:, :2].sum(1) + 2 * generator.normal(size=600) > 1).astype(int)
+    >>> for step in (0.0, 0.01):
+    ...     model = FairBatchClassifier(step=step, model="linear", batch_size=100, epochs=80, random_state=0)
+    ...     accepted = model.fit(X, y, sensitive_features=a).predict(X)
+    ...     print(round(accepted[a == 1].mean() - accepted[a == 0].mean(), 1))
+    0.4
+    0.0
+    """
+
+    _two_groups = True
+
+    criterion: str = "statistical_parity"
+    variant: Literal["method", "reference"] = "method"
+    step: float = 0.005
+    model: str | torch.nn.Module = "mlp"
+    hidden: Sequence[int] = (16,)
+    batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float = 5e-3
+    learning_rate_decay: float = 1.0
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        check_known("criterion", usual_name(self.criterion), _MOVED)
+        check_known("variant", self.variant, ("method", "reference"))
+        check_number("step", self.step, low=0, high=1)
+        network = self._network()
+        for own in rows:
+            data.take(own).check_cells(_MOVED[usual_name(self.criterion)])
+        batch_size = schedule_for(network, min(map(len, rows))).batch_size
+        if batch_size < _SMALLEST_BATCH:
+            raise DataError(
+                f"batch_size must be at least {_SMALLEST_BATCH} to hold two labels of two groups, got {batch_size}"
+            )
+        reference = self.variant == "reference"
+        sampler = Sampler(
+            data, rows, batch_size=batch_size, criterion=usual_name(self.criterion), step=self.step, reference=reference
+        )
+        model = model_for(network, data.x.shape[1], 1)
+        trained = train_networks(
+            network,
+            samples_of(data),
+            Objective(BINARY, ()),
+            strengths=[0.0],
+            seeds=seeds,
+            rows=rows,
+            source=EpochSource(sampler.size, (), sampler.draw),
+            model=Doubled(model) if reference else model,
+        )
+        return [
+            [None if predictor is None else {"predictor_": predictor, "shares_": shares}]
+            for (predictor,), shares in zip(trained, sampler.shares, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Doubled:
+    """A model whose output counts twice."""
+
+    model: Model
+
+    def initial(self, seed: int) -> dict[str, Tensor]:
+        """The model's own start."""
+        return self.model.initial(seed)
+
+    def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
+        """Twice the outputs of the model."""
+        return 2 * self.model(parameters, x, training=training)
+
+
+def moved_shares(shares: Floats, losses: Floats, criterion: str, step: float) -> Floats:
+    """Shares of group 1 within each label after an epoch, for losses (..., label, group) of the model's cells.
+
+    One label moves: the one whose groups differ more, or the positive one under equal opportunity. There the share of
+    the group with the larger loss grows; under statistical parity, among the negative, it shrinks.
+
+    >>> moved_shares(np.array([0.6, 0.25]), np.array([[0.0, 0.0], [0.2, 0.9]]), "equal_opportunity", 0.1)
+    array([0.6 , 0.35])
+    """
+    towards = np.where(losses[..., 1] > losses[..., 0], step, -step)
+    if criterion == "statistical_parity":
+        towards = towards * np.array([-1.0, 1.0])
+    gap = np.abs(losses[..., 1] - losses[..., 0])
+    positive = np.ones(gap.shape[:-1], dtype=bool) if criterion == "equal_opportunity" else gap[..., 1] > gap[..., 0]
+    moves = np.stack([~positive, positive], -1)
+    return np.clip(shares + np.where(moves, towards, 0.0), 0.0, 1.0)
+
+
+def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even: bool = False) -> Integers:
+    """Rows of each cell (..., label, group) in a batch; rounded, so that they may not add up to its size.
+
+    >>> batch_counts(np.array([2 / 3, 0.25]), np.array([[20.0, 40.0], [30.0, 10.0]]), 50)
+    array([[10, 20],
+           [15,  5]])
+    """
+    of_label = batch_size * sizes.sum(-1) / sizes.sum((-2, -1), keepdims=True)[..., 0]
+    exact = of_label[..., None] * np.stack([1 - shares, shares], -1)
+    rounded = np.rint(exact) if half_to_even else np.floor(exact + 0.5)
+    counts: Integers = rounded.astype(np.int64)
+    return counts
+
+
+def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:
+    """Losses (seeds, label, group) of all rows' outputs (seeds, n), for membership (seeds, label, group, n).
+
+    The mean cross-entropy of each cell; under statistical parity that of the label 1 for everyone, divided by the size
+    of the group.
+    """
+    parity = criterion == "statistical_parity"
+    loss = functional.softplus(-output) if parity else BINARY.loss(output, y)
+    counts = member.sum(-1)
+    counts = counts.sum(1, keepdim=True) if parity else counts
+    return torch.einsum("sn,sygn->syg", loss, member) / counts.clamp_min(1)
+
+
+def cyclic(own: Tensor, count: int, steps: int, generator: torch.Generator, *, repeating: bool = False) -> Tensor:
+    """Rows of ``steps`` batches (steps, count): one shuffled pass after the other.
+
+    ``repeating`` goes on, after the end of the only pass, from as many rows as were left there: a slip of the authors.
+    """
+    if not repeating:
+        passes = -(-steps * count // len(own))
+        order = torch.cat([torch.randperm(len(own), generator=generator) for _ in range(max(1, passes))])
+        return own[order[: steps * count]].view(steps, count)
+    order, begin, places = torch.randperm(len(own), generator=generator), 0, []
+    for _ in range(steps):
+        places.append((begin + torch.arange(count)) % len(own))
+        begin = begin + count if begin + count <= len(own) else (len(own) - begin) % len(own)
+    return own[order[torch.stack(places)]]
+
+
+class Sampler:
+    """The batches of several seeds, whose shares move after each epoch."""
+
+    def __init__(
+        self,
+        data: TrainingData,
+        rows: Sequence[Integers],
+        *,
+        batch_size: int,
+        criterion: str,
+        step: float,
+        reference: bool,
+    ) -> None:
+        self.criterion, self.step, self.reference = criterion, step, reference
+        self.y = torch.as_tensor(data.y)
+        self.member = torch.zeros(len(rows), 2, 2, len(data))  # (seeds, label, group, n)
+        self.cells: list[list[Tensor]] = []  # rows of each seed by label, then by group
+        for seed, own in enumerate(rows):
+            inside = [own[(data.y[own] == y) & (data.group[own] == a)] for y in (0, 1) for a in (0, 1)]
+            self.cells.append([torch.as_tensor(cell) for cell in inside])
+            for place, cell in enumerate(inside):
+                self.member[seed, place // 2, place % 2, cell] = 1.0
+        self.sizes = np.array([[float(len(cell)) for cell in seed] for seed in self.cells]).reshape(-1, 2, 2)
+        self.shares = self.sizes[..., 1] / np.maximum(self.sizes.sum(-1), 1)  # of group 1, (seeds, label)
+        fewest = min(map(len, rows))
+        self.batch_size = min(batch_size, fewest)
+        self.steps = fewest // self.batch_size
+        self.size = self.batch_size + 2  # four counts are rounded up by a half at most
+        self.begun = False
+
+    def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
+        """The batches of an epoch; from the second one on the shares move first (in the reference, from the first).
+
+        All seeds' batches are filled up to one size with rows of weight 0.
+        """
+        if self.begun or self.reference:
+            output = outputs()[:, 0]
+            self.member, self.y = self.member.to(output), self.y.to(output)
+            losses = cell_losses(output, self.member, self.y, self.criterion).double().cpu().numpy()
+            self.shares = moved_shares(self.shares, losses, self.criterion, self.step)
+        self.begun = True
+        counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
+        rows, weight = [], torch.zeros(len(self.cells), 1, self.size)
+        for seed, (cells, generator) in enumerate(zip(self.cells, generators, strict=True)):
+            sizes = counts[seed].ravel().tolist()
+            parts = [
+                cyclic(cell, size, self.steps, generator, repeating=self.reference)
+                for cell, size in zip(cells, sizes, strict=True)
+                if size
+            ]
+            filling = parts[0][:, :1].expand(-1, self.size - sum(sizes))
+            rows.append(torch.cat([*parts, filling], 1))
+            weight[seed, :, : sum(sizes)] = self.size / sum(sizes)
+        return Epoch(torch.stack(rows), weight)

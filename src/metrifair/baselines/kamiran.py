@@ -1,0 +1,204 @@
+"""Kamiran and Calders (2012): reweighing, under which label and group are independent; and massaging, which changes
+labels where they are least sure, until both groups have one rate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.naive_bayes import GaussianNB
+
+from metrifair.errors import DataError
+from metrifair.postprocessing.meta_estimator import Preprocessor, fit_learners
+from metrifair.postprocessing.network import FitGrid, Fitted, StackedEstimator
+from metrifair.postprocessing.training_data import Floats, Integers, TrainingData, TwoClassMixin
+from metrifair.support.checks import check_known
+
+
+def independence_weights(y: Integers, group: Integers, weight: Floats | None = None) -> Floats:
+    """Expected over observed frequency of each row's label and group, times the weight it had before.
+
+    >>> independence_weights(np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0]), np.array([0] * 4 + [1] * 6)).round(4)
+    array([2.    , 0.6667, 0.6667, 0.6667, 0.75  , 0.75  , 0.75  , 0.75  ,
+           1.5   , 1.5   ])
+    """
+    weight = np.ones(len(y)) if weight is None else weight
+    counts = np.zeros((int(y.max()) + 1, int(group.max()) + 1))
+    np.add.at(counts, (y, group), weight)
+    if not counts.all():
+        label, code = np.argwhere(counts == 0)[0]
+        raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
+    ratio = counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts)
+    weighted: Floats = weight * ratio[y, group]
+    return weighted
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ReweighingClassifier(Preprocessor):
+    """Any classifier, trained with weights under which the label does not depend on the group.
+
+    The weighted rate of each class is then the same in all groups, for any number of groups and classes. That is a
+    property of the training labels: a classifier may still tell groups apart by the features. Predicting needs no
+    groups.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
+        trained on rows drawn in proportion to the weights.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the base learner, where that has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted base learner, which knows classes by their codes.
+    weights_ : ndarray of shape (n_samples,)
+        The weights of the rows, those of weight 0 left out.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y, a = [[0.0], [1.0], [2.0], [3.0], [2.0], [1.0]], [0, 0, 1, 1, 1, 0], [0, 0, 0, 1, 1, 1]
+    >>> model = ReweighingClassifier(LogisticRegression()).fit(X, y, sensitive_features=a)
+    >>> model.weights_
+    array([0.75, 0.75, 1.5 , 0.75, 0.75, 1.5 ])
+    """
+
+    _two_classes = False
+
+    estimator: Any = field(default=None, kw_only=False)
+    random_state: Any = None
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        parts = [data.take(own) for own in rows]
+        for part in parts:
+            part.check_cells(range(len(self.classes_)))
+        weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
+        learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights)
+        return [
+            [{"estimator_": learner, "weights_": weight}] for learner, weight in zip(learners, weights, strict=True)
+        ]
+
+
+class Changes(NamedTuple):
+    """Rows whose label is changed: to positive in the deprived group, to negative in the favoured one."""
+
+    promoted: Integers
+    demoted: Integers
+
+
+def massaged(y: Integers, deprived: ArrayLike, score: Floats, *, rounding: str = "nearest") -> Changes:
+    """The rows to change so that the rate of positive labels is the same inside and outside the deprived group.
+
+    As many are promoted (by decreasing score) as demoted (by increasing score); of equal scores the earlier row goes
+    first. ``rounding``: ``"nearest"`` leaves the smallest difference, ``"ceiling"`` none to the deprived group's harm.
+
+    >>> y, deprived = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0]), np.array([1] * 4 + [0] * 6)
+    >>> massaged(y, deprived, np.array([0.9, 0.1, 0.4, 0.2, 0.9, 0.8, 0.6, 0.7, 0.3, 0.2]))
+    Changes(promoted=array([2]), demoted=array([6]))
+    """
+    check_known("rounding", rounding, ("nearest", "ceiling"))
+    inside = np.asarray(deprived, dtype=bool)
+    n, of_deprived = len(y), int(inside.sum())
+    excess = of_deprived * int(y[~inside].sum()) - (n - of_deprived) * int(y[inside].sum())
+    pairs = max(0, -(-excess // n) if rounding == "ceiling" else (2 * excess + n) // (2 * n))
+    candidates = np.flatnonzero(inside & (y == 0)), np.flatnonzero(~inside & (y == 1))
+    promoted = candidates[0][np.argsort(-score[candidates[0]], kind="stable")[:pairs]]
+    demoted = candidates[1][np.argsort(score[candidates[1]], kind="stable")[:pairs]]
+    return Changes(promoted, demoted)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MassagingClassifier(TwoClassMixin, Preprocessor):
+    """Any classifier, trained on labels of which some were changed so that both groups have the same positive rate.
+
+    A ranker scores the rows; the deprived group's likeliest negatives become positive and as many of the favoured
+    group's unlikeliest positives negative. That is a property of the training labels: the classifier may still tell
+    groups apart by the features. Predicting needs no groups.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What is trained; None is a network, ``FairClassifier(strength=0)``.
+    ranker : classifier or "estimator", default=None
+        A classifier with ``predict_proba``, or ``"estimator"`` for the base learner; None is Gaussian naive Bayes.
+    deprived : object, default=None
+        The group with too few positive labels; None takes the one with the lower rate.
+    rounding : {"nearest", "ceiling"}, default="nearest"
+        Number of changes: the nearest integer, or the one above, which leaves no discrimination.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the learners, where they have none of their own.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted base learner, which knows classes by their codes.
+    changes_ : Changes
+        The rows that were ``promoted`` and those that were ``demoted``.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = [[0.9], [0.1], [0.4], [0.2], [0.9], [0.8], [0.6], [0.7], [0.3], [0.2]]
+    >>> y, a = [1, 0, 0, 0, 1, 1, 1, 1, 0, 0], ["d"] * 4 + ["f"] * 6
+    >>> MassagingClassifier(LogisticRegression()).fit(X, y, sensitive_features=a).changes_
+    Changes(promoted=array([2]), demoted=array([6]))
+    """
+
+    _two_groups = True
+
+    estimator: Any = field(default=None, kw_only=False)
+    ranker: Any = None
+    deprived: object = None
+    rounding: Literal["nearest", "ceiling"] = "nearest"
+    random_state: Any = None
+
+    fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        even = [np.ones(len(own)) for own in rows]
+        ranker = GaussianNB() if self.ranker is None else self.ranker
+        if isinstance(ranker, str):
+            check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
+            ranker = self.estimator
+        if ranker is not None and not hasattr(ranker, "predict_proba"):
+            raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
+        rankers = fit_learners(ranker, data, seeds=seeds, rows=rows, weights=even, name="ranker")
+        changes = list(map(self._changes, map(data.take, rows), rankers))
+        # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
+        both = data.take(np.tile(np.arange(len(data)), 2))
+        both = replace(both, y=np.concatenate([data.y, 1 - data.y]))
+        chosen = []
+        for own, change in zip(rows, changes, strict=True):
+            flipped = np.isin(np.arange(len(own)), np.concatenate(change))
+            chosen.append(np.where(flipped, own + len(data), own))
+        learners = fit_learners(self.estimator, both, seeds=seeds, rows=chosen, weights=even)
+        return [
+            [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)
+        ]
+
+    def _changes(self, data: TrainingData, ranker: Any) -> Changes:
+        rates = [float(data.y[data.group == code].mean()) for code in (0, 1)]
+        code = int(np.argmin(rates))
+        if self.deprived is not None:
+            if self.deprived not in data.groups:
+                raise DataError(f"deprived must be one of the groups {list(data.groups)}, got {self.deprived!r}")
+            code = data.groups.index(self.deprived)
+            if rates[code] >= rates[1 - code]:
+                warnings.warn(
+                    f"group {self.deprived!r} is not deprived: its positive rate is {rates[code]:.3f}, that of the "
+                    f"other {rates[1 - code]:.3f}; no label is changed",
+                    stacklevel=5,
+                )
+        score = ranker.predict_proba(data.x)[:, 1]
+        return massaged(data.y, data.group == code, score, rounding=self.rounding)

@@ -1,0 +1,192 @@
+"""Label-bias correction (Jiang and Nachum, 2020): rows re-weighted, round by round, until the classifier is fair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.errors import DataError
+from metrifair.postprocessing.meta_estimator import Preprocessor, check_continues, fit_learners
+from metrifair.postprocessing.network import FitGrid, Fitted
+from metrifair.postprocessing.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
+from metrifair.problem.criteria import usual_name
+from metrifair.support.checks import check_integer, check_known, check_number, check_switches
+
+_SMALLEST_WEIGHT = 1e-12
+
+
+def tilted_weights(y: Integers, member: NDArray[np.bool_], multipliers: Floats, *, scale: float = 2.0) -> Floats:
+    """Weights that undo an exponential tilt of the labels, before they are scaled to mean 1.
+
+    ``member`` (n, groups) may overlap; ``multipliers`` (2, groups) are for rows with label 1 and with label 0.
+
+    >>> tilted_weights(np.array([1, 0, 1]), np.array([[True], [True], [False]]), np.full((2, 1), np.log(3) / 2))
+    array([0.75, 0.25, 0.5 ])
+    """
+    exponent = scale * (member @ multipliers.T)  # (n, 2)
+    signed = np.where(y == 1, exponent[:, 0], -exponent[:, 1])
+    weights: Floats = np.exp(-np.logaddexp(0.0, -signed))  # the logistic function, without overflow
+    return weights.clip(min=_SMALLEST_WEIGHT)
+
+
+def violations(
+    predicted: NDArray[Any], y: Integers, member: NDArray[np.bool_], criterion: str, weight: Floats | None = None
+) -> Floats:
+    """How far the rate of each group lies below that of all, (2, groups): what moves the multipliers of each label.
+
+    >>> violations(np.array([1, 1, 0, 0]), np.ones(4, int), np.array([[True], [False], [True], [True]]),
+    ...            "statistical_parity").round(4)
+    array([[0.1667],
+           [0.1667]])
+    """
+    weight = np.ones(len(y)) if weight is None else weight
+    everyone = np.ones(len(y), dtype=bool)
+    among = {
+        "statistical_parity": (everyone, everyone),
+        "equal_opportunity": (y == 1, y == 1),
+        "equalized_odds": (y == 1, y == 0),
+    }[criterion]
+
+    def rate(rows: NDArray[np.bool_]) -> float:
+        if not rows.any():
+            raise DataError(f"a group has no row where {criterion} compares")
+        return float(np.average(predicted[rows], weights=weight[rows]))
+
+    return np.array([[rate(rows) - rate(rows & group) for group in member.T] for rows in among])
+
+
+class Round(NamedTuple):
+    """A fitted learner, the multipliers with which it was fitted, and how it does on the training rows."""
+
+    violation: float  # the largest
+    error: float
+    violations: Floats  # (2, groups)
+    multipliers: Floats  # (2, groups)
+    learner: Any
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LabelBiasClassifier(TwoClassMixin, Preprocessor):
+    """Any classifier, trained anew each round with weights that make up for the unfairness of the round before.
+
+    A group that is accepted less often than all has its positive rows weighted up and its negative ones down. Any
+    number of groups. It can do little where the group is not among the features. Predicting needs no groups.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What is trained; None is a network, ``FairClassifier(strength=0)``. One that takes no ``sample_weight`` is
+        trained on rows drawn in proportion to the weights.
+    criterion : {"statistical_parity", "equal_opportunity", "equalized_odds"}, default="statistical_parity"
+        Which rates are made equal.
+    rounds : int, default=20
+        Number of fits; 0 or 1 is one fit without weights.
+    step : float, default=1.0
+        Step of the multipliers, in units of the violation.
+    scale : float, default=2.0
+        Scale of the exponent: 2 in the authors' code, 1 in their text; it only rescales the step.
+    keep : {"last", "best"}, default="last"
+        The last round's classifier, or the best by violation, then by error.
+    warm_start : bool, default=False
+        Go on from the round before, for networks and for learners that have ``warm_start``.
+    variant : {"method", "reference"}, default="method"
+        The reference does not scale weights to mean 1 and, but for statistical parity, starts with weights 1 and lets
+        them lag one round behind, as the authors' notebooks do.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the base learner, the same in every round, where that has none of its own.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The base learner of the round that is kept, which knows classes by their codes.
+    multipliers_ : ndarray of shape (2, n_groups)
+        With which it was fitted, for the labels 1 and 0.
+    violation_ : float
+        The largest violation of the criterion on the training rows.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=1000)
+    >>> X = np.c_[generator.normal(size=(1000, 2)) + 0.8 * a[:, None], a]
+    >>> y = (X[:, :2].sum(1) + generator.normal(size=1000) > 1).astype(int)
+    >>> for rounds in (0, 20):
+    ...     model = LabelBiasClassifier(LogisticRegression(), rounds=rounds).fit(X, y, sensitive_features=a)
+    ...     print(round(model.violation_, 2))
+    0.23
+    0.0
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    criterion: str = "statistical_parity"
+    rounds: int = 20
+    step: float = 1.0
+    scale: float = 2.0
+    keep: Literal["last", "best"] = "last"
+    warm_start: bool = False
+    variant: Literal["method", "reference"] = "method"
+    random_state: Any = None
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        seeds, rows, _ = grid
+        self._check()
+        parts = [data.take(own) for own in rows]
+        for part in parts:
+            part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
+        lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
+        multipliers = [np.zeros((2, len(data.groups)))] * len(parts)
+        weights = [part.weight for part in parts]
+        learners: list[Any] = []
+        kept: list[Round] = []
+        for _ in range(max(1, self.rounds)):
+            tilted = [self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)]
+            weights = weights if lagging else tilted
+            earlier = learners if self.warm_start else []
+            learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
+            weights = tilted
+            seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
+            if kept and self.keep == "best":
+                pairs = zip(kept, seen, strict=True)
+                kept = [min(pair, key=lambda one: one[:2]) for pair in pairs]
+            else:
+                kept = seen
+            multipliers = [one.multipliers + self.step * one.violations for one in seen]
+        return [
+            [{"estimator_": one.learner, "multipliers_": one.multipliers, "violation_": one.violation}] for one in kept
+        ]
+
+    def _weights(self, data: TrainingData, multipliers: Floats) -> Floats:
+        if not self.rounds:
+            return data.weight
+        tilted = data.weight * tilted_weights(data.y, _member(data), multipliers, scale=self.scale)
+        return tilted if self.variant == "reference" else tilted * (data.weight.sum() / tilted.sum())
+
+    def _judged(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
+        predicted = np.asarray(learner.predict(data.x))
+        found = violations(predicted, data.y, _member(data), usual_name(self.criterion), data.weight)
+        error = float(np.average(predicted != data.y, weights=data.weight))
+        return Round(float(np.abs(found).max()), error, found, multipliers, learner)
+
+    def _check(self) -> None:
+        check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
+        check_known("keep", self.keep, ("last", "best"))
+        check_known("variant", self.variant, ("method", "reference"))
+        check_switches(warm_start=self.warm_start)
+        check_number("step", self.step, low=0)
+        check_number("scale", self.scale, low=0, low_open=True)
+        check_integer("rounds", self.rounds, least=0)
+        if self.warm_start:
+            check_continues(self.estimator)
+
+
+def _member(data: TrainingData) -> NDArray[np.bool_]:
+    """(n, groups)"""
+    inside: NDArray[np.bool_] = data.group[:, None] == np.arange(len(data.groups))
+    return inside

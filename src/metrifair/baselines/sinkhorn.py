@@ -1,0 +1,298 @@
+"""Sinkhorn penalty (Oneto et al., 2020): groups' hidden representations brought together by optimal transport."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+
+from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
+from metrifair.errors import DataError
+from metrifair.estimators.settings import device_of
+from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of
+from metrifair.postprocessing.training_data import CONDITIONED_ON, TrainingData
+from metrifair.problem.criteria import BINARY, usual_name
+from metrifair.support.checks import check_known, check_number
+from metrifair.training import Predictor
+from metrifair.training.models import Network, Scaling, member, scaling_of, stacked
+
+_DTYPES = {"double": torch.float64, "single": torch.float32}
+_STACKS_SEEDS = ("cuda",)  # a CPU is slower so: plans leave its cache, and all wait for the last one to converge
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SinkhornClassifier(NetworkClassifier):
+    """A network whose hidden representation is distributed alike in two groups.
+
+    Lowers cross-entropy + strength x Sinkhorn divergence between the groups by gradient descent on all rows at once.
+    Predicting needs no groups; the original takes the group as one of the features.
+
+    Parameters
+    ----------
+    strength : float, default=1.0
+        Weight of the divergence; 0 is plain gradient descent.
+    criterion : {"statistical_parity", "equal_opportunity"}, default="statistical_parity"
+        Compare all rows, or those that are positive.
+    level : {"hidden", "output"}, default="hidden"
+        Penalise the last hidden layer, or the output (the probability).
+    epsilon : float, default=0.1
+        Entropic smoothing of the transport, whose cost is the distance, not squared.
+    tolerance : float, default=1e-9
+        Of each transport problem, solved anew at every step from the last solution.
+    max_iterations : int, default=1000
+        Of each transport problem.
+    model : {"mlp", "linear"}, default="mlp"
+        With hidden layers, or without, which then has no hidden level.
+    hidden : sequence of int, default=(16,)
+        Units of the hidden layers.
+    epochs : int, default=500
+        Steps, each on all rows.
+    learning_rate : float, default=0.1
+        Of the descent.
+    learning_rate_decay : float, default=1.0
+        Factor of the learning rate after each step.
+    block : int, default=None
+        Rows of a cost matrix that are in memory at once; None keeps all, which is much faster.
+    memory_limit : float, default=4 * 2**30
+        Bytes that the transport may take; more is a MemoryError before anything is allocated. Equal rows of a group
+        count as one point.
+    precision : {"double", "single"}, default="double"
+        Of all numbers; in single precision the tolerance is at least 1e-5.
+    variant : {"method", "reference"}, default="method"
+        The reference reports in ``divergence_`` the plain cost of the plans, as the published code did, instead of the
+        entropic value; training is the same.
+    standardize : bool, default=True
+        Centre and scale the features inside. The paper does not.
+    device : str, default="auto"
+        ``"auto"`` takes a CUDA device where there is one.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the initial weights.
+
+    Attributes
+    ----------
+    divergence_ : float
+        The divergence at the last step.
+    predictor_ : Predictor
+        The network.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> generator = np.random.default_rng(0)
+    >>> a = generator.integers(2, size=100)
+    >>> X = generator.normal(size=(100, 2)) + a[:, None]
+    >>> y = (X.sum(1) > 1).astype(int)
+    >>> for strength in (0.0, 3.0):
+    ...     model = SinkhornClassifier(strength, epochs=100, random_state=0).fit(X, y, sensitive_features=a)
+    ...     score = model.predict_proba(X)[:, 1]
+    ...     print(round(score[a == 1].mean() - score[a == 0].mean(), 1))
+    0.5
+    0.0
+    """
+
+    _two_groups = True
+
+    strength: float = field(default=1.0, kw_only=False)
+    criterion: str = "statistical_parity"
+    level: Literal["hidden", "output"] = "hidden"
+    epsilon: float = 0.1
+    tolerance: float = 1e-9
+    max_iterations: int = 1000
+    model: Literal["mlp", "linear"] = "mlp"
+    hidden: Sequence[int] = (16,)
+    epochs: int = 500
+    learning_rate: float = 0.1
+    learning_rate_decay: float = 1.0
+    block: int | None = None
+    memory_limit: float = 4 * 2**30
+    precision: Literal["double", "single"] = "double"
+    variant: Literal["method", "reference"] = "method"
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
+
+    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
+        """As many are trained at once as ``memory_limit`` holds: all strengths of some seeds, or some of one seed.
+
+        On the CPU, those of one seed at a time.
+        """
+        seeds, rows, strengths = grid
+        solver = self._check(strengths)
+        penalised = any(strengths)
+        parts = [self._part(data.take(own), seed, penalised=penalised) for seed, own in zip(seeds, rows, strict=True)]
+        together = self._models_at_once(solver, parts) if penalised and parts else len(seeds) * len(strengths)
+        few = max(1, min(together, len(strengths)))
+        many = max(1, together // few) if device_of(self.device).type in _STACKS_SEEDS else 1
+        found: list[list[Fitted]] = []
+        for first in range(0, len(parts), many):
+            some = parts[first : first + many]
+            stacks = [_descended(self, solver, some, strengths[k : k + few]) for k in range(0, len(strengths), few)]
+            found += [[one for stack in stacks for one in stack[at]] for at in range(len(some))]
+        return found
+
+    def _check(self, strengths: Sequence[float]) -> Sinkhorn:
+        self._network()
+        check_known("variant", self.variant, ("method", "reference"))
+        check_known("criterion", usual_name(self.criterion), ("statistical_parity", "equal_opportunity"))
+        check_known("level", self.level, ("hidden", "output"))
+        check_known("precision", self.precision, _DTYPES)
+        check_known("model", self.model, ("mlp", "linear"))
+        check_number("memory_limit", self.memory_limit, low=0)
+        check_number("epochs", self.epochs, low=1)
+        for strength in strengths:
+            check_number("strength", strength, low=0)
+        if self.level == "hidden" and (self.model == "linear" or not len(self.hidden)):
+            raise DataError(
+                "level='hidden' needs a hidden layer; use model='mlp', or level='output' for a linear model"
+            )
+        return Sinkhorn(self.epsilon, self.tolerance, self.max_iterations, self.block)
+
+    def _part(self, data: TrainingData, seed: int, *, penalised: bool) -> SeedPart:
+        labels = CONDITIONED_ON[usual_name(self.criterion)]
+        data.check_cells(labels)
+        scaling = scaling_of(samples_of(data), None) if self.standardize else Scaling.none(data.x.shape[1])
+        among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
+        sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1) if penalised)
+        return SeedPart(seed, scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
+
+    def _models_at_once(self, solver: Sinkhorn, parts: Sequence[SeedPart]) -> int:
+        n, m = (max(len(part.sides[code].rows) for part in parts) for code in (0, 1))
+        needed = solver.memory(n, m, _DTYPES[self.precision].itemsize)
+        if needed > self.memory_limit:
+            raise MemoryError(
+                f"transport between {n} and {m} distinct points would take {needed / 2**30:.1f} GiB, memory_limit "
+                f"allows {self.memory_limit / 2**30:.1f}; pass block=1024 to keep so many rows in memory at once, "
+                "raise memory_limit, use precision='single', or train on fewer rows"
+            )
+        return int(self.memory_limit // needed)
+
+
+class SeedPart(NamedTuple):
+    """What the networks of one seed learn from: measures, on the rows that differ."""
+
+    seed: int
+    scaling: Scaling
+    everyone: Points  # the features, and the label in the last column
+    sides: tuple[Points, ...]  # the features of either group that are compared; none where nothing is
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentObjective:
+    """Cross-entropy and penalty of a stack of networks; ``x`` holds everyone's points, then those of each side."""
+
+    network: Network
+    solver: Sinkhorn
+    level: str
+    x: Tensor  # (seeds, n, features)
+    y: Tensor  # (seeds, 1, of everyone)
+    weights: tuple[Tensor, ...]  # (seeds, 1, of everyone), and of each side where it is compared
+    strength: Tensor  # (strengths,)
+
+    def __call__(
+        self, parameters: dict[str, Tensor], before: Divergence | None, *, sharp: bool
+    ) -> tuple[Tensor, Divergence | None]:
+        """What each network lowers, and the divergence in it, found from where the one ``before`` was."""
+        everyone, *sides = self.weights
+        sizes = [weight.shape[-1] for weight in self.weights]
+        hidden, output = forward(self.network, parameters, self.x)
+        loss = (everyone * BINARY.loss(output[..., : sizes[0]], self.y)).sum(-1)
+        if not sides:
+            return loss, None
+        compared = hidden if self.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
+        _, u, v = compared.split(sizes, -2)
+        found = self.solver.divergence(u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp)
+        return loss + self.strength * found.value, found
+
+
+def _objective(
+    estimator: SinkhornClassifier,
+    solver: Sinkhorn,
+    parts: Sequence[SeedPart],
+    strengths: Sequence[float],
+    network: Network,
+) -> AlignmentObjective:
+    """All seeds' and strengths' networks in one stack: the measures of the seeds are brought to one size."""
+    compared = zip(*(part.sides for part in parts), strict=True) if any(strengths) else ()
+    (table, weight), *sides = map(stacked_points, ([part.everyone for part in parts], *compared))
+    scaling = Scaling(*map(torch.cat, zip(*(part.scaling for part in parts), strict=True)))
+    x, y = scaling.apply(torch.cat([table[..., :-1], *(points for points, _ in sides)], 1)), table[..., -1].unsqueeze(1)
+    weights = [part.unsqueeze(1) for part in (weight, *(weight for _, weight in sides))]
+    arrays = (x, y, torch.tensor(strengths, dtype=torch.float64), *weights)
+    x, y, strength, *weights = (array.to(device_of(estimator.device), _DTYPES[estimator.precision]) for array in arrays)
+    return AlignmentObjective(network, solver, estimator.level, x, y, tuple(weights), strength)
+
+
+def forward(network: Network, parameters: dict[str, Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    """The last hidden layer (seeds, strengths, n, units), which is x where there is none, and the outputs."""
+    last = len(network.hidden)
+    hidden = x.unsqueeze(1)
+    if last:
+        before = Network(network.features, network.hidden[:-1], network.hidden[-1])
+        hidden = before(parameters, x).relu()
+        hidden = hidden.unsqueeze(-1) if network.hidden[-1] == 1 else hidden
+    return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(-1)
+
+
+def _descended(
+    estimator: SinkhornClassifier, solver: Sinkhorn, parts: Sequence[SeedPart], strengths: Sequence[float]
+) -> list[list[Fitted]]:
+    """Gradient descent of some seeds' networks, one for each strength, all at once."""
+    network = Network(parts[0].scaling.mean.shape[1], tuple(estimator.hidden) if estimator.model == "mlp" else ())
+    objective = _objective(estimator, solver, parts, strengths, network)
+    start = stacked([network.initial(part.seed) for part in parts], len(strengths))
+    parameters = {name: value.to(objective.x).requires_grad_() for name, value in start.items()}
+    rate = estimator.learning_rate
+    found: Divergence | None = None
+    before: Divergence | None = None
+    lost = torch.zeros(len(parts), len(strengths), dtype=torch.bool, device=objective.x.device)
+    short = lost.clone()  # networks one of whose transport problems was not solved
+    for step in range(estimator.epochs):
+        loss, found = objective(parameters, before, sharp=step == estimator.epochs - 1)
+        before = found
+        if found is not None:
+            short |= ~found.converged
+        slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))
+        with torch.no_grad():
+            for value, slope in zip(parameters.values(), slopes, strict=True):
+                value.sub_(rate * slope)
+        if bool((diverged := _diverged(parameters)).any()):
+            lost |= diverged
+            before = None  # the potentials may be lost, too
+        rate *= estimator.learning_rate_decay
+    if bool((short & ~lost).any()):
+        warnings.warn(
+            f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, tolerance or epsilon",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    values = torch.zeros(lost.shape)
+    if found is not None:
+        values = found.sharp if estimator.variant == "reference" else found.value.detach()
+    final = {name: value.detach().double().cpu() for name, value in parameters.items()}
+    fits: list[list[Fitted]] = []
+    for s, (part, gone, divergences) in enumerate(zip(parts, lost.tolist(), values.tolist(), strict=True)):
+        predictors = [Predictor(network, member(final, s, k), part.scaling) for k in range(len(strengths))]
+        fits.append(
+            [
+                None if diverged else {"predictor_": predictor, "divergence_": divergence}
+                for diverged, predictor, divergence in zip(gone, predictors, divergences, strict=True)
+            ]
+        )
+    return fits
+
+
+@torch.no_grad()
+def _diverged(parameters: dict[str, Tensor]) -> Tensor:
+    """Which networks have a parameter that is not finite, (seeds, strengths); all of theirs are set to 0."""
+    lost = torch.stack([~value.isfinite().flatten(2).all(-1) for value in parameters.values()]).any(0)
+    for value in parameters.values():
+        value.masked_fill_(lost[..., None, None], 0.0)
+    return lost

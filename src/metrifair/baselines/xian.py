@@ -1,0 +1,255 @@
+"""Post-processing of class probabilities to (nearly) equal rates in all groups, at least cost (Xian et al. 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog, nnls
+from scipy.sparse import coo_array, hstack, kron, vstack
+from sklearn.base import ClassifierMixin
+
+from metrifair.postprocessing.meta_estimator import Postprocessor, probabilities
+from metrifair.postprocessing.rates import cheapest_rates
+from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.problem.tables import Table
+from metrifair.support.checks import check_number, check_switches
+
+_TIE = 1e-9  # probability below which a linear program's assignment counts as none
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class XianPostprocessor(ClassifierMixin, Postprocessor):
+    """Decisions with rates that differ by at most alpha between groups, at the least expected error.
+
+    The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
+    classes take O(n log n), more a linear program. Statistical parity only.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        A classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
+    alpha : float, default=0.0
+        Largest difference of the rates; infinity leaves the estimator's decisions as they are.
+    randomized : bool, default=False
+        Draw the label of a row on the margin, so that rates are met exactly where scores are tied. Each call of
+        ``predict`` draws on, whether it is given one row or all: a row may get another label the next time.
+    prefit : bool, default=False
+        The estimator is fitted already; ``fit`` then needs no labels.
+    folds : int, default=1
+        Parts in which rows are kept apart from copies of the estimator, whose probabilities of them are then learned
+        from; 1: from the estimator's own, of rows that it has seen.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the folds and of the labels drawn since ``fit``.
+
+    Attributes
+    ----------
+    base_ : classifier
+        The fitted estimator.
+    thresholds_ : ndarray of shape (n_groups,)
+        Two classes: the score of the later class above which each group is accepted.
+    offsets_ : ndarray of shape (n_groups, n_classes)
+        More classes: what is added to twice the probabilities, by group, before the largest is taken.
+    rates_ : ndarray of shape (n_groups, n_classes)
+        Rate of each class by group, on the rows fitted on.
+    cost_ : float
+        Expected error there.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y, sex = np.arange(8.0)[:, None], [0, 0, 1, 0, 1, 1, 1, 1], list("ffffmmmm")
+    >>> [XianPostprocessor(LogisticRegression(), alpha=alpha).fit(X, y, sensitive_features=sex)
+    ...     .predict(X, sensitive_features=sex).tolist() for alpha in (1, 0.25, 0)]
+    [[0, 0, 0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 1, 1, 1]]
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    alpha: float = 0.0
+    randomized: bool = False
+    prefit: bool = False
+    folds: int = 1
+    random_state: Any = None
+
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+
+    def _check_parameters(self) -> None:
+        if self.alpha != inf:
+            check_number("alpha", self.alpha, low=0)
+        check_switches(randomized=self.randomized)
+
+    def _learn(self, scores: Floats, group: Integers) -> None:
+        """Decide how groups are to be treated, from the scores of rows of known groups."""
+        codes = range(len(self.groups_))
+        two = scores.shape[1] == 2
+        # One for the class each row would get without any constraint: of two, the later where it has more than half.
+        free = np.eye(scores.shape[1])[(scores[:, 1] > 0.5).astype(int) if two else scores.argmax(1)]
+        self.rates_ = np.stack([free[group == code].mean(0) for code in codes])
+        self.offsets_ = np.zeros(self.rates_.shape)
+        self.thresholds_ = np.full(len(codes), 0.5)
+        self.cost_ = float((free * (1 - scores)).sum() / len(scores))
+        self.drawn_: dict[tuple[int, ...], Floats] = {}
+        if np.ptp(self.rates_, axis=0).max() <= self.alpha:
+            return
+        found = binary_assignment(scores[:, 1], group, self.alpha) if two else assignment(scores, group, self.alpha)
+        _, self.rates_, self.cost_ = found
+        for code in codes:
+            own, chance = scores[group == code], found.probability[group == code]
+            if two:
+                self.thresholds_[code] = threshold(own[:, 1], chance[:, 1])
+            else:
+                self.offsets_[code] = offsets(own, chance)
+            for row in np.flatnonzero(chance.max(1) < 1):
+                self.drawn_[_key(code, own[row])] = chance[row]
+
+    def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
+        """The class of each row, which depends on its group; with ``randomized``, drawn anew at the margin.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample: one of those that ``fit`` saw.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        group = self._groups(X, sensitive_features)
+        scores = probabilities(self.base_, X, sensitive_features)
+        if scores.shape[1] == 2:
+            chosen = (scores[:, 1] > self.thresholds_[group]).astype(int)
+        else:
+            chosen = (2 * scores + self.offsets_[group]).argmax(1)
+        if self.randomized and self.drawn_:
+            for row, (code, score) in enumerate(zip(group.tolist(), scores, strict=True)):
+                chance = self.drawn_.get(_key(code, score))
+                if chance is not None:  # on the margin
+                    chosen[row] = self.generator_.choice(len(chance), p=chance)
+        predicted: NDArray[Any] = self.classes_[chosen]
+        return predicted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = bool(self.randomized)
+        return tags
+
+
+def _key(code: int, score: Floats) -> tuple[int, ...]:
+    """A name for rows of one group and score, the same whichever rows are scored together."""
+    return (code, *(score * 1e9).round().astype(int).tolist())
+
+
+class Assignment(NamedTuple):
+    """Who gets which class with what probability, the rates this leads to, and its expected error."""
+
+    probability: Floats  # (n, classes)
+    rates: Floats  # (groups, classes)
+    cost: float
+
+
+def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
+    """Each group's rate of acceptance: the cheapest that differ by at most alpha.
+
+    What it costs to accept a share of one group, the best first, is a convex, piecewise linear curve.
+
+    >>> score, group = np.array([0.9, 0.6, 0.3, 0.1, 0.8, 0.7, 0.55, 0.2]), np.repeat([0, 1], 4)
+    >>> binary_rates(score, group, 0.1)
+    array([0.5, 0.6])
+    """
+    members = [score[group == code] for code in range(group.max() + 1)]
+    favoured = np.array([float((own > 0.5).mean()) for own in members])  # the cheapest shares
+    rates = [np.arange(len(own) + 1) / len(own) for own in members]  # share accepted when the first k rows are
+    costs = [(own.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(own)[::-1]))) / len(own) for own in members]
+    return cheapest_rates(rates, costs, np.bincount(group) / len(group), favoured, alpha)
+
+
+def accepted(score: Floats, rate: float) -> Floats:
+    """Probability of acceptance when the best ``rate`` of the rows are: equal scores share what is left for them."""
+    _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
+    before = np.cumsum(counts) - counts
+    share = (rate * len(score) - before) / counts
+    near = np.abs(share - share.round()) < 1e-9  # a rate of k / n accepts k rows whole
+    share = np.where(near, share.round(), share)
+    found: Floats = share.clip(0, 1)[place]
+    return found
+
+
+def threshold(score: Floats, probability: Floats) -> float:
+    """Midpoint of the largest score rejected and the smallest accepted; one that is both is the threshold."""
+    inside, outside = score[probability > 0], score[probability < 1]
+    if not len(outside):
+        return -np.inf
+    return float((inside.min() + outside.max()) / 2) if len(inside) else np.inf
+
+
+def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignment:
+    """The optimal randomised decisions for two classes, in O(n log n)."""
+    rates = binary_rates(score, group, alpha)
+    probability = np.empty(len(score))
+    for code, rate in enumerate(rates):
+        own = group == code
+        probability[own] = accepted(score[own], rate)
+    both = np.stack([1 - probability, probability], axis=1)
+    return Assignment(both, np.stack([1 - rates, rates], axis=1), _cost(np.stack([1 - score, score], axis=1), both))
+
+
+def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
+    """The optimal randomised decisions for any number of classes, by a linear program over the distinct rows."""
+    (n, classes), groups = scores.shape, int(group.max()) + 1
+    atoms, place, counts = np.unique(np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True)
+    place, own, m = place.ravel(), atoms[:, 0].astype(int), len(atoms)
+    mass = counts / np.bincount(group)[own]
+    mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
+    rates = kron(mean_by_group, np.eye(classes))
+    centre = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
+    decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
+    free = coo_array((m, classes))
+    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+        np.append((counts[:, None] * (1 - atoms[:, 1:])).ravel() / n, np.zeros(classes)),
+        A_eq=hstack([decided, free]),
+        b_eq=np.ones(m),
+        A_ub=vstack([hstack([rates, -centre]), hstack([-rates, centre])]),
+        b_ub=np.full(2 * groups * classes, alpha / 2),
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended with: {found.message}")
+    solved = found.x[: m * classes].reshape(m, classes)
+    solved = np.where(solved > _TIE, solved, 0.0)
+    solved /= solved.sum(1, keepdims=True)
+    probability = solved[place]
+    return Assignment(probability, mean_by_group @ solved, _cost(scores, probability))
+
+
+def offsets(scores: Floats, probability: Floats) -> Floats:
+    """Offsets of the classes such that the largest 2 x score + offset is the class assigned; -inf for unused classes.
+
+    Each row asks that the class it got beat the others; among all offsets that do, those of least squared slack.
+    """
+    used = np.flatnonzero((probability > 0).any(0))
+    pairs = [(i, j) for i in used for j in used if i != j]
+    found = np.full(scores.shape[1], -np.inf)
+    found[used] = 0.0
+    if not pairs:
+        return found
+    bounds = np.array([(scores[:, j] - scores[:, i])[probability[:, i] > 0].max() for i, j in pairs])
+    differences = np.array([(used == j).astype(float) - (used == i).astype(float) for i, j in pairs])
+    beyond = np.eye(len(pairs)) - differences @ np.linalg.pinv(differences)
+    # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of them.
+    slack, _ = nnls(np.vstack([beyond, 1e-6 * np.eye(len(pairs))]), np.append(-beyond @ bounds, np.zeros(len(pairs))))
+    levels = np.linalg.lstsq(differences, bounds + slack, rcond=None)[0]
+    found[used] = 2 * (levels[0] - levels)
+    return found
+
+
+def _cost(scores: Floats, probability: Floats) -> float:
+    return float((probability * (1 - scores)).sum() / len(scores))

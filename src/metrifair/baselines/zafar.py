@@ -1,0 +1,335 @@
+"""Logistic regression with a bound on the covariance of group and decision boundary (Zafar et al. 2017).
+
+Statistical parity bounds the covariance of group and score (AISTATS 2017); error rates are made equal by proxy, in a
+penalty convex-concave procedure over convex programs (WWW 2017).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import null_space
+from scipy.optimize import brentq
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from metrifair.baselines.logistic import ColumnScale, Logistic, merged
+from metrifair.errors import DataError
+from metrifair.postprocessing.training_data import (
+    Floats,
+    LogOddsMixin,
+    TrainingData,
+    features_at_predict,
+    training_data,
+)
+from metrifair.problem.criteria import usual_name
+from metrifair.problem.tables import Table
+from metrifair.support.checks import check_known, check_number, check_switches, require
+
+Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
+"""Weights without a bound and within it, and what is bounded, of any weights."""
+
+MISTREATED = {"equal_opportunity": (1,), "predictive_equality": (0,), "equalized_odds": (1, 0)}
+"""The labels among which the groups' errors are compared."""
+
+FIRST_PRICE, GROWTH, HIGHEST_PRICE = 5.0, 1.2, 1e10
+ROUNDS = 50
+CLOSE, STILL = 1e-6, 1e-9
+TOLERANCES = (1e-10, 1e-8)  # at the first weights, and not only values, are certain; it cannot always be reached
+_MANY = 50_000  # rows beyond which a first-order solver takes over
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ZafarClassifier(LogOddsMixin, BaseEstimator):
+    """Logistic regression whose decision boundary hardly covaries with the group.
+
+    Give ``tau`` or ``gamma``, not both; without either no covariance is left (``tau`` 0). That does not imply equal
+    rates of the decisions.
+
+    Parameters
+    ----------
+    gamma : float, default=None
+        Share of the least possible loss that may be lost: the least covariance with at most 1 + gamma times that loss.
+        Statistical parity and two groups only.
+    tau : float, default=None
+        Bound on the absolute covariance: the least loss within it.
+    criterion : str, default="statistical_parity"
+        ``"statistical_parity"`` bounds the covariance of group and score, with several groups that of each group's
+        indicator. ``"equal_opportunity"``, ``"predictive_equality"`` and ``"equalized_odds"`` bound that of group and
+        wrong side of the boundary among positives, negatives, both; two groups, found by a convex-concave procedure
+        that may end at a local optimum.
+    fit_intercept : bool, default=True
+        Whether the score has an intercept.
+    ridge : float, default=0.0
+        Weight of half the squared coefficients of the scaled features; for classes that are separable.
+    variant : {"method", "reference"}, default="method"
+        The reference is what the published comparison ran: no intercept, whatever ``fit_intercept`` says.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients of the score.
+    intercept_ : float
+        Its intercept.
+    covariance_ : ndarray
+        What is bounded, at the solution: one number per group compared or per error rate.
+    unconstrained_covariance_ : ndarray
+        The same without any bound; fractions of it make a grid of ``tau``.
+    constraint_violation_ : float
+        By how much the bound is missed.
+    classes_, groups_ : ndarray, tuple
+        The classes and the groups that ``fit`` saw.
+
+    Examples
+    --------
+    >>> X, y, a = [[-1.0], [0.0], [1.0], [2.0]], [0, 1, 0, 1], [0, 0, 1, 1]
+    >>> model = ZafarClassifier(tau=0.1).fit(X, y, sensitive_features=a)
+    >>> round(model.intercept_, 4), model.coef_.round(4), model.covariance_.round(4)
+    (-0.1, array([0.2]), array([0.1]))
+    """
+
+    gamma: float | None = None
+    tau: float | None = None
+    criterion: str = "statistical_parity"
+    fit_intercept: bool = True
+    ridge: float = 0.0
+    variant: Literal["method", "reference"] = "method"
+
+    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as numbers.
+        y : array-like of shape (n_samples,)
+            Labels: 0 and 1, -1 and 1, or booleans.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of each sample, in one column without missing values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight two counts as two rows.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._check()
+        parity = usual_name(self.criterion) == "statistical_parity"
+        data = training_data(self, X, y, sensitive_features, sample_weight=sample_weight, two_groups=not parity)
+        scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
+        loss = Logistic.of(data, scaling, self.ridge)
+        bound = inf if self.gamma is not None else 0.0 if self.tau is None else float(self.tau)
+        w0, w, measured = (self._covariance_fit if parity else self._mistreatment_fit)(data, loss, bound)
+        loss.warn_of_far_scores(w)
+        self.intercept_, self.coef_ = scaling.unscaled(w)
+        self.unconstrained_covariance_, self.covariance_ = measured(w0), measured(w)
+        self.constraint_violation_ = max(0.0, float(np.abs(self.covariance_).max()) - bound)
+        return self
+
+    def _covariance_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
+        c = covariances(data, loss.design)
+        if self.gamma is not None and len(c) > 1:
+            raise DataError(f"gamma is defined for two groups, got {len(data.groups)}; give tau instead")
+        w0 = loss.unconstrained()
+        if self.gamma is not None:
+            w = within_loss(loss, c[0], w0, self.gamma)
+        elif len(c) == 1:
+            w = within(loss, c[0], w0, bound)
+        else:
+            w = within_all(loss, c, w0, bound)
+        return w0, w, lambda weights: c @ weights
+
+    def _mistreatment_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
+        labels = MISTREATED[usual_name(self.criterion)]
+        data.check_cells(labels)
+        measures = [Mistreatment.of(data, loss, label) for label in labels]
+        w0 = loss.unconstrained()
+        w = mistreatment_fit(loss, measures, w0, bound)
+        return w0, w, lambda weights: np.array([measure.covariance(weights) for measure in measures])
+
+    def _check(self) -> None:
+        check_known("criterion", usual_name(self.criterion), ("statistical_parity", *MISTREATED))
+        check_known("variant", self.variant, ("method", "reference"))
+        check_switches(fit_intercept=self.fit_intercept)
+        check_number("ridge", self.ridge, low=0)
+        for name, value in (("gamma", self.gamma), ("tau", self.tau)):
+            if value is not None:
+                check_number(name, value, low=0)
+        if self.gamma is not None and self.tau is not None:
+            raise DataError(f"give gamma or tau, not both, got gamma={self.gamma!r} and tau={self.tau!r}")
+        if self.gamma is not None and usual_name(self.criterion) in MISTREATED:
+            raise DataError(f"gamma is defined for statistical_parity, not for {self.criterion}; give tau instead")
+
+    def _log_odds(self, X: Table) -> Floats:
+        return features_at_predict(self, X) @ self.coef_ + self.intercept_
+
+    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+        accepted: NDArray[np.bool_] = self._log_odds(X) > 0  # as its authors decide
+        return accepted
+
+
+def covariances(data: TrainingData, design: Floats) -> Floats:
+    """The vectors c whose c w is the covariance of group and score: one for two groups, else one for each group."""
+    shares = data.weight / data.weight.sum()
+    codes = [1] if len(data.groups) == 2 else range(len(data.groups))
+    members = np.stack([data.group == code for code in codes]).astype(np.float64)
+    centred = members - (members @ shares)[:, None]
+    found: Floats = (centred * shares) @ design
+    # Rounding must not pass for a covariance: a vector this short is zero.
+    noise = 1e-14 * (np.abs(centred) * shares) @ np.abs(design)
+    return np.where(np.abs(found) <= noise, 0.0, found)
+
+
+def within(loss: Logistic, c: Floats, w0: Floats, tau: float, start: Floats | None = None) -> Floats:
+    """The least loss with \\|c w\\| at most tau, where w0 is the least of all."""
+    reached = float(c @ w0)
+    if abs(reached) <= tau:
+        return w0
+    near = w0 if start is None else start
+    aim = np.sign(reached) * tau
+    feasible = near + c * (aim - c @ near) / (c @ c)
+    return loss.minimised(feasible, null_space(c[None]))
+
+
+def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
+    """The least \\|c w\\| with a loss of at most 1 + gamma times the least; of several such the one of least loss."""
+    least, widest = loss.value(w0), abs(float(c @ w0))
+    fairest = within(loss, c, w0, 0.0)
+    if gamma == 0 or loss.value(fairest) <= (1 + gamma) * least:
+        return w0 if gamma == 0 else fairest
+    latest = fairest
+
+    def excess(tau: float) -> float:
+        """Root of the loss lost, less the root of what may be lost: nearly a line in tau."""
+        nonlocal latest
+        if tau == widest:
+            return -sqrt(gamma * least)
+        latest = within(loss, c, w0, tau, latest)
+        return sqrt(max(0.0, loss.value(latest) - least)) - sqrt(gamma * least)
+
+    tau = brentq(excess, 0.0, widest, xtol=1e-13 * widest, rtol=1e-13)
+    return within(loss, c, w0, tau, latest)
+
+
+def within_all(loss: Logistic, c: Floats, w0: Floats, tau: float) -> Floats:
+    """The least loss with every \\|c_k w\\| at most tau, as a conic program."""
+    if (np.abs(c @ w0) <= tau).all():
+        return w0
+    cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with more than two groups")
+    w = cp.Variable(len(w0))
+    solve(cp.Problem(cp.Minimize(loss.convex(cp, w)), [cp.abs(c @ w) <= tau]), len(loss.sign))
+    found: Floats = w.value
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Mistreatment:
+    """Covariance of group and wrong side of the boundary among the rows of one label."""
+
+    margins: tuple[Floats, Floats]  # sign x design of each group's rows with that label
+    shares: tuple[Floats, Floats]  # of the rows in their cell; sum to one
+    balance: float  # share of one group among these rows x that of the other
+
+    @classmethod
+    def of(cls, data: TrainingData, loss: Logistic, label: int) -> Mistreatment:
+        """The measure for one label; each group must have rows with it."""
+        cells = [(data.y == label) & (data.group == code) for code in (0, 1)]
+        totals = [float(loss.weight[cell].sum()) for cell in cells]
+        signed = loss.sign[:, None] * loss.design
+        (margins0, weight0), (margins1, weight1) = (merged(signed[cell], loss.weight[cell]) for cell in cells)
+        balance = totals[0] * totals[1] / sum(totals) ** 2
+        return cls((margins0, margins1), (weight0 / totals[0], weight1 / totals[1]), balance)
+
+    def mean(self, group: int, w: Floats) -> float:
+        """Mean of the margin where it is negative, counting as zero where it is not: concave in w."""
+        return float(self.shares[group] @ np.minimum(0, self.margins[group] @ w))
+
+    def covariance(self, w: Floats) -> float:
+        """What the criterion bounds."""
+        return self.balance * (self.mean(1, w) - self.mean(0, w))
+
+    def tangent(self, group: int, w: Floats) -> Floats:
+        """The vector whose product with v is the tangent at w of the mean: exact at w, nowhere below."""
+        wrong = self.margins[group] @ w < 0
+        slope: Floats = (self.shares[group] * wrong) @ self.margins[group]
+        return slope
+
+
+def mistreatment_fit(loss: Logistic, measures: Sequence[Mistreatment], w0: Floats, bound: float) -> Floats:
+    """The least loss found with every covariance within the bound, starting from the least loss of all."""
+    if all(abs(measure.covariance(w0)) <= bound for measure in measures):
+        return w0
+    solution = convex_round(loss, measures, bound)
+    w, price = w0, FIRST_PRICE
+    for _ in range(ROUNDS):
+        moved, slack = solution(w, price)
+        # A solver may leave weights less certain than the step asked for, but then the loss stands still.
+        still = np.linalg.norm(moved - w) <= CLOSE or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
+        w = moved
+        if still and slack <= CLOSE:
+            return w
+        price = min(GROWTH * price, HIGHEST_PRICE)
+    excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
+    warnings.warn(
+        f"the convex-concave procedure did not settle in {ROUNDS} rounds; the bound is exceeded by {excess:.3g}",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return w
+
+
+def convex_round(
+    loss: Logistic, measures: Sequence[Mistreatment], bound: float
+) -> Callable[[Floats, float], tuple[Floats, float]]:
+    """The convex program of a round, as a function of the weights before it and the price of slack.
+
+    Returns the minimiser of mean loss + price x slack, the concave mean on the larger side replaced by its tangent at
+    these weights, and the largest slack. Written for the sum of losses, which the solver finds easier.
+    """
+    cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with this criterion")
+    w, price = cp.Variable(loss.design.shape[1]), cp.Parameter(nonneg=True)
+    sides = [(measure, group, cp.Parameter(loss.design.shape[1])) for measure in measures for group in (0, 1)]
+    slack = cp.Variable(len(sides), nonneg=True)
+    limits = [
+        measure.balance * (tangent @ w + measure.shares[1 - group] @ cp.pos(-measure.margins[1 - group] @ w))
+        <= bound + slack[k]
+        for k, (measure, group, tangent) in enumerate(sides)
+    ]
+    problem = cp.Problem(cp.Minimize(loss.convex(cp, w) + loss.weight.sum() * price * cp.sum(slack)), limits)
+
+    def solution(before: Floats, at_price: float) -> tuple[Floats, float]:
+        price.value = at_price
+        for measure, group, tangent in sides:
+            tangent.value = measure.tangent(group, before)
+        solve(problem, len(loss.sign))
+        return w.value, float(slack.value.max())
+
+    return solution
+
+
+def solve(problem: Any, rows: int) -> None:
+    """Solve a convex program in place; RuntimeError with the solver's word where it finds no solution."""
+    cp = require("cvxpy", extra="baselines", purpose="a convex program")
+    many = rows > _MANY
+    names = ("eps_abs", "eps_rel") if many else ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+    for tolerance in TOLERANCES[-1:] if many else TOLERANCES:
+        options = {"solver": cp.SCS if many else cp.CLARABEL, **dict.fromkeys(names, tolerance)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of inaccuracy, which the status says as well
+            try:
+                problem.solve(warm_start=False, **options)  # or the tolerances of the attempt before would stay
+                status = str(problem.status)
+            except cp.SolverError as error:
+                status = str(error)
+        if status == cp.OPTIMAL:
+            return
+    if status != cp.OPTIMAL_INACCURATE:
+        raise RuntimeError(f"the convex solver found no solution: {status}")
+    warnings.warn("the convex solver stopped short of its tolerance", ConvergenceWarning, stacklevel=2)

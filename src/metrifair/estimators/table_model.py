@@ -1,0 +1,381 @@
+"""A fitted encoder and a fitted estimator as one model: raw tables in, predictions out, one file; and the threshold of
+its decisions: the best by accuracy or by costs, or the fairest among those that decide as well."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from metrifair.encoding.column_types import level_name
+from metrifair.encoding.encoder import TableEncoder
+from metrifair.errors import DataError, ModelFileError
+from metrifair.figures.intervals import FEW
+from metrifair.figures.measures import Floats, Measured, Predictions
+from metrifair.figures.selection_rates import enough_rows
+from metrifair.figures.utility import UTILITIES, Utility, expected_cost
+from metrifair.problem.bands import BANDS, in_bands
+from metrifair.problem.problem import Given, Problem, problem_of
+from metrifair.problem.tables import Table, columns, is_missing
+from metrifair.saving.modelfile import Content, prefixed, under
+from metrifair.saving.models import content_of, encoder_of, encoder_record
+from metrifair.saving.records import InnerRecord, TableModelRecord, record_of
+from metrifair.saving.saved import Saved
+from metrifair.support.checks import check_known, is_number
+
+TABLE_MODEL = "table model"  # the kind of the file
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel(Saved):
+    """An estimator that takes raw tables: text, dates and missing values too.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        A fitted encoder.
+    estimator : FairClassifier, FairRegressor, a fair booster or a post-processor
+        Fitted on what the encoder returns; one that needs groups takes them from the columns of ``sensitive``.
+    target : str, default="y"
+        Name of the column that is predicted.
+    sensitive : tuple of str, optional
+        Names of the columns with the groups.
+    ids : tuple of str, optional
+        Names of the columns that tell rows apart.
+    threshold : float, default=None
+        Of two classes, the probability of the positive one from which on ``predict`` decides for it; None: the
+        estimator's own rule.
+
+    Raises
+    ------
+    DataError
+        Where the estimator is not fitted, or takes another number of columns than the encoder makes, or the threshold
+        is not a probability, or there are not two classes to decide between.
+
+    Examples
+    --------
+    >>> from metrifair import FairRegressor, TableEncoder
+    >>> table = {"size": [30.0, 50.0, 80.0, 90.0], "town": ["A", "B", "A", "B"]}
+    >>> encoder = TableEncoder(min_frequency=1).fit(table)
+    >>> line = FairRegressor(0.0, model="linear", random_state=0)
+    >>> model = TableModel(encoder, line.fit(encoder.transform(table), [3.0, 5.0, 8.0, 9.0]), target="rent")
+    >>> model.predict({"town": ["B"], "size": [60.0]}).round(1)
+    array([6.])
+    """
+
+    encoder: TableEncoder
+    estimator: Any
+    target: str = "y"
+    sensitive: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.encoder, TableEncoder):
+            raise DataError(f"the encoder must be a TableEncoder, and comes first, got {reprlib.repr(self.encoder)}")
+        check_is_fitted(self.encoder, "coders_")
+        if not hasattr(self.estimator, "n_features_in_"):
+            raise DataError(f"the estimator must be a fitted one, got {reprlib.repr(self.estimator)}")
+        encoded, taken = len(self.encoder.get_feature_names_out()), self.estimator.n_features_in_
+        if encoded != taken:
+            raise DataError(f"the encoder makes {encoded} columns, and the estimator takes {taken}; fit them together")
+        if self.threshold is None:
+            return
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
+            raise DataError(f"threshold must be a probability, from 0 to 1, got {self.threshold!r}")
+        if self.classes is None or len(self.classes) != 2:
+            raise DataError(f"threshold={self.threshold!r} decides between two classes, which are not predicted here")
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """The classes, or None where a number is predicted."""
+        return getattr(self.estimator, "classes_", None)
+
+    @property
+    def positive(self) -> int:
+        """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
+        chosen, classes = getattr(self.estimator, "pos_label", None), [] if self.classes is None else list(self.classes)
+        return len(classes) - 1 if chosen is None else classes.index(chosen)
+
+    def predict(self, table: Table) -> NDArray[Any]:
+        """The most probable class of each row, or its number; with a threshold, the class that it decides for.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Rows with the columns that the encoder was fitted with.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes, or numbers.
+        """
+        if self.threshold is None or self.classes is None:
+            predicted: NDArray[Any] = self.estimator.predict(self.encoder.transform(table), **self._groups(table))
+            return predicted
+        chosen = self.predict_proba(table)[:, self.positive] >= self.threshold
+        decided: NDArray[Any] = self.classes[np.where(chosen, self.positive, 1 - self.positive)]
+        return decided
+
+    def predict_proba(self, table: Table) -> NDArray[np.float64]:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Rows with the columns that the encoder was fitted with.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes``.
+
+        Raises
+        ------
+        DataError
+            Where the model predicts a number.
+        """
+        if self.classes is None:
+            raise DataError(f"the model predicts the number {self.target!r}, which has no probability; use predict")
+        if not self.has_probabilities:
+            raise DataError(f"a {type(self.estimator).__name__} decides, and tells no probabilities; use predict")
+        encoded = self.encoder.transform(table)
+        probability: NDArray[np.float64] = self.estimator.predict_proba(encoded, **self._groups(table))
+        return probability
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the estimator tells them: those of classes do, but for post-processors that decide."""
+        return hasattr(self.estimator, "predict_proba")
+
+    @property
+    def needs_group(self) -> bool:
+        """Whether rows must come with the columns of ``sensitive``, even where these are no features."""
+        return bool(getattr(self.estimator, "needs_group", False))
+
+    def _groups(self, table: Table) -> dict[str, Any]:
+        """The groups as an argument, where the estimator asks for them: text where they were text at its fit."""
+        if not self.needs_group:
+            return {}
+        given = columns("table", table)
+        if missing := [name for name in self.sensitive if name not in given]:
+            raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
+        found: dict[str, Any] = {}
+        for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
+            column = given[name]
+            texts = all(isinstance(group, str) for group in attribute.groups)
+            values = zip(column.tolist(), is_missing(column), strict=True)
+            found[name] = [None if gone else level_name(value) if texts else value for value, gone in values]
+        return {"sensitive_features": found}
+
+    def choose_threshold(
+        self,
+        table: Table,
+        y: Table,
+        *,
+        rule: ThresholdRule = "accuracy",
+        costs: Costs | None = None,
+        sensitive_features: Table | None = None,
+        control_features: Table | None = None,
+        sample_weight: Table | None = None,
+    ) -> TableModel:
+        """The same model with the threshold that is best on these rows, which it should not have been trained on.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Rows with the columns that the encoder was fitted with.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        rule : {"accuracy", "cost", "parity"}, default="accuracy"
+            "accuracy": most right decisions. "cost": least mean cost. "parity": the least gap between the groups'
+            decision rates (those that the estimator's criterion compares), among the thresholds whose balanced
+            accuracy is within noise of the best one's.
+        costs : array-like of shape (2, 2), default=None
+            For "cost": ``costs[label][decision]``, by the classes in ascending order.
+        sensitive_features, control_features, sample_weight : array-like, default=None
+            Groups (for "parity"), strata and weights, as in ``fit``.
+
+        Returns
+        -------
+        TableModel
+            With another ``threshold``; this one stays as it is.
+
+        Raises
+        ------
+        DataError
+            Where there are not two classes, or the rule lacks its costs or groups.
+
+        Examples
+        --------
+        >>> from metrifair import FairClassifier, TableEncoder
+        >>> table, y = {"size": [1.0, 2.0, 3.0, 4.0]}, ["no", "yes", "no", "yes"]
+        >>> encoder = TableEncoder().fit(table)
+        >>> line = FairClassifier(0.0, model="linear", random_state=0).fit(encoder.transform(table), y)
+        >>> model = TableModel(encoder, line)
+        >>> eager = model.choose_threshold(table, y, rule="cost", costs=[[0, 0.1], [1, 0]])
+        >>> eager.threshold <= 0.5, eager.predict(table).tolist()[-1]
+        (True, 'yes')
+        """
+        if self.classes is None:
+            raise DataError(f"the model predicts the number {self.target!r}, which needs no threshold; use predict")
+        problem = problem_of(
+            Given(y, sensitive_features, control_features, sample_weight, rows={"table": table}),
+            criterion=self.estimator.criterion if sensitive_features is not None else "statistical_parity",
+            contrast=getattr(self.estimator, "contrast", "pairs"),
+            intersectional=getattr(self.estimator, "intersectional", False),
+            continuous=getattr(self.estimator, "continuous", False),
+            pos_label=self.classes.tolist()[self.positive],
+            target="labels",
+            classes=self.classes.tolist(),
+            compared=rule == "parity",
+        )
+        score, problem = (
+            problem.of_kept(self.predict_proba(table)[:, self.positive]),
+            in_bands(problem, BANDS, least=FEW),
+        )
+        return replace(self, threshold=choose_threshold(score, problem, rule=rule, costs=costs).threshold)
+
+    def _content(self) -> Content:
+        inner = content_of(self.estimator)
+        record = TableModelRecord(
+            encoder=encoder_record(self.encoder),
+            estimator=InnerRecord(kind=inner.kind, meta=inner.meta),  # type: ignore[arg-type]
+            target=self.target,
+            sensitive=list(self.sensitive),
+            ids=list(self.ids),
+            threshold=None if self.threshold is None else float(self.threshold),
+        )
+        return Content(TABLE_MODEL, record.as_json(), prefixed("estimator/", inner.arrays))
+
+
+def table_model_of(content: Content, model_of: Callable[[Content], Any]) -> TableModel:
+    """The model that ``TableModel.save`` wrote; ``model_of`` makes the estimator of what its own file would hold."""
+    record = record_of(TableModelRecord, content.meta)
+    arrays = under("estimator/", content.arrays)
+    if len(arrays) < len(content.arrays):
+        raise ModelFileError("the file holds arrays that belong to no part of the model")
+    estimator = model_of(Content(record.estimator.kind, record.estimator.meta, arrays))
+    try:
+        encoder = encoder_of(record.encoder)
+        columns = tuple(record.sensitive), tuple(record.ids)
+        return TableModel(encoder, estimator, record.target, *columns, threshold=record.threshold)
+    except ModelFileError:
+        raise
+    except DataError as error:
+        raise ModelFileError(f"the file does not describe a model: {error}") from error
+
+
+ThresholdRule: TypeAlias = Literal["accuracy", "cost", "parity"]
+Costs: TypeAlias = Sequence[Sequence[float]]
+
+RULES: tuple[ThresholdRule, ...] = ("accuracy", "cost", "parity")
+USUAL = 0.5  # where nobody chose
+_NOISE = 1.96  # standard errors of a difference that chance explains
+_MOST, _FEWEST, _WORK = 1_000, 50, 20_000_000  # thresholds that are tried; decisions in all, about
+
+
+class ChosenThreshold(NamedTuple):
+    """A threshold, and what its decisions reach on the rows it was chosen on."""
+
+    threshold: float
+    utility: Utility  # by which it was chosen
+    value: float
+    gap: float | None  # largest difference of decision rates that the criterion compares; None: not looked at
+
+
+def choose_threshold(
+    score: Floats, problem: Problem, *, rule: ThresholdRule = "accuracy", costs: Costs | None = None
+) -> ChosenThreshold:
+    """From which probability of the positive class on to decide for it, told by rows whose outcomes are known.
+
+    "accuracy": most right decisions. "cost": least mean cost, with ``costs[label][decision]`` by the classes in
+    ascending order. "parity": the least gap between the decision rates that the criterion compares, among the
+    thresholds whose balanced accuracy is within noise of the best one's (the 95 % interval of the difference, whose
+    rows are paired, holds 0). Plain accuracy would not do for parity: where nearly everyone is a yes, saying yes to
+    all is as accurate as anything, and has no gap. Of equals the threshold nearest to 0.5 is taken.
+
+    >>> from metrifair.problem.problem import Given, problem_of
+    >>> rows = problem_of(Given(["no", "no", "yes", "yes"], sensitive_features=["f", "m", "f", "m"]))
+    >>> score = np.array([0.1, 0.2, 0.3, 0.9])
+    >>> choose_threshold(score, rows).threshold
+    0.25
+    >>> choose_threshold(score, rows, rule="cost", costs=[[0, 9], [1, 0]]).threshold        # a wrong yes costs most
+    0.25
+    """
+    classes, positive = problem.scheme.classes, problem.scheme.positive
+    check_known("the rule of a threshold", rule, RULES)
+    if len(classes) != 2:
+        kind = f"{len(classes)} classes" if classes else "a number"
+        raise DataError(f"a threshold decides between two classes, and {kind} is predicted here; leave it out")
+    if (costs is None) == (rule == "cost"):
+        raise DataError(f"costs are for the rule 'cost', which needs them; got the rule {rule!r} and costs {costs!r}")
+    utility = expected_cost(costs, classes) if costs is not None else UTILITIES[_UTILITY[rule]]
+    tried = _candidates(score)
+    decided = score >= tried[:, None]
+    reached = [_measured(utility, score, np.where(row, positive, 1 - positive), problem) for row in decided]
+    worth = np.array([utility.worth(found.value) for found in reached])
+    best = int(worth.argmax())
+    gaps = np.zeros(len(tried))
+    equal = worth >= worth[best] - 1e-12
+    if rule == "parity":
+        gaps = decision_gaps(decided, problem)
+        equal = np.array([_within_noise(found, reached[best], problem) for found in reached])
+    places = np.flatnonzero(equal)
+    order = np.lexsort((np.abs(tried - USUAL)[places], -worth[places], gaps[places]))
+    place = int(places[order[0]])
+    gap = float(gaps[place]) if rule == "parity" else None
+    return ChosenThreshold(float(tried[place]), utility, reached[place].value, gap)
+
+
+_UTILITY = {"accuracy": "accuracy", "parity": "balanced_accuracy"}
+
+
+def _candidates(score: Floats) -> Floats:
+    """Thresholds in ascending order: between scores, evenly over the rows where these are many; none, all and 0.5."""
+    most = int(np.clip(_WORK // max(1, len(score)), _FEWEST, _MOST))
+    distinct = np.unique(score)
+    if len(distinct) > most:
+        distinct = np.unique(np.quantile(score, np.linspace(0, 1, most), method="nearest"))
+    return np.unique([0.0, USUAL, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
+
+
+def _measured(utility: Utility, score: Floats, decision: NDArray[Any], problem: Problem) -> Measured:
+    found = utility.of(Predictions(score, decision, "probability"), problem)
+    if found is None:
+        raise DataError(f"{utility.label} is not known of these rows, by which the threshold is chosen")
+    return found
+
+
+def _within_noise(found: Measured, best: Measured, problem: Problem) -> bool:
+    """Whether the difference of two utilities of the same rows may be chance."""
+    difference = abs(found.value - best.value)
+    if found.influence is None or best.influence is None:
+        return difference <= 1e-12
+    error = Measured(difference, found.influence - best.influence).error(problem.weight) or 0.0
+    return difference <= _NOISE * error + 1e-12
+
+
+def decision_gaps(decided: NDArray[np.bool_], problem: Problem) -> Floats:
+    """Of each row of decisions (k, n) the largest difference of rates between the sides of a comparison: (k,).
+
+    The rates are those of decisions for the positive class; under risk parity, of wrong decisions.
+    """
+    if problem.scheme.criterion.score == "loss":
+        decided = decided != problem.is_positive
+    weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+    cell, largest = problem.cell, np.zeros(len(decided))
+    size = int(cell.max()) + 1
+    rows = np.bincount(cell, weight, minlength=size)
+    chosen = np.stack([np.bincount(cell, weight * row, minlength=size) for row in decided])
+    counts = np.bincount(cell, minlength=size)
+    sides = {one: [[at for at in side if at < size] for side in (one.left, one.right)] for one in problem.comparisons}
+    for one in enough_rows({one: min(counts[side].sum() for side in own) for one, own in sides.items()}):
+        rates = (chosen[:, side].sum(1) / rows[side].sum() for side in sides[one])
+        largest = np.maximum(largest, np.abs(next(rates) - next(rates)))
+    return largest

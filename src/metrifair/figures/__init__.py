@@ -1,0 +1,1 @@
+"""Statistics of scores and decisions: values in, values out."""

@@ -1,0 +1,145 @@
+"""What a finite sample proves about distributions."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import NamedTuple
+
+import torch
+
+from metrifair.errors import DataError
+from metrifair.metrics.pair import Pair
+from metrifair.metrics.registry import facts
+from metrifair.support.checks import check_number
+
+
+def dkw_radius(samples: int, *, confidence: float = 0.95, cdfs: int = 2) -> float:
+    """How far the empirical distribution function of so many samples may be from the truth.
+
+    By Massart's form of the Dvoretzky-Kiefer-Wolfowitz inequality all of ``cdfs`` functions are within their radius,
+    jointly, with this confidence: sqrt(log(2 cdfs / (1 - confidence)) / (2 n)). For samples that were used neither
+    for training nor for choosing; choosing among k models asks for k times as many functions.
+
+    >>> round(dkw_radius(1000), 4)
+    0.0468
+    """
+    if samples < 1 or cdfs < 1:
+        raise DataError(f"samples and cdfs must be at least 1, got {samples} and {cdfs}")
+    check_confidence(confidence)
+    return sqrt(log(2 * cdfs / (1 - confidence)) / (2 * samples))
+
+
+def vc_radius(samples: int, *, confidence: float = 0.95, dimension: int = 1) -> float | None:
+    """The same by the paper's bound for decisions of this VC dimension; far wider. None where n <= dimension.
+
+    sqrt(E(V, n, delta / 3)) / 2 with E(V, n, delta) = (4 / n) (V (log(2 n / V) + 1) - log(delta / 4)); the third of
+    delta is for the accuracy, of which the paper's bound holds at the same time. Thresholds on a score have V = 1.
+
+    >>> round(vc_radius(1000), 4)
+    0.1187
+    """
+    if samples < 1 or dimension < 1:
+        raise DataError(f"samples and dimension must be at least 1, got {samples} and {dimension}")
+    check_confidence(confidence)
+    if samples <= dimension:
+        return None
+    third = (1 - confidence) / 3
+    return sqrt(4 / samples * (dimension * (log(2 * samples / dimension) + 1) - log(third / 4))) / 2
+
+
+class GeneralisationBounds(NamedTuple):
+    """What holds of the population, at once and for every model of the class.
+
+    Parameters
+    ----------
+    accuracy : float
+        The share of right decisions is at least this.
+    unfairness : float
+        The distance between the two groups' decisions is at most this.
+
+    Examples
+    --------
+    >>> GeneralisationBounds(accuracy=0.7, unfairness=0.3).accuracy
+    0.7
+    """
+
+    accuracy: float
+    unfairness: float
+
+
+def generalisation_bounds(
+    accuracy: float,
+    unfairness: float,
+    *,
+    samples: tuple[int, int],
+    dimension: int,
+    metric: str = "kolmogorov",
+    confidence: float = 0.95,
+) -> GeneralisationBounds | None:
+    """What decisions on the training rows themselves prove about the population: the paper's theorem.
+
+    It holds for all models of a class at once, so also for the one that these rows trained; that is what it is for.
+    Of rows that trained nothing, ``dkw_radius`` proves far more.
+
+    Parameters
+    ----------
+    accuracy, unfairness : float
+        Found on the rows: the share of right decisions, and the distance between the decisions (0 and 1) of the groups.
+    samples : tuple of int
+        How many rows of either group.
+    dimension : int
+        The VC dimension of the class: d + 1 for linear models of d features with an intercept.
+    metric : str, default="kolmogorov"
+        The distance that ``unfairness`` is.
+    confidence : float, default=0.95
+        The probability, over training sets, that both bounds hold for all models of the class.
+
+    Returns
+    -------
+    GeneralisationBounds or None
+        None where a group has no more rows than the dimension: then nothing is proven.
+
+    Raises
+    ------
+    DataError
+        If a number is out of its range, or the metric is not known.
+
+    Examples
+    --------
+    >>> generalisation_bounds(0.8, 0.1, samples=(50_000, 60_000), dimension=8)
+    GeneralisationBounds(accuracy=0.77..., unfairness=0.18...)
+    """
+    for name, value in (("accuracy", accuracy), ("unfairness", unfairness)):
+        check_number(name, value)
+    row = facts(metric)
+    everyone = vc_radius(sum(samples), confidence=confidence, dimension=dimension)
+    radii = [vc_radius(count, confidence=confidence, dimension=dimension) for count in samples]
+    if everyone is None or None in radii:
+        return None
+    power = 2 if row.squared else 1
+    # The paper's alpha, by how much a utility may differ between the decisions: their distance, and no two samples of
+    # decisions are further apart.
+    furthest = float(row.plug_in(Pair(torch.tensor([0.0, 1.0], dtype=torch.float64), (1,), (1,)))) ** (1 / power)
+    root = max(0.0, unfairness) ** (1 / power) + furthest * sum(radius for radius in radii if radius is not None)
+    return GeneralisationBounds(max(0.0, accuracy - everyone), min(root, furthest) ** power)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise a DataError unless this is a probability strictly between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise DataError(f"confidence must lie between 0 and 1, got {confidence}")
+
+
+def certified_distance(metric: str, value: float, radius: float, *, width: float | None = None) -> float | None:
+    """Upper bound of a distance whose two distribution functions are known to within ``radius``, taken together.
+
+    ``width`` is the length of the interval that holds all scores, seen or not; without it only the Kolmogorov
+    distance is bounded. None for metrics of which distribution functions prove nothing.
+
+    >>> certified_distance("kolmogorov", 0.1, 0.05), certified_distance("wasserstein", 0.1, 0.05)
+    (0.15000000000000002, None)
+    >>> round(certified_distance("energy", 0.04, 0.05, width=2.0), 4)          # (0.2 + sqrt(2) x 0.05 x sqrt(2)) ** 2
+    0.09
+    """
+    bound = facts(metric).certificate
+    return None if bound is None else bound(value, radius, width)

@@ -1,0 +1,86 @@
+"""Score distributions of groups, ready to be drawn: the one density estimate of audits and frontiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.figures.intervals import FEW
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_GRID = 101
+_MOST_POINTS = 2_000
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Score distributions of the groups under one model: densities and distribution functions on one grid."""
+
+    grid: Sequence[float]
+    density: Mapping[str, Sequence[float]]  # by group
+    cumulative: Mapping[str, Sequence[float]]
+
+
+def curves_of(
+    values: Floats, weights: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], score_range: tuple[float, float]
+) -> Curves:
+    """Densities (Gaussian kernel estimates) and distribution functions of groups with weights (k,) at ``values``.
+
+    There is no density of a handful of rows.
+
+    >>> curves = curves_of(np.array([0.0, 1.0]), {"a": np.array([1.0, 3.0])}, {"a": 4}, (0.0, 1.0))
+    >>> curves.cumulative["a"][0], curves.cumulative["a"][-1], len(curves.grid)
+    (0.25, 1.0, 101)
+    """
+    low, high = score_range
+    high = high if high > low else low + max(1.0, 1e-9 * abs(low))
+    # In few digits; far from 0 (times in seconds) it takes more to tell equal steps apart.
+    digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
+    grid = np.unique([float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)])
+    density, cumulative = {}, {}
+    for name, weight in weights.items():
+        own = weight > 0
+        points, share = values[own], weight[own] / weight.sum()
+        below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
+        cumulative[name] = np.minimum(below, 1.0).round(5).tolist()
+        if sizes[name] >= FEW:  # the bumps of fewer scores show where those are, not how scores are distributed
+            density[name] = _density(points, share, sizes[name], grid)
+    return Curves(grid.tolist(), density, cumulative)
+
+
+def curves_of_rows(
+    score: Floats,
+    members: Mapping[str, NDArray[Any]],
+    ends: tuple[float, float],
+    weight: Floats | None = None,
+) -> Curves:
+    """The same of one score for each row, and the rows of each group; groups without rows are left out."""
+    values, place = np.unique(score, return_inverse=True)
+    weights, sizes = {}, {}
+    for name, rows in members.items():
+        own = place[rows]
+        if len(own):
+            weights[name] = np.bincount(own, None if weight is None else weight[rows], len(values))
+            sizes[name] = len(own)
+    return curves_of(values, weights, sizes, ends)
+
+
+def _density(points: Floats, share: Floats, size: int, grid: Floats) -> list[float]:
+    """Bumps of the width of Scott's rule; many points are thinned to their quantiles.
+
+    As scipy's gaussian_kde, which is not asked: it refuses equal points, and takes all of a million of them.
+    """
+    length = float(grid[-1] - grid[0])
+    away = (points - float(share @ points)) / length  # squares of huge scores would overflow
+    width = max(length * float(np.sqrt(share @ away**2)) * size**-0.2, float(grid[1] - grid[0]) / 2)
+    if len(points) > _MOST_POINTS:
+        levels = (np.arange(_MOST_POINTS) + 0.5) / _MOST_POINTS
+        points = points[np.minimum(np.searchsorted(np.cumsum(share), levels), len(points) - 1)]
+        share = np.full(_MOST_POINTS, 1.0 / _MOST_POINTS)
+    bumps = np.exp(-(((grid[:, None] - points) / width) ** 2) / 2) @ share
+    return [float(f"{height:.5g}") for height in bumps / (width * np.sqrt(2 * np.pi))]

@@ -1,0 +1,17 @@
+"""Intervals, and how many rows it takes to have one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FEW = 30  # samples: below, unless told otherwise, no figure says much about a group
+FEWEST = 5  # samples, or as many as weighted ones are worth: below, there is no interval
+FEWEST_DEPENDENT = 100  # rows: of fewer, intervals of a dependence cover it less often than they say
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds between which a value lies with the stated confidence."""
+
+    low: float
+    high: float

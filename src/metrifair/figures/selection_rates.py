@@ -1,0 +1,345 @@
+"""Selection rates by category and their ratios to a reference, and the tables of them that rules ask for, as data.
+
+Whoever states a rate, a four-fifths ratio or an impact ratio takes it from here: audits, frontiers, reports. Each table
+is called by what it computes. None of them says whether a law is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from metrifair.figures.intervals import FEW, Interval
+
+Floats: TypeAlias = NDArray[np.float64]
+_Compared = TypeVar("_Compared")
+
+HIGHEST = "highest"
+"""The reference that is not named: the category of the highest rate."""
+
+LEAST_SHARE = 0.02
+FOUR_FIFTHS = 0.8
+_LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, whatever its last digits
+_FEWEST = 2  # samples of a category, for an interval of its ratio
+_TIES = 1e-7  # tables that are as likely as the one at hand, up to rounding
+_FAR = 40.0  # standard deviations: beyond, no double is small enough for the probability
+
+
+@dataclass(frozen=True)
+class GroupRates:
+    """Decisions about one group, a category of an attribute; None where no sample could show it.
+
+    What is divided by the rate of the reference, and tested against it, is the selection rate.
+    """
+
+    group: str
+    size: int
+    selection_rate: float
+    accuracy: float | None = None
+    true_positive_rate: float | None = None
+    false_positive_rate: float | None = None
+    selected: int | None = None  # rows; None: they have weights
+    share: float | None = None  # of all rows of the table, those of no known group among them
+    interval: Interval | None = None  # of the selection rate, Wilson's
+    ratio: float | None = None  # of the selection rate to the reference's
+    ratio_interval: Interval | None = None
+    p_value: float | None = None  # Fisher's exact, against the reference
+    shortfall: int | None = None  # how many more selections would bring the group to the reference's rate
+    left_out: str = ""  # why the group is in no ratio
+    few: bool = False  # too few rows to tell
+    mean_difference: float | None = None  # of scores from the reference's, in standard deviations of all scores
+    decile_ratios: Sequence[float | None] = ()  # the ratio, were all those selected beyond each decile of the score
+
+
+def is_below(ratio: float) -> bool:
+    """Whether a ratio is below four fifths.
+
+    >>> is_below(0.79), is_below(0.8), is_below(0.7999999999999999)
+    (True, False, False)
+    """
+    return ratio < FOUR_FIFTHS * (1 - _LAST_DIGITS)
+
+
+def enough_rows(smaller: Mapping[_Compared, float], least: int = FEW) -> list[_Compared]:
+    """The comparisons of a headline, by rows of the smaller group: those with enough rows; if there are none, with any.
+
+    >>> enough_rows({"a and b": 90, "a and c": 4, "a and d": 0}), enough_rows({"a and c": 4, "a and d": 0})
+    (['a and b'], ['a and c'])
+    """
+    return [one for one, rows in smaller.items() if rows >= least] or [one for one, rows in smaller.items() if rows]
+
+
+def wilson_interval(share: float, count: float, confidence: float) -> Interval:
+    """Wilson's interval of a share among so many samples, or as many as weighted ones are worth.
+
+    >>> wilson_interval(0.5, 100, 0.95)  # doctest: +ELLIPSIS
+    Interval(low=0.4038..., high=0.5961...)
+    """
+    spread = NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / count
+    centre, margin = share + spread / 2, sqrt(spread * (share * (1 - share) + spread / 4))
+    return Interval(max(0.0, (centre - margin) / (1 + spread)), min(1.0, (centre + margin) / (1 + spread)))
+
+
+def fisher_p(selected: int, rows: int, other_selected: int, other_rows: int) -> float:
+    """Fisher's exact p-value, two-sided: how likely tables of these margins are that are no more likely than this one.
+
+    >>> fisher_p(1, 10, 9, 10)  # doctest: +ELLIPSIS
+    0.00109...
+    """
+    chosen, everyone = selected + other_selected, rows + other_rows
+    mean = rows * chosen / everyone
+    deviation = sqrt(mean * (1 - chosen / everyone) * other_rows / max(1, everyone - 1))
+    low, high = max(0, chosen - other_rows), min(chosen, rows)
+    low, high = max(low, int(mean - _FAR * deviation) - 1), min(high, int(mean + _FAR * deviation) + 2)
+    if not low <= selected <= high:
+        return 0.0
+    x = np.arange(low, high, dtype=np.float64)  # each with the likelihood of one more, relative to its own
+    steps = np.log((rows - x) * (chosen - x) / ((x + 1) * (other_rows - chosen + x + 1)))
+    likelihood = np.append(0.0, np.cumsum(steps))
+    likelihood -= likelihood.max()
+    as_likely = likelihood <= likelihood[selected - low] + _TIES
+    return float(min(1.0, np.exp(likelihood[as_likely]).sum() / np.exp(likelihood).sum()))
+
+
+@dataclass(frozen=True)
+class RatioRule:
+    """What rates are divided by, who is left out of that, and who is too few."""
+
+    reference: str = HIGHEST  # or the name of a category
+    least_share: float = LEAST_SHARE  # of all rows: categories below it are in no ratio
+    least_count: int = FEW  # rows: of fewer nothing can be told
+    confidence: float = 0.95
+
+
+class Ratios(NamedTuple):
+    """Of each category the ratio to the reference, and why there is none; and which one the reference is."""
+
+    reference: int | None
+    values: list[float | None]
+    left_out: list[str]
+
+    @property
+    def used(self) -> list[int]:
+        """The categories that are in ratios."""
+        return [place for place, why in enumerate(self.left_out) if not why]
+
+    @property
+    def smallest(self) -> float | None:
+        """The four-fifths ratio: the smallest of all."""
+        return min((value for value in self.values if value is not None), default=None)
+
+
+def ratios_of(counts: Floats, rows: Sequence[int], everyone: int, rule: RatioRule, names: Sequence[str] = ()) -> Ratios:
+    """Ratios of rates, from (categories, 2) counts or weights: not selected, selected.
+
+    ``everyone`` is how many rows there are, those of no known category among them. By fractions, so that 4/5 comes out
+    as 0.8.
+
+    >>> ratios_of(np.array([[4.0, 6.0], [5.0, 15.0]]), [10, 20], 30, RatioRule())
+    Ratios(reference=1, values=[0.8, 1.0], left_out=['', ''])
+    """
+    under = f"under {100 * rule.least_share:g}% of the rows"
+    left_out = ["" if Fraction(own) >= Fraction(str(rule.least_share)) * everyone else under for own in rows]
+    rates = [Fraction(table[1]) / (Fraction(table[0]) + Fraction(table[1])) for table in counts]
+    used = [place for place, why in enumerate(left_out) if not why]
+    if rule.reference != HIGHEST:
+        there = rule.reference in names
+        reference: int | None = list(names).index(rule.reference) if there else None
+        if reference is None or left_out[reference]:
+            told = f"the reference “{rule.reference}” is {under if there else 'not here'}"
+            left_out, reference = [why or told for why in left_out], None
+    else:
+        reference = max(used, key=lambda place: rates[place], default=None)
+    base = Fraction(0) if reference is None else rates[reference]
+    if not base:
+        return Ratios(None, [None] * len(rates), left_out)
+    return Ratios(
+        reference, [float(rates[at] / base) if not why else None for at, why in enumerate(left_out)], left_out
+    )
+
+
+def effective_counts(weights: Floats, squares: NDArray[Any]) -> Floats:
+    """Counts (groups, 2) of equal samples that tell as much as those of these sums of weights, and of squares."""
+    found: Floats = weights * (weights.sum(1) / squares)[:, None]
+    return found
+
+
+def ratio_intervals(
+    counts: Floats, ratios: Sequence[float], *, confidence: float, reference: int | None = None
+) -> tuple[list[Interval | None], Interval | None]:
+    """Bounds of the ratio of each category, and of the smallest ratio; None where a category has a single sample.
+
+    ``counts`` are (categories, 2): not selected, selected; ``ratios`` those of the sample, which lie within the bounds.
+    Without a ``reference`` that was named beforehand, the highest rate is divided by, which was picked because it is
+    high: so every pair is given bounds, all of which hold at once, and the smallest lower and the smallest upper ones
+    are taken. The ends of each rate are quantiles of the beta distribution of Jeffreys: unlike resamples, it knows that
+    nobody of few is not nobody at all. Logarithms of two rates are taken together as independent errors are, those to
+    one side and to the other apart.
+    """
+    size = len(counts)
+    alone: list[Interval | None] = [None] * size
+    if size < 2 or counts.sum(1).min() < _FEWEST:
+        return alone, None
+    yes, no = counts[:, 1] + 0.5, counts[:, 0] + 0.5
+    centre = np.log(yes / (yes + no))
+    with np.errstate(divide="ignore"):  # the lower end of nobody of very many may be no double: its logarithm is -inf
+        ends = np.log([betaincinv(yes, no, (1 + sign * confidence) / 2) for sign in (-1, 1)])
+    below, above = np.maximum([centre - ends[0], ends[1] - centre], 0.0)
+    apart = centre[:, None] - centre[None, :]  # each category (row) over each other one (column)
+    down, up = np.hypot(below[:, None], above[None, :]), np.hypot(above[:, None], below[None, :])
+    others = [reference] if reference is not None else range(size)
+
+    def bounds(at: int, pairs: float) -> Interval:
+        against = [other for other in others if other != at]
+        one, all_at_once = (NormalDist().inv_cdf(1 - (1 - confidence) / (2 * number)) for number in (1, pairs))
+        wider = all_at_once / one
+        least = float(np.exp((apart[at] - wider * down[at])[against].min()))
+        most = float(np.exp((apart[at] + wider * up[at])[against].min()))
+        most = most if reference is not None else min(1.0, most)
+        return Interval(min(least, ratios[at]), max(most, ratios[at]))
+
+    compared = [at for at in range(size) if at != reference]
+    for at in compared:
+        alone[at] = bounds(at, 1 if reference is not None else size - 1)
+    jointly = [bounds(at, size - 1 if reference is not None else size * (size - 1) / 2) for at in compared]
+    smallest = min(ratios)
+    low, high = min(one.low for one in jointly), min(one.high for one in jointly)
+    return alone, Interval(min(low, smallest), max(high if reference is None else min(high, 1.0), smallest))
+
+
+class Rated(NamedTuple):
+    """The categories of a table with all that their counts tell, and what the table as a whole does."""
+
+    rates: list[GroupRates]
+    reference: str | None
+    ratio: float | None  # the smallest
+    interval: Interval | None
+
+
+def rated(
+    rates: Sequence[GroupRates],
+    counts: Floats,
+    *,
+    everyone: int,
+    rule: RatioRule,
+    squares: NDArray[Any] | None = None,
+    weighted: bool = False,
+) -> Rated:
+    """Categories with shares, intervals, ratios, p-values and shortfalls.
+
+    ``counts`` are (categories, 2) rows, or weights: not selected, selected. Of weights, ``squares`` are the sums of
+    their squares, without which there are no intervals; rows are then not counted, and no p-value holds.
+    """
+    names = [rate.group for rate in rates]
+    found = ratios_of(counts, [rate.size for rate in rates], everyone, rule, names)
+    worth = counts if not weighted else None if squares is None else effective_counts(counts, squares)
+    used, alone, jointly = found.used, dict[int, Interval | None](), None
+    if worth is not None and found.reference is not None:
+        named = used.index(found.reference) if rule.reference != HIGHEST else None
+        values = [found.values[place] or 0.0 for place in used]
+        own, jointly = ratio_intervals(worth[used], values, confidence=rule.confidence, reference=named)
+        alone = dict(zip(used, own, strict=True))
+    rows = []
+    for at, (rate, (no, yes)) in enumerate(zip(rates, counts.tolist(), strict=True)):
+        compared = found.values[at] is not None and not weighted and at != found.reference
+        base = counts[found.reference or 0].astype(np.int64).tolist()
+        short = rate.size * base[1] - int(yes) * sum(base)
+        rows.append(
+            replace(
+                rate,
+                selected=None if weighted else int(yes),
+                share=rate.size / everyone,
+                interval=None
+                if worth is None
+                else wilson_interval(yes / (no + yes), float(worth[at].sum()), rule.confidence),
+                ratio=found.values[at],
+                ratio_interval=alone.get(at),
+                p_value=fisher_p(int(yes), rate.size, base[1], sum(base)) if compared else None,
+                shortfall=max(0, -(-short // sum(base))) if compared else None,
+                left_out=found.left_out[at],
+                few=rate.size < rule.least_count,
+            )
+        )
+    name = None if found.reference is None else names[found.reference]
+    return Rated(rows, name, found.smallest, None if found.smallest is None else jointly)
+
+
+StandardName: TypeAlias = Literal["ll144", "four-fifths", "credit"]
+
+NO_VERDICT = (
+    "These are figures. Whether a law or a rule is kept is not said here: people judge that, and by more than these."
+)
+
+COLUMNS = {
+    "group": "Category",
+    "rows": "Rows",
+    "share": "Share",
+    "selected": "Selected",
+    "rate": "Selection rate",
+    "ratio": "Impact ratio",
+    "below": "Below 4/5",
+    "p": "Fisher’s p",
+    "shortfall": "Shortfall",
+    "difference": "Mean difference",
+}
+"""What a table of rates can show, and what its columns are called."""
+
+_USUAL = ("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall")
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What a rule asks to be computed."""
+
+    title: str
+    about: str  # in sentences
+    columns: tuple[str, ...] = _USUAL
+    crossed: bool = False  # also the crossing of all attributes, and each of them where they are crossed
+    by_median: bool = False  # scores above the median are selected, unless decisions or a threshold are given
+    named: bool = False  # the reference must be named
+    four_fifths: bool = True  # whether four fifths are spoken of
+    scores: bool = False  # also mean scores, and ratios at every decile
+    fields: tuple[str, ...] = ()  # what only the user knows
+
+
+STANDARDS: dict[str, Standard] = {
+    "": Standard(  # where none is asked for
+        "Rates and ratios", "Of each category, how many are selected, and the rate divided by that of the reference."
+    ),
+    "ll144": Standard(
+        "Rates and impact ratios by sex, race/ethnicity and their crossing (New York City, Local Law 144)",
+        "Of each category of each attribute, and of the attributes crossed: the selection rate, or the scoring rate "
+        "(the share with a score above the median of the full sample), and the impact ratio: that rate divided by the "
+        "highest. The rule has no threshold for the ratio, so none is shown.",
+        columns=("group", "rows", "share", "selected", "rate", "ratio"),
+        crossed=True,
+        by_median=True,
+        four_fifths=False,
+        fields=("date of the data", "source of the data", "explanation of the data", "distribution date of the tool"),
+    ),
+    "four-fifths": Standard(
+        "Selection rates against the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
+        "Of each category, the selection rate divided by the highest. Ratios below four fifths are marked; Fisher’s "
+        "exact p-value and the shortfall stand beside them, since small samples and small differences are weighed.",
+        columns=("group", "rows", "share", "selected", "rate", "ratio", "below", "p", "shortfall"),
+    ),
+    "credit": Standard(
+        "Adverse impact ratios and mean scores against a reference (credit)",
+        "Of each category, the selection rate divided by that of the reference, and the standardised mean difference: "
+        "the mean score less the reference’s, in standard deviations of all scores. Further, the ratio at every decile "
+        "of the score.",
+        columns=("group", "rows", "share", "selected", "rate", "ratio", "p", "shortfall", "difference"),
+        named=True,
+        four_fifths=False,
+        scores=True,
+    ),
+}
+"""By the name that is asked for."""

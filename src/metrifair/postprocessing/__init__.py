@@ -1,0 +1,1 @@
+"""Post-processing of any fitted model."""

@@ -1,0 +1,233 @@
+"""Scores of any model moved towards the barycenter of the groups' distributions, as far as a tolerance asks."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import wasserstein_distance
+from sklearn.base import is_regressor
+from sklearn.utils.metaestimators import available_if
+
+from metrifair.errors import MetrifairWarning, ModelFileError
+from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
+from metrifair.postprocessing.group_model import BlindMap, blind_map
+from metrifair.postprocessing.rates import Distribution, barycentre
+from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.problem.problem import Scheme
+from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.saving.records import Arrays
+
+_LEFT = 0.1  # share of the distance between groups from which fit warns that it is left
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BarycentrePostprocessor(ScorePostprocessor):
+    """Scores of any classifier or regressor, moved so that they are distributed alike in all groups.
+
+    A score is replaced by the mean, over groups by their shares, of the scores that hold its rank there: of all scores
+    with statistical parity the nearest to the model's in squared distance (Chzhen et al. 2020; Gouic et al. 2020).
+    ``tolerance`` goes back towards the model's own score, and the Wasserstein distance between groups grows in
+    proportion to it. New rows need their groups, unless ``needs_group=False``.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor, default=None
+        Whose scores are moved: probabilities of two classes, or predictions. None is our network,
+        ``FairClassifier(0)``.
+    tolerance : float, default=0.0
+        From 0, parity, to 1, the model itself. Parity is exact where no scores are tied; equal scores of a group stay
+        equal unless ``randomized``, and a distance is left, of which ``fit`` warns where it is large.
+    needs_group : bool, default=True
+        Whether new rows come with their groups. If not, the group's probability given the features takes its place:
+        scores are moved so that they are alike as far as features tell the group. Groups that are passed all the same
+        are not looked at.
+    group_model : classifier, default=None
+        With ``needs_group=False``: what the group is guessed by, calibrated on rows it has not seen. None is a logistic
+        regression.
+    randomized : bool, default=False
+        Draw the rank of a score among those equal to it, so that parity is exact although scores are tied; each call of
+        ``predict`` draws on. If not, equal scores of a group are all moved to the mean over their ranks. With
+        ``needs_group=False`` nothing is drawn.
+    prefit : bool, default=False
+        The estimator is fitted already, best on other rows; ``fit`` then needs no labels, and clones share it.
+    folds : int, default=5
+        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
+        that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: scores are ranked
+        among those of its own training rows.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the folds and of the draws.
+
+    Attributes
+    ----------
+    base_ : classifier or regressor
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is missing, or a
+        combination that was not seen, are ranked among all; another value is an error.
+    classes_ : ndarray
+        The classes, of a classifier.
+    shares_ : ndarray of shape (n_groups,)
+        Shares of the groups.
+    distributions_ : tuple of Distribution
+        Scores of each group in ascending order, then those of all, with how much weight lies up to each.
+    group_model_ : GroupModel
+        With ``needs_group=False``: the fitted group model, and what calibrates it.
+
+    See Also
+    --------
+    ThresholdPostprocessor : Decisions instead of scores, and other criteria.
+    ChzhenPostprocessor : The published method for regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> y, a = np.array([1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 5.0, 6.0]), np.repeat([0, 1], 4)
+    >>> for tolerance in (0, 0.5, 1):
+    ...     model = BarycentrePostprocessor(LinearRegression(), tolerance=tolerance, folds=1)
+    ...     model.fit(y[:, None], y, sensitive_features=a).predict(y[:, None], sensitive_features=a).round(6)
+    array([2., 3., 4., 5., 2., 3., 4., 5.])
+    array([1.5, 2.5, 3.5, 4.5, 2.5, 3.5, 4.5, 5.5])
+    array([1., 2., 3., 4., 3., 4., 5., 6.])
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    tolerance: float = 0.0
+    needs_group: bool = True
+    group_model: Any = None
+    randomized: bool = False
+    prefit: bool = False
+    folds: int = 5
+    random_state: Any = None
+
+    def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
+        """With the map, which is the same for all tolerances."""
+        rows = super()._learned(X, y, sensitive_features, sample_weight)
+        self.shares_ = np.bincount(rows.group, rows.weight) / rows.weight.sum()
+        members = [rows.group == code for code in range(len(self.groups_))]
+        everyone = np.ones(len(rows.group), dtype=np.bool_)
+        self.distributions_ = tuple(Distribution.of(rows.score[own], rows.weight[own]) for own in (*members, everyone))
+        if rows.cells is not None:
+            self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
+        elif not self.randomized and self.tolerance < 1:
+            self._warn_of_ties(rows)
+        return rows
+
+    def _warn_of_ties(self, rows: Calibration) -> None:
+        fair = self._fair(rows.score, rows.group)
+        left, before = (
+            max(
+                wasserstein_distance(score[own], score, rows.weight[own], rows.weight)
+                for own in (rows.group == code for code in range(len(self.groups_)))
+            )
+            for score in (fair, rows.score)
+        )
+        # Groups of different sizes differ by a row even where nothing is tied.
+        if left > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
+            warnings.warn(
+                f"scores are tied: of the distance between groups, {left / before:.0%} is left where there should be "
+                "parity; randomized=True draws the ranks of equal scores",
+                MetrifairWarning,
+                stacklevel=4,
+            )
+
+    def _calibrate(self, rows: Calibration) -> None:
+        """Nothing is left to do: how far to go is decided when scores are asked for."""
+
+    def _state(self) -> dict[str, Floats]:
+        kept = {**super()._state(), "shares": self.shares_}
+        for place, one in enumerate(self.distributions_):
+            kept |= {f"values{place}": one.values, f"upto{place}": one.upto}
+        if not self.needs_group:
+            levels, prices, shares, width = self.blind_map_
+            kept |= {"levels": levels, "prices": prices, "guessed_shares": shares, "width": np.array([width])}
+        return kept
+
+    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
+        super()._restore(scheme, seen, guess, arrays)
+        groups = len(self.groups_)
+        self.shares_ = arrays.take("shares", (groups,)).numpy()
+        if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
+            raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
+        found = []
+        for place in range(groups + 1):
+            values = arrays.take(f"values{place}", (None,)).numpy()
+            upto = arrays.take(f"upto{place}", (len(values),)).numpy()
+            if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
+                raise ModelFileError("the file does not describe a model: its scores do not ascend")
+            found.append(Distribution(values, upto))
+        self.distributions_, levels = tuple(found), np.array([])
+        if guess is not None:
+            levels = arrays.take("levels", (None,)).numpy()
+            prices = arrays.take("prices", (len(levels), groups)).numpy()
+            shares, width = arrays.take("guessed_shares", (groups,)).numpy(), float(arrays.take("width", (1,)))
+            if not (len(levels) and width > 0 and (shares > 0).all()):
+                raise ModelFileError("the file does not describe a model: its levels are not those of scores")
+            self.blind_map_ = BlindMap(levels, prices, shares, width)
+        reached = np.concatenate([levels, *(one.values[[0, -1]] for one in found)])
+        if not is_regressor(self) and not ((reached >= 0) & (reached <= 1)).all():
+            raise ModelFileError("the file does not describe a model: scores of a classifier are probabilities")
+
+    def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
+        """The prediction of each row, or the class whose probability is at least a half.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
+            The groups of each sample: some of those that ``fit`` saw. Needed unless ``needs_group=False``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions, or labels.
+        """
+        score = self._moved(X, sensitive_features)
+        if is_regressor(self):
+            return score
+        predicted: NDArray[Any] = self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
+        return predicted
+
+    @available_if(lambda self: not is_regressor(self))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Table, *, sensitive_features: Table = None) -> Floats:
+        """The scores of a classifier, as probabilities of the classes.
+
+        Parameters
+        ----------
+        X, sensitive_features : array-like or table
+            Samples and their groups, as in ``predict``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        score = self._moved(X, sensitive_features)
+        return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
+
+    def _moved(self, X: Table, sensitive_features: Table) -> Floats:
+        """The scores between the model's own and the fair ones."""
+        self._check_as_fitted()
+        group = self._codes(X, sensitive_features) if self.needs_group else None
+        plain = self._scores(self.base_, X, sensitive_features)
+        if self.tolerance == 1:
+            return plain
+        fair = self.blind_map_(plain, self.group_model_.chances(X)) if group is None else self._fair(plain, group)
+        mixed: Floats = self.tolerance * plain + (1 - self.tolerance) * fair
+        return mixed
+
+    def _fair(self, plain: Floats, group: Integers) -> Floats:
+        """The scores moved all the way."""
+        found = np.empty(len(plain))
+        for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
+            own = group == code
+            below, upto = self.distributions_[code].ranks(plain[own])
+            if self.randomized:
+                below = upto = below + self.generator_.uniform(size=len(upto)) * (upto - below)
+            found[own] = barycentre(below, upto, self.distributions_[:-1], self.shares_)
+        return found

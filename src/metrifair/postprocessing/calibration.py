@@ -1,0 +1,344 @@
+"""What post-processors of any model learn from: scores of rows that the model has not seen, and the rows' groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.utils import (
+    ClassifierTags,
+    RegressorTags,
+    assert_all_finite,
+    check_consistent_length,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+
+from metrifair.errors import DataError, ModelFileError, TooFewSamples
+from metrifair.estimators import FairClassifier
+from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
+from metrifair.postprocessing.meta_estimator import Postprocessor, check_learner, predicted, probabilities
+from metrifair.postprocessing.training_data import (
+    CrossedGroups,
+    Floats,
+    Integers,
+    dealt_folds,
+    learned_by_heart,
+    out_of_fold,
+    with_ties,
+)
+from metrifair.problem.attributes import warn_of_labels
+from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
+from metrifair.problem.tables import UNKNOWN, Table, rows_of
+from metrifair.saving.records import Arrays
+from metrifair.saving.saved import Saved
+from metrifair.support.checks import check_integer, check_number, check_switches, groups_if_asked, seed_of
+
+
+class Calibration(NamedTuple):
+    """Rows of known groups, with scores as a model gives them that has not seen them."""
+
+    problem: Problem
+    score: Floats  # of the positive class, or predictions
+    group: Integers
+    weight: Floats
+    cells: Floats | None  # (n, groups x label sets): probabilities, where the group will not be asked for
+
+    def take(self, rows: NDArray[np.bool_]) -> Calibration:
+        """These of the rows."""
+        cells = None if self.cells is None else self.cells[rows]
+        return Calibration(self.problem.take(rows), self.score[rows], self.group[rows], self.weight[rows], cells)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenRows:
+    """What a model is fitted on."""
+
+    problem: Problem
+    X: Table
+    y: NDArray[Any] | None
+    groups: Table
+    weight: Floats
+
+    def fitted(self, template: Any, rows: Integers) -> Any:
+        """A copy of the estimator, fitted on these rows, with groups and weights where it takes or needs them."""
+        model, more = clone(template), {}
+        if self.groups is not None:
+            more = groups_if_asked(model.fit, rows_of(self.groups, rows))
+        if self.problem.weight is not None:
+            if not has_fit_parameter(model, "sample_weight"):
+                raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
+            more["sample_weight"] = self.weight[rows]
+        if self.y is None:
+            raise DataError("y is missing")
+        return model.fit(rows_of(self.X, rows), self.y[rows], **more)
+
+
+class ScorePostprocessor(Saved, Postprocessor):
+    """What our post-processors share: scores to learn from, groups that cross all attributes, and a knob."""
+
+    _needs_labels, _moves_numbers = False, True
+    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+
+    def fit(
+        self, X: Table, y: Table | None = None, *, sensitive_features: Table, sample_weight: Table | None = None
+    ) -> Self:
+        """Fit the estimator, unless it is fitted already, and then what its scores need.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets. Scores of a prefit estimator need none, decisions do.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns
+            The group of each sample; several columns are crossed. Missing: unknown, the sample teaches the estimator
+            only.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How much each sample counts, for the estimator too.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._calibrate(self._learned(X, y, sensitive_features, sample_weight))
+        return self
+
+    def fit_path(
+        self,
+        X: Table,
+        y: Table | None = None,
+        *,
+        sensitive_features: Table,
+        sample_weight: Table | None = None,
+        tolerances: Sequence[float],
+    ) -> list[Self]:
+        """A fitted post-processor for each tolerance; they equal single fits, and share the fitted estimator.
+
+        Parameters
+        ----------
+        X, y, sensitive_features, sample_weight : array-like or table
+            Samples, as in ``fit``.
+        tolerances : sequence of float
+            Values of ``tolerance``.
+
+        Returns
+        -------
+        list of estimators
+            One for each tolerance, in their order.
+        """
+        if isinstance(tolerances, (str, bytes)) or not np.iterable(tolerances):
+            raise DataError(f"tolerances must be a sequence of numbers from 0 to 1, got {tolerances!r}")
+        values = list(tolerances)
+        for tolerance in values:
+            check_number("tolerances", tolerance, low=0, high=1)
+        first = clone(self)
+        rows = first._learned(X, y, sensitive_features, sample_weight)
+        drawn, found = first.generator_.get_state(), []
+        for tolerance in values:
+            model = copy(first).set_params(tolerance=tolerance)
+            model.generator_ = np.random.RandomState()
+            model.generator_.set_state(drawn)
+            model._calibrate(rows)
+            found.append(model)
+        return found
+
+    def _state(self) -> dict[str, Floats]:
+        """All numbers that a file keeps, beside those of the models that are wrapped."""
+        if self.needs_group:
+            return {}
+        slope, bias = self.group_model_.correction
+        return {"slope": np.array([slope]), "bias": bias}
+
+    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
+        """Set what ``_state`` told, and the groups that were seen."""
+        sizes = [len(attribute.groups) for attribute in scheme.attributes]
+        if len(seen) < 2 or (seen < 0).any() or (seen >= sizes).any() or len(np.unique(seen, axis=0)) < len(seen):
+            raise ModelFileError("the file does not describe a model: its groups are not those of its attributes")
+        self.crossed_ = CrossedGroups(scheme, np.unique(seen, axis=0))
+        self.groups_, self._asks_groups = self.crossed_.names, guess is None
+        if guess is not None:
+            bias = arrays.take("bias", (len(seen) * self._cells_per_group,)).numpy()
+            slope = float(arrays.take("slope", (1,)))
+            if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):  # a cell may have had no row
+                raise ModelFileError("the file does not describe a model: its guess is not of its groups")
+            self.group_model_ = GroupModel(guess, Correction(slope, bias))
+
+    def _check_parameters(self) -> None:
+        check_number("tolerance", self.tolerance, low=0, high=1)
+        check_switches(randomized=self.randomized, needs_group=self.needs_group, prefit=self.prefit)
+        check_integer("folds", self.folds, least=1)
+        if self.group_model is not None:
+            check_learner(self.group_model, "classifier", name="group_model")
+
+    def _check_as_fitted(self) -> None:
+        """Parameters may have been set since."""
+        check_is_fitted(self, "base_")
+        self._check_parameters()
+        if self.needs_group != self._asks_groups:
+            raise DataError(f"needs_group was {self._asks_groups} when {type(self).__name__} was fitted; fit it again")
+
+    def __sklearn_clone__(self) -> Self:
+        """An estimator that is fitted already stays the one that it is: a copy of its parameters could not be used."""
+        made: Self = super().__sklearn_clone__()
+        if self.prefit is True:
+            made.estimator = self.estimator
+        return made
+
+    def _calibrate(self, rows: Calibration) -> None:
+        raise NotImplementedError
+
+    def _learned(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> Calibration:
+        """Fits base and group model, notes groups and classes, and finds the scores of rows that were kept apart."""
+        self._check_parameters()
+        given = self._read(X, y, sensitive_features, sample_weight)
+        problem = given.problem
+        self.crossed_ = CrossedGroups.of_rows(problem, self._sets(problem))
+        self.groups_, self.positive_ = self.crossed_.names, problem.scheme.positive
+        self.generator_ = np.random.RandomState(seed_of(self.random_state))
+        self._asks_groups = self.needs_group
+        group = self.crossed_.codes(problem.groups)
+        folds = self._folds(problem, group)
+        if self.prefit:
+            self.base_, score = self.estimator, self._scores(self.estimator, given.X, given.groups)
+        else:
+            self.base_ = given.fitted(self._template(), np.arange(len(problem)))
+            score = self._scores_as_of_others(given, folds)
+        known = np.flatnonzero(group != UNKNOWN)
+        found = Calibration(problem.take(known), score[known], group[known], given.weight[known], None)
+        if self.needs_group:
+            return found
+        cell = self._cells(found)
+        parts = range(int(folds.max()) + 1) if folds.max() else ()
+        if any(len(np.unique(cell[folds[known] != fold])) < 2 for fold in parts):
+            rows = np.bincount(found.group)
+            raise TooFewSamples(
+                f"group {self.groups_[rows.argmin()]!r} has {rows.min()} row(s), too few to guess groups by in each of "
+                "folds; pass folds=1, or needs_group=True"
+            )
+        own = replace(given, X=rows_of(given.X, known), y=cell, groups=None, weight=found.weight)
+        template = self.group_model
+        if template is None:  # a logistic regression of ours, so that it can be saved; some columns give groups away
+            seed = seed_of(self.random_state)
+            template = FairClassifier(0.0, model="linear", weight_decay=1e-6, random_state=seed)
+        self.group_model_, cells = fitted_group_model(
+            lambda rows: own.fitted(template, rows),
+            lambda model, rows: np.asarray(model.predict_proba(rows_of(own.X, rows))),
+            cell,
+            cells=len(self.groups_) * self._cells_per_group,
+            weight=own.weight,
+            folds=folds[known],
+        )
+        return found._replace(cells=cells)
+
+    def _scores_as_of_others(self, given: GivenRows, folds: Integers) -> Floats:
+        """The scores of the rows as those of others will be distributed, which ``base_`` has not learned from."""
+        own = self._scores(self.base_, given.X, given.groups)
+        if folds.max() == 0:
+            return own
+        apart = out_of_fold(
+            lambda rows: given.fitted(self._template(), rows),
+            lambda model, rows: self._scores(model, rows_of(given.X, rows), rows_of(given.groups, rows)),
+            folds,
+        )
+        truth = given.y if is_regressor(self) else given.y == self.classes_[self.positive_]
+        by_heart = learned_by_heart(own, apart, np.asarray(truth, dtype=np.float64), given.weight)
+        return apart if by_heart else with_ties(own, apart)
+
+    @property
+    def _cells_per_group(self) -> int:
+        """What the group model guesses: groups, or each of them with either label."""
+        return 1
+
+    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
+        """The rows within which groups are compared, by a name for messages."""
+        return {"any label": np.ones(len(problem), dtype=np.bool_)}
+
+    def _cells(self, rows: Calibration) -> Integers:
+        """What the group model is to guess."""
+        return rows.group
+
+    def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> GivenRows:
+        """What was handed over, checked, without rows of weight 0."""
+        self._check_wrapped(X, y, needs_labels=self._needs_labels)
+        numeric, count = is_regressor(self), _num_samples(X)
+        target = None if y is None else _checked_target(X, y, numeric=numeric)
+        problem = problem_of(
+            Given(y, sensitive_features, sample_weight=sample_weight, rows={"X": X}),
+            criterion=getattr(self, "criterion", "statistical_parity"),
+            pos_label=getattr(self, "pos_label", None),
+            target="numbers" if numeric else "labels",
+            classes=None if numeric or not self.prefit else np.asarray(self.estimator.classes_).tolist(),
+        )
+        warn_of_labels(problem)
+        if not numeric:
+            self.classes_ = np.asarray(problem.scheme.classes)
+            _check_two(self.classes_.tolist())
+        kept = np.arange(count) if problem.kept is None else np.flatnonzero(problem.kept)
+        weight = np.ones(len(kept)) if problem.weight is None else problem.weight
+        (X,) = indexable(X)
+        X, groups = rows_of(X, kept), rows_of(sensitive_features, kept)
+        return GivenRows(problem, X, None if target is None else target[kept], groups, weight)
+
+    def _template(self) -> Any:
+        if self.estimator is not None:
+            return self.estimator
+        return FairClassifier(0.0, random_state=self.random_state)
+
+    def _folds(self, problem: Problem, group: Integers) -> Integers:
+        """Which fold each row is kept apart in: all have the same mix of groups and labels, up to one row of each."""
+        labels = np.zeros(len(problem), dtype=int) if not problem.scheme.classes else problem.labels
+        labels = np.zeros(len(problem), dtype=int) if labels is None else labels
+        return dealt_folds(self.folds, labels, group, seed_of(self.random_state))
+
+    def _scores(self, base: Any, X: Table, sensitive_features: Table) -> Floats:
+        """Probabilities of the positive class, or predictions."""
+        if is_regressor(self):
+            return predicted(base, X, sensitive_features)
+        return probabilities(base, X, sensitive_features)[:, self.positive_]
+
+    def _codes(self, X: Table, sensitive_features: Table) -> Integers:
+        """The crossed group of new rows; a value that ``fit`` did not see is an error."""
+        given = Given(sensitive_features=sensitive_features, rows={"X": X})
+        return self.crossed_.codes(later_problem(given, self.crossed_.scheme).groups)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        numeric = self._moves_numbers and isinstance(self.estimator, BaseEstimator) and is_regressor(self.estimator)
+        tags.estimator_type = "regressor" if numeric else "classifier"
+        tags.classifier_tags = None if numeric else ClassifierTags(multi_class=False)
+        tags.regressor_tags = RegressorTags() if numeric else None
+        tags.target_tags.required = True
+        if not self.needs_group:
+            guess = self.group_model
+            tags.input_tags.sparse &= isinstance(guess, BaseEstimator) and get_tags(guess).input_tags.sparse
+        tags.non_deterministic = self.randomized is True
+        return tags
+
+
+def _checked_target(X: Table, y: Table, *, numeric: bool) -> NDArray[Any]:
+    target: NDArray[Any] = column_or_1d(y, warn=True)
+    check_consistent_length(X, target)
+    assert_all_finite(target, input_name="y")
+    if not numeric:
+        check_classification_targets(target)
+    return target
+
+
+def _check_two(classes: list[object]) -> None:
+    if len(classes) < 2:
+        raise DataError(f"y must hold at least two classes, got one class: {classes}")
+    if len(classes) > 2:
+        raise DataError(
+            f"Only binary classification is supported. y holds {len(classes)} classes: {classes[:5]}; "
+            "XianPostprocessor takes more"
+        )

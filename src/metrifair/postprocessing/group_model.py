@@ -1,0 +1,235 @@
+"""The group of a row, guessed from its features: calibrated probabilities, and predictions that ask for nothing else.
+
+Where the group must not be asked for, its probability given the features takes its place (Xian and Zhao, 2024): the
+rates of a group are means over all rows by that probability, and the best rule is linear in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog, minimize
+from scipy.sparse import csr_array, hstack, vstack
+from scipy.special import expit, log_softmax, softmax
+
+from metrifair.postprocessing.training_data import Fitted, Floats, Integers, Told, learned_by_heart, out_of_fold
+from metrifair.problem.tables import Table
+
+_LEAST = 1e-12  # probability
+_LEVELS = 17  # values that a score may be moved to; 33 take five times as long and are no fairer on new rows
+_MOST_ROWS = 10_000  # that prices of levels are found on
+_EXACT = 1e-10  # feasibility of the linear program
+_MARGIN = 1e-7  # difference of gains within which rows are equal
+_RAMP = 0.01  # width over which decisions turn, in spans of the price
+_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)  # of the prices, tried in this order
+
+
+class Correction(NamedTuple):
+    """What makes probabilities calibrated: slope and bias of their logarithms."""
+
+    slope: float
+    bias: Floats  # (classes,)
+
+    @classmethod
+    def learned(cls, chances: Floats, code: Integers, weight: Floats) -> Correction:
+        """That of probabilities (n, classes) of rows whose classes are known, by maximum likelihood."""
+        logs, share, rows = np.log(np.maximum(chances, _LEAST)), weight / weight.sum(), np.arange(len(code))
+
+        def loss(at: Floats) -> tuple[float, Floats]:
+            found = log_softmax(at[0] * logs + at[1:], axis=1)
+            off = np.exp(found)
+            off[rows, code] -= 1
+            slopes = np.append((share @ (off * logs)).sum(), share @ off)
+            return -float(share @ found[rows, code]), slopes
+
+        classes = chances.shape[1]
+        start, bounds = np.append(1.0, np.zeros(classes)), [(0.0, 10.0), *[(None, None)] * classes]
+        best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        return cls(float(best.x[0]), best.x[1:] - best.x[1:].mean())
+
+    def __call__(self, chances: Floats) -> Floats:
+        """The calibrated probabilities."""
+        found: Floats = softmax(self.slope * np.log(np.maximum(chances, _LEAST)) + self.bias, axis=1)
+        return found
+
+
+class GroupModel(NamedTuple):
+    """A classifier of groups (or of groups and labels), and what makes its probabilities calibrated."""
+
+    model: Any
+    correction: Correction
+
+    def chances(self, X: Table) -> Floats:
+        """The probability of each cell given the features, (n, cells)."""
+        said = np.asarray(self.model.predict_proba(X))
+        return self.correction(_of_all_cells(self.model, said, len(self.correction.bias)))
+
+
+def fitted_group_model(
+    fitted: Fitted, probable: Told, cell: Integers, *, cells: int, weight: Floats, folds: Integers
+) -> tuple[GroupModel, Floats]:
+    """The model of so many cells, and the probabilities of these rows as it will give them for others.
+
+    They are calibrated on rows that were not learned from, however sure of itself the classifier is of its own. The
+    program that a rule is found by must see what the rule will: the model's own probabilities, unless it knows its rows
+    by heart.
+    """
+
+    def told(model: Any, rows: Integers) -> Floats:
+        return _of_all_cells(model, probable(model, rows), cells)
+
+    model = fitted(np.arange(len(cell)))
+    own = told(model, np.arange(len(cell)))
+    apart = own if folds.max() == 0 else out_of_fold(fitted, told, folds)
+    by_heart = learned_by_heart(own, apart, np.eye(cells)[cell], weight)
+    correction = Correction.learned(apart, cell, weight)
+    return GroupModel(model, correction), correction(apart if by_heart else own)
+
+
+def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:
+    """Probabilities (n, cells); a fold may have lacked a cell."""
+    found = np.full((len(said), cells), _LEAST)
+    found[:, np.asarray(model.classes_).astype(int)] = np.maximum(said, _LEAST)
+    return found
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------
+
+
+class BlindMap(NamedTuple):
+    """Scores moved so that they are distributed alike in all groups, as far as features tell these."""
+
+    levels: Floats  # (levels,): where scores are moved to
+    prices: Floats  # (levels, groups): of a level for one of that group
+    shares: Floats  # (groups,)
+    width: float  # distance of levels within which a score spreads
+
+    def __call__(self, score: Floats, chances: Floats) -> Floats:
+        """The fair scores."""
+        return self._spread(score, chances) @ self.levels
+
+    def _spread(self, score: Floats, chances: Floats) -> Floats:
+        """How much of each level a score becomes, (n, levels)."""
+        priced = (chances / self.shares - 1) @ self.prices.T
+        found: Floats = softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1)
+        return found
+
+
+def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
+    """The map to equal distributions that moves scores least, in squared distance.
+
+    Each score is spread over levels so that every level has the same share of all groups, which are counted by their
+    probabilities. That is optimal transport with a little entropy; its dual, the price of each level for each group, is
+    smooth and convex and has few variables.
+    """
+    some = slice(None, None, -(-len(score) // _MOST_ROWS))
+    score, chances, weight = score[some], chances[some], weight[some]
+    low, high = np.quantile(score, [0.001, 0.999])
+    span = float(high - low) or 1.0
+    levels, share = np.linspace(low, high, _LEVELS), weight / weight.sum()
+    shares = share @ chances
+    away, width = (chances / shares - 1), 1 / (_LEVELS - 1)
+    cost = -(((score[:, None] - levels) / span) ** 2)
+
+    def dual(at: Floats) -> tuple[float, Floats]:
+        inside = (cost - away @ at.reshape(_LEVELS, -1).T) / width**2
+        top = inside.max(1, keepdims=True)
+        spread = np.exp(inside - top)
+        sums = spread.sum(1)
+        value = float(share @ (top[:, 0] + np.log(sums)))
+        slopes = -((spread / sums[:, None] * share[:, None]).T @ away)
+        return value * width**2, slopes.ravel()
+
+    found = minimize(
+        dual,
+        np.zeros(_LEVELS * chances.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 1_000, "gtol": 1e-4},
+    )
+    return BlindMap(levels, found.x.reshape(_LEVELS, -1) * span**2, shares, width * span)
+
+
+# --- decisions ------------------------------------------------------------------------------------------------------
+
+
+class BlindRule(NamedTuple):
+    """Accept a row where what it gains, less the prices of its probable cells, is at least so much."""
+
+    prices: Floats  # (cells,)
+    least: float
+    width: float  # of the ramp on which a coin is thrown; 0: none is
+
+    def __call__(self, price: Floats, cells: Floats) -> Floats:
+        """The probability that each row is accepted."""
+        gain = -price - cells @ self.prices - self.least
+        found: Floats = expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
+        return found
+
+
+def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
+    """The cheapest rule with a coin whose rates differ by at most the tolerance between the groups of each set.
+
+    ``price`` (n,) is what accepting a row loses, ``cells`` (n, cells) the probability of each cell, ``sets`` the set
+    that a cell belongs to, within which rates are compared. A little entropy makes a ramp of what would be a step, on
+    whose edge all of many equal rows could lie: its dual, the price of each difference of two rates, is smooth.
+    """
+    share = weight / weight.sum()
+    mass = share @ cells
+    counted, width = cells / mass, _RAMP * (float(np.ptp(price)) or 1.0)
+    one, other = np.nonzero((sets[:, None] == sets) & ~np.eye(len(sets), dtype=np.bool_))
+    differences = np.eye(len(sets))[one] - np.eye(len(sets))[other]  # (pairs, cells)
+
+    def dual(at: Floats) -> tuple[float, Floats]:
+        gain = (-price - counted @ (at @ differences)) / width
+        rates = (share * expit(gain)) @ counted
+        return width * float(share @ np.logaddexp(0, gain)) + tolerance * at.sum(), tolerance - differences @ rates
+
+    found = minimize(
+        dual,
+        np.zeros(len(one)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * len(one),
+        options={"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0},
+    )
+    return BlindRule((found.x @ differences) / mass, 0.0, width)
+
+
+def blind_cut(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:
+    """The same without a coin: a step, beyond the tolerance by no more than one row for each cell.
+
+    A linear program with few constraints tells the prices; it divides at most so many rows, unless many are equal.
+    Then no step may keep the tolerance at these prices: where the step is, and how much the prices count, is searched
+    for. Accepting nobody, or everyone, always keeps it.
+    """
+    mass = weight @ cells
+    rates = weight[:, None] * cells / mass
+    window = csr_array(np.eye(int(sets.max()) + 1)[sets])
+    program = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+        np.append(weight * price / weight.sum(), np.zeros(window.shape[1])),
+        A_ub=vstack([hstack([csr_array(rates.T), -window]), hstack([-csr_array(rates.T), window])]),
+        b_ub=np.repeat([tolerance, 0.0], len(sets)),
+        bounds=(0, 1),
+        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+    )
+    if program.status != 0:
+        raise RuntimeError(f"the linear program ended with: {program.message}")
+    upper, lower = np.split(-program.ineqlin.marginals, 2)
+    prices = (upper - lower) * weight.sum() / mass
+    found, cheapest, most = BlindRule(prices, np.inf, 0.0), np.inf, tolerance + len(sets) * rates.max()
+    for part in _PARTS:
+        gain = -price - cells @ (part * prices)
+        order = np.argsort(-gain)
+        falls = np.concatenate([[np.inf], gain[order], [-np.inf]])
+        edges = np.flatnonzero(-np.diff(falls) > _MARGIN)  # so many rows can be accepted
+        reached = np.vstack([np.zeros(len(sets)), np.cumsum(rates[order], axis=0)])[edges]
+        loss = np.append(0.0, np.cumsum((weight * price)[order]))[edges]
+        apart = np.max([np.ptp(reached[:, sets == one], axis=1) for one in np.unique(sets)], axis=0)
+        loss = np.where(apart <= most, loss, np.inf)
+        best = int(loss.argmin())
+        if loss[best] < cheapest:
+            least = falls[edges[best] : edges[best] + 2].mean()
+            found, cheapest = BlindRule(part * prices, float(least), 0.0), loss[best]
+    return found

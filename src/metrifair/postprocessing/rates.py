@@ -1,0 +1,287 @@
+"""Ranks of scores within their group, and acceptance rates of groups: on curves, hulls and thresholds.
+
+Scores move to the groups' common barycentre by their ranks. Rates may differ by a tolerance, at the least loss.
+A group's curve has one point for each threshold: how large a share of each set (everyone, or the rows of one label) is
+accepted, and what these decisions lose. A coin between two thresholds reaches all that lies between their points: with
+coins the optimum is a linear program on the hulls of the curves, without them a search over their points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, csr_array, hstack, vstack
+
+from metrifair.postprocessing.training_data import Floats, rounding_of
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Scores of one group in ascending order, and how much weight lies up to each of them."""
+
+    values: Floats
+    upto: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weight: Floats | None = None) -> Distribution:
+        """The distribution of scores, each of weight 1 unless told.
+
+        >>> Distribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
+        array([5., 7.])
+        """
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], np.cumsum(np.ones(len(values)) if weight is None else weight[order]))
+
+    @property
+    def total(self) -> float:
+        """The weight of all scores."""
+        return float(self.upto[-1])
+
+    def ranks(self, values: Floats) -> tuple[Floats, Floats]:
+        """The shares of the weight below each value, and up to it; between two scores they are equal.
+
+        >>> Distribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
+        (array([0.25, 0.75]), array([0.75, 0.75]))
+        """
+        rounding = rounding_of(values, float(np.median(np.abs(self.values))))
+        upper = np.searchsorted(self.values, values + rounding, side="right")
+        lower = np.searchsorted(self.values, values - rounding, side="left")
+        # Below all, a value holds the rank of the least one.
+        return np.append(0.0, self.upto)[lower] / self.total, self.upto[upper.clip(min=1) - 1] / self.total
+
+    def quantile(self, rank: Floats) -> Floats:
+        """The least value up to which so large a share of the weight lies."""
+        # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is that value's.
+        at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
+        found: Floats = self.values[at.clip(max=len(self.values) - 1)]
+        return found
+
+    def mean(self, below: Floats, upto: Floats) -> Floats:
+        """The mean of the values that hold the ranks from one to another, or that of the one rank.
+
+        >>> Distribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
+        array([3., 2.])
+        """
+        ends, weight = np.append(0.0, self.upto / self.total), np.diff(self.upto, prepend=0.0) / self.total
+        reached = np.append(0.0, np.cumsum(self.values * weight))
+        wide = upto > below
+        mean = np.interp(upto, ends, reached) - np.interp(below, ends, reached)
+        mean = np.divide(mean, upto - below, out=np.zeros(len(mean)), where=wide)
+        # Within one value it is that value to the last digit: order is kept.
+        first = np.searchsorted(self.upto, (below + 1e-12) * self.total).clip(max=len(self.values) - 1)
+        last = self.quantile(upto)
+        found: Floats = np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
+        return found
+
+
+def barycentre(below: Floats, upto: Floats, groups: Sequence[Distribution], shares: Floats) -> Floats:
+    """The mean, over groups by their shares, of the values that hold these ranks: the barycentre's quantiles.
+
+    A value that holds several ranks is moved to the mean of the barycentre over all of them, the nearest to it in
+    squared distance that treats equal values alike.
+
+    >>> groups = [Distribution.of(np.arange(1.0, 5)), Distribution.of(np.array([10.0, 20.0]))]
+    >>> barycentre(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
+    array([4.66666667])
+    """
+    found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
+    return found
+
+
+_EXACT = 1e-10  # feasibility of linear programs
+_NONE = 1e-9  # probability below which a linear program's mixture counts as none
+_MOST_BOXES = 4_000_000  # looked at, of points by window, where two rates must agree without a coin
+
+
+class Curve(NamedTuple):
+    """What the thresholds of one group reach, from accepting nobody to accepting everyone."""
+
+    threshold: Floats  # (points,), descending: scores from it on are accepted
+    rate: Floats  # (points, sets)
+    loss: Floats  # (points,): this group's part of the mean loss, less that of accepting nobody
+
+    def take(self, places: NDArray[np.int64]) -> Curve:
+        """These of the points."""
+        return Curve(self.threshold[places], self.rate[places], self.loss[places])
+
+
+class Mixture(NamedTuple):
+    """A threshold, or several with the probability of each."""
+
+    threshold: Floats
+    probability: Floats
+
+
+def curve_of(score: Floats, member: Floats, price: Floats) -> Curve:
+    """The curve of rows with these scores; ``member`` (n, sets) is their weight in each set, ``price`` what accepting
+    each adds to the loss.
+
+    >>> curve_of(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
+    array([0.        , 0.33333333, 1.        ])
+    """
+    values, place = np.unique(-score, return_inverse=True)
+    values = -values
+    cut = np.concatenate([[np.inf], values[:-1] / 2 + values[1:] / 2, [-np.inf]])
+    sums = np.stack([np.bincount(place, column) for column in (*member.T, price)], axis=1)
+    reached = np.vstack([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+    # By the last sum itself, not by another one of the same numbers: all are exactly 1.
+    return Curve(cut, reached[:, :-1] / reached[-1, :-1], reached[:, -1])
+
+
+def lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
+    """Places of the corners of the lower convex hull of points, by ascending x.
+
+    >>> lower_hull(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, -1.0, 1.0, -1.0]))
+    array([0, 1, 3])
+    """
+    found: list[int] = []
+    for at in np.lexsort((y, x)).tolist():
+        if found and x[at] == x[found[-1]]:
+            continue  # the lower of two that stand above each other came first
+        while len(found) > 1:
+            a, b = found[-2:]
+            if (y[b] - y[a]) * (x[at] - x[a]) < (y[at] - y[a]) * (x[b] - x[a]):
+                break
+            found.pop()
+        found.append(at)
+    return np.array(found, dtype=np.int64)
+
+
+def cheapest_rates(
+    rates: Sequence[Floats], losses: Sequence[Floats], shares: Floats, favoured: Floats, tolerance: float
+) -> Floats:
+    """One rate for each group, at most ``tolerance`` apart, of the least total loss; exact, in O(n log n).
+
+    ``rates`` and ``losses`` are the corners of each group's convex, piecewise linear loss, which counts by its share;
+    ``favoured`` are the rates where it is least. The best ones are these, moved into a window, and the best window
+    begins or ends at a corner.
+    """
+    if np.ptp(favoured) <= tolerance:
+        return favoured
+    starts = np.concatenate([shifted for own in rates for shifted in (own, own - tolerance)])
+    starts = np.unique(np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance]))
+    total = sum(
+        share * np.interp(np.clip(least, starts, starts + tolerance), rate, loss)
+        for share, least, rate, loss in zip(shares, favoured, rates, losses, strict=True)
+    )
+    start = starts[np.argmin(total)]
+    chosen: Floats = np.clip(favoured, start, start + tolerance)
+    return chosen
+
+
+def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
+    """For each group thresholds and a coin between them: the least loss of all whose rates differ by at most this."""
+    if curves[0].rate.shape[1] > 1:
+        return _program(curves, tolerance)
+    hulls = [curve.take(lower_hull(curve.rate[:, 0], curve.loss)) for curve in curves]
+    favoured = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
+    corners, losses = [hull.rate[:, 0] for hull in hulls], [hull.loss for hull in hulls]
+    rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favoured, tolerance)
+    found = []
+    for hull, own, rate in zip(hulls, corners, rates, strict=True):
+        after = int(np.searchsorted(own, rate).clip(1, len(own) - 1))
+        share = (rate - own[after - 1]) / (own[after] - own[after - 1])
+        chances = np.array([1 - share, share])
+        chances = np.where(chances > _NONE, chances, 0.0)
+        found.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
+    return found
+
+
+def _mixture(threshold: Floats, chances: Floats) -> Mixture:
+    used = chances > 0
+    return Mixture(threshold[used], chances[used] / chances[used].sum())
+
+
+def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
+    """The same for two sets, by a linear program over the corners of the groups' hulls in the plane of both rates."""
+    hulls = []
+    for curve in curves:
+        x, y = curve.rate.T
+        corners = np.union1d(lower_hull(x, y), lower_hull(x, -y))
+        hulls.append(curve.take(corners))
+    sizes, sets = [len(hull.threshold) for hull in hulls], curves[0].rate.shape[1]
+    # One variable for each corner, then the start of each set's window.
+    rates: Any = vstack([block_diag([csr_array(hull.rate[:, [k]].T) for hull in hulls]) for k in range(sets)])
+    window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
+    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+        np.concatenate([*(hull.loss for hull in hulls), np.zeros(sets)]),
+        A_eq=hstack([block_diag([csr_array(np.ones((1, size))) for size in sizes]), csr_array((len(hulls), sets))]),
+        b_eq=np.ones(len(hulls)),
+        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
+        b_ub=np.repeat([tolerance, 0.0], sets * len(hulls)),
+        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended with: {found.message}")
+    parts = np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    return [
+        _mixture(hull.threshold, np.where(part > _NONE, part, 0.0)) for hull, part in zip(hulls, parts, strict=True)
+    ]
+
+
+def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
+    """One threshold for each group: the least loss of all whose rates differ by at most this; no coin is thrown.
+
+    Accepting nobody, or everyone, is always possible. The lowest rate of each set is some group's rate at a threshold:
+    all windows that begin there are tried, and in each of them every group takes its best threshold. Where two rates
+    must agree, thresholds are thinned out so that no more than some millions of windows and points are looked at.
+    """
+    sets, groups = curves[0].rate.shape[1], len(curves)
+    if sets > 1:
+        most = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
+        ways = [curve.rate.sum(1) for curve in curves]  # so many points, evenly along each, both ends among them
+        spread = [np.searchsorted(way, np.linspace(way[0], way[-1], most)).clip(max=len(way) - 1) for way in ways]
+        curves = [curve.take(np.unique(places)) for curve, places in zip(curves, spread, strict=True)]
+    starts = [np.unique(np.concatenate([curve.rate[:, k] for curve in curves])) for k in range(sets)]
+    if sets == 1:
+        reached = [_least_within(curve.rate[:, 0], curve.loss, starts[0], tolerance) for curve in curves]
+        total = sum(loss for loss, _ in reached)
+        best = int(np.argmin(total))
+        return np.array([curve.threshold[at[best]] for curve, (_, at) in zip(curves, reached, strict=True)])
+    least, chosen = np.inf, np.zeros(groups)
+    # Of the second set all windows at once: (windows, points) of each group.
+    first, second = ([_inside(curve.rate[:, k], starts[k], tolerance) for curve in curves] for k in range(2))
+    for at in range(len(starts[0])):
+        losses = [
+            np.where(one[at] & other, curve.loss, np.inf)
+            for one, other, curve in zip(first, second, curves, strict=True)
+        ]
+        total = np.sum([loss.min(1) for loss in losses], axis=0)
+        best = int(total.argmin())
+        if total[best] < least:
+            least = total[best]
+            chosen = np.array([curve.threshold[own[best].argmin()] for own, curve in zip(losses, curves, strict=True)])
+    return chosen
+
+
+def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
+    """Which points (columns) lie in which windows (rows)."""
+    found: NDArray[np.bool_] = (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
+    return found
+
+
+def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) -> tuple[Floats, NDArray[np.int64]]:
+    """The least loss, and its place, of points whose rate lies within each window; infinite where none does.
+
+    Rates ascend. A table of the least of 1, 2, 4 ... neighbours answers each window from two of its entries.
+    """
+    first = np.searchsorted(rate, starts - _NONE)
+    after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")
+    tables = [np.arange(len(rate))]
+    while 2 ** len(tables) <= len(rate):
+        half = 2 ** (len(tables) - 1)
+        one, other = tables[-1][:-half], tables[-1][half:]
+        tables.append(np.where(loss[one] <= loss[other], one, other))
+    found, places = np.full(len(starts), np.inf), np.zeros(len(starts), dtype=np.int64)
+    level = np.where(after > first, np.log2(np.maximum(after - first, 1)).astype(int), -1)
+    for depth, table in enumerate(tables):
+        own = level == depth
+        one, other = table[first[own]], table[after[own] - 2**depth]
+        places[own] = np.where(loss[one] <= loss[other], one, other)
+        found[own] = loss[places[own]]
+    return found, places

@@ -1,0 +1,277 @@
+"""Decisions of any model by thresholds of the groups, as near to parity as asked for, at the least loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrifair.errors import DataError, ModelFileError
+from metrifair.figures.utility import UtilityLike, expected_cost
+from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
+from metrifair.postprocessing.group_model import BlindRule, Correction, blind_coin, blind_cut
+from metrifair.postprocessing.rates import Mixture, best_mixtures, best_thresholds, curve_of
+from metrifair.postprocessing.training_data import Floats, Integers
+from metrifair.problem.criteria import Criterion, criterion_named
+from metrifair.problem.problem import Problem, Scheme
+from metrifair.problem.tables import UNKNOWN, Table
+from metrifair.saving.records import Arrays
+from metrifair.support.checks import check_known
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ThresholdPostprocessor(ScorePostprocessor):
+    """Decisions of any classifier of two classes, by thresholds whose rates differ by at most a tolerance.
+
+    Of all rules that accept scores from a threshold on, which may differ by group, the one of the least loss on rows
+    that the estimator has not seen (Hardt et al. 2016, with the relaxation of Cruz and Hardt 2024). With a coin between
+    thresholds this is a linear program on the hulls of the groups' ROC curves. New rows need their groups, unless
+    ``needs_group=False``.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        A classifier with ``predict_proba``; None is our network, ``FairClassifier(0)``.
+    tolerance : float, default=0.0
+        Largest difference between the rates of two groups that the criterion compares, on the rows fitted on; 1 leaves
+        each group its best threshold.
+    criterion : str or Criterion, default="statistical_parity"
+        Whose rates of acceptance are compared: "statistical_parity" everyone's, "equal_opportunity" those of rows with
+        the positive label, "predictive_equality" with the other one, "equalized_odds" both.
+    utility : {"accuracy", "balanced_accuracy"} or table of costs, default="accuracy"
+        What the decisions are to be good at. Costs are by label and decision, in ascending order of the classes.
+    needs_group : bool, default=True
+        Whether new rows come with their groups. If not, the group's probability given the features takes its place: the
+        rule is then linear in the calibrated score and these probabilities (Xian and Zhao 2024). Counted by them, the
+        rates differ by at most the tolerance with a coin, and by at most one row for each rate more without one, on
+        the rows fitted on; where many rows are equal, this may leave no other rule than one decision for all. Counted
+        by the groups themselves, ``rates_``, they differ as far as the probabilities are wrong. Groups that are passed
+        all the same are not looked at.
+    group_model : classifier, default=None
+        With ``needs_group=False``: what the group (and label) is guessed by, calibrated on rows it has not seen. None
+        is a logistic regression.
+    randomized : bool, default=False
+        Throw a coin between thresholds where that is better: exact, but of two equal rows one may be accepted. Each
+        call of ``predict`` draws on. If not, the best single thresholds, whose rates may differ by one row more than
+        the tolerance.
+    pos_label : object, default=None
+        The class that is accepted; None is the last one.
+    prefit : bool, default=False
+        The estimator is fitted already, best on other rows; clones share it.
+    folds : int, default=5
+        For scores of rows that the estimator has not seen, by so many fits; the estimator itself is fitted on all. Rows
+        that it scores alike count as equal, by its own score, unless it knows its rows by heart. 1: thresholds are
+        chosen on the scores of its own training rows.
+    random_state : int, NumPy generator or None, default=None
+        Seed of the default network, of the folds and of the draws.
+
+    Attributes
+    ----------
+    base_ : classifier
+        The fitted estimator.
+    groups_ : tuple
+        The groups that ``fit`` saw; of several attributes, their combinations. Rows whose group is missing, or a
+        combination that was not seen, are decided by the best threshold of all; another value is an error.
+    classes_ : ndarray
+        The two classes.
+    thresholds_ : tuple of Mixture
+        For each group, then for rows of unknown groups: thresholds, and the probability of each.
+    rates_ : ndarray of shape (n_groups, n_sets)
+        Rates of acceptance that are expected, on the rows fitted on, by scores as ``folds`` says.
+    blind_rule_ : BlindRule
+        With ``needs_group=False``: the price of each probability, beside the loss of accepting a row.
+    correction_ : Correction
+        With ``needs_group=False``: what calibrates the scores.
+    group_model_ : GroupModel
+        With ``needs_group=False``: the fitted group model, and what calibrates it.
+
+    See Also
+    --------
+    BarycentrePostprocessor : Scores instead of decisions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y, sex = np.arange(8.0)[:, None], [0, 0, 1, 1, 1, 1, 0, 1], list("ffffmmmm")
+    >>> for tolerance in (0, 1):
+    ...     model = ThresholdPostprocessor(LogisticRegression(), tolerance=tolerance, randomized=True, folds=1)
+    ...     model.fit(X, y, sensitive_features=sex).rates_.ravel()
+    array([0.5, 0.5])
+    array([0.5, 1. ])
+    """
+
+    estimator: Any = field(default=None, kw_only=False)
+    tolerance: float = 0.0
+    criterion: str | Criterion = "statistical_parity"
+    utility: UtilityLike = "accuracy"
+    needs_group: bool = True
+    group_model: Any = None
+    randomized: bool = False
+    pos_label: object = None
+    prefit: bool = False
+    folds: int = 5
+    random_state: Any = None
+
+    _needs_labels, _moves_numbers = True, False
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        kind = criterion_named(self.criterion)
+        if kind.score != "prediction" or kind.bins is not None or kind.sets is not None or kind.strata:
+            raise DataError(
+                f"criterion {kind.name!r} does not compare rates of decisions; take statistical_parity, "
+                "equal_opportunity, predictive_equality or equalized_odds"
+            )
+        if isinstance(self.utility, str):
+            check_known("utility", self.utility, ("accuracy", "balanced_accuracy"), otherwise="a table of costs")
+
+    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
+        labels = criterion_named(self.criterion).labels
+        if labels is None:
+            return super()._sets(problem)
+        positive = np.asarray(problem.is_positive)
+        sets = {False: ("the negative label", ~positive), True: ("the positive label", positive)}
+        return dict(sets[one] for one in (False, True) if labels in ("every", "positive" if one else "negative"))
+
+    @property
+    def _cells_per_group(self) -> int:
+        return 1 if criterion_named(self.criterion).labels is None else 2
+
+    def _cells(self, rows: Calibration) -> Integers:
+        """Groups; where the criterion looks at labels, each with either label."""
+        if self._cells_per_group == 1:
+            return rows.group
+        found: Integers = 2 * rows.group + np.asarray(rows.problem.is_positive)
+        return found
+
+    def _calibrate(self, rows: Calibration) -> None:
+        self.prices_ = _prices(self.utility, rows.problem)
+        members = np.stack(list(self._sets(rows.problem).values()), axis=1)
+        groups = [rows.group == code for code in range(len(self.groups_))]
+        sets = members * rows.weight[:, None]
+        if rows.cells is None:
+            # One row of the smallest set is what no threshold could mend.
+            chances = self._cut(rows, sets, 1 / min(members[own].sum(0).min() for own in groups))
+        else:
+            positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
+            self.correction_ = Correction.learned(np.stack([1 - rows.score, rows.score], 1), positive, rows.weight)
+            price, cells = self._expected_price(rows.score), rows.cells[:, self._compared_cells()]
+            of_set = np.repeat(np.arange(members.shape[1]), len(self.groups_))
+            best = blind_coin if self.randomized else blind_cut
+            self.blind_rule_ = best(price, cells, rows.weight, of_set, self.tolerance)
+            chances = self.blind_rule_(price, cells)
+        self.rates_ = np.stack([(chances[own] @ sets[own]) / sets[own].sum(0) for own in groups])
+
+    def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:
+        """Finds the groups' thresholds; how probably they accept each row."""
+        price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
+        price *= rows.weight / rows.weight.sum()
+        groups = [rows.group == code for code in range(len(self.groups_))]
+        curves = [curve_of(rows.score[own], sets[own], price[own]) for own in groups]
+        if self.randomized:
+            mixtures = best_mixtures(curves, self.tolerance)
+        else:
+            cuts = best_thresholds(curves, min(1.0, self.tolerance + row))
+            mixtures = [Mixture(np.array([cut]), np.ones(1)) for cut in cuts]
+        everyone = curve_of(rows.score, rows.weight[:, None], price)
+        best = Mixture(everyone.threshold[[everyone.loss.argmin()]], np.ones(1))
+        self.thresholds_ = (*mixtures, best)
+        return self._accepted(rows.score, rows.group)
+
+    def _compared_cells(self) -> Integers:
+        """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
+        labels, per_group = criterion_named(self.criterion).labels, self._cells_per_group
+        which = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[labels]
+        return np.array([per_group * code + label for label in which for code in range(len(self.groups_))])
+
+    def _state(self) -> dict[str, Floats]:
+        kept = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
+        if not self.needs_group:
+            (rule, least, width), (slope, bias) = self.blind_rule_, self.correction_
+            step = {"rule": rule, "least": np.array([least]), "width": np.array([width])}
+            return {**kept, **step, "score_slope": np.array([slope]), "score_bias": bias}
+        for place, one in enumerate(self.thresholds_):
+            kept |= {f"threshold{place}": one.threshold, f"probability{place}": one.probability}
+        return kept
+
+    def _restore(self, scheme: Scheme, seen: Integers, guess: Any, arrays: Arrays) -> None:
+        super()._restore(scheme, seen, guess, arrays)
+        negative, positive = arrays.take("prices", (2,)).tolist()
+        self.prices_ = negative, positive
+        groups, compared = len(self.groups_), self._compared_cells()
+        self.rates_ = arrays.take("rates", (groups, len(compared) // groups)).numpy()
+        if guess is not None:
+            rule, least = arrays.take("rule", (len(compared),)).numpy(), arrays.take("least", (1,), finite=False)
+            width = float(arrays.take("width", (1,)))
+            if np.isnan(float(least)) or width < 0:
+                raise ModelFileError("the file does not describe a model: its rule has no step")
+            self.blind_rule_ = BlindRule(rule, float(least), width)
+            slope = float(arrays.take("score_slope", (1,)))
+            self.correction_ = Correction(slope, arrays.take("score_bias", (2,)).numpy())
+            return
+        found = []
+        for place in range(groups + 1):
+            threshold = arrays.take(f"threshold{place}", (None,), finite=False).numpy()
+            probability = arrays.take(f"probability{place}", (len(threshold),)).numpy()
+            if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
+                raise ModelFileError("the file does not describe a model: its thresholds have no probabilities")
+            found.append(Mixture(threshold, probability))
+        self.thresholds_ = tuple(found)
+
+    def _expected_price(self, score: Floats) -> Floats:
+        """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
+        found: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
+        return found
+
+    def _accepted(self, score: Floats, group: Integers) -> Floats:
+        """The probability that each row is accepted."""
+        found = np.empty(len(score))
+        for code in (*range(len(self.groups_)), UNKNOWN):  # the last thresholds are those of unknown groups
+            own, (thresholds, chances) = group == code, self.thresholds_[code]
+            found[own] = (score[own, None] >= thresholds) @ chances
+        return found
+
+    def predict(self, X: Table, *, sensitive_features: Table = None) -> NDArray[Any]:
+        """The decision about each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Features, as the estimator takes them.
+        sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
+            The groups of each sample: some of those that ``fit`` saw. Needed unless ``needs_group=False``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        self._check_as_fitted()
+        group = self._codes(X, sensitive_features) if self.needs_group else None
+        score = self._scores(self.base_, X, sensitive_features)
+        if group is None:
+            cells = self.group_model_.chances(X)[:, self._compared_cells()]
+            chance = self.blind_rule_(self._expected_price(score), cells)
+        else:
+            chance = self._accepted(score, group)
+        # A coin falls on [0, 1): nobody whose chance is 0 is accepted by it.
+        accepted = chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
+        decided: NDArray[Any] = self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
+        return decided
+
+
+def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
+    """What accepting a row of the negative and of the positive class adds to the loss."""
+    positive, weight = problem.is_positive, problem.weight
+    if isinstance(utility, str) and utility == "accuracy":
+        return 1.0, -1.0
+    if isinstance(utility, str):
+        share = float(np.average(np.asarray(positive), weights=weight))
+        return 0.5 / (1 - share), -0.5 / share
+    expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # refuses what is not a table of costs
+    costs, yes = np.asarray(utility, dtype=np.float64), problem.scheme.positive
+    no = 1 - yes
+    return float(costs[no, yes] - costs[no, no]), float(costs[yes, yes] - costs[yes, no])

@@ -1,0 +1,1 @@
+"""The ground floor: errors, checks, files, processes, progress and provenance."""

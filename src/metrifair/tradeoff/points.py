@@ -1,0 +1,101 @@
+"""What each model of a trade-off reaches, and which of them no other beats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+
+from metrifair.figures.intervals import Interval
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one model reaches on one part of the data.
+
+    ``accuracy`` is the share of right decisions, or R2; ``unfairness`` the Kolmogorov distance of the scores, and
+    ``decision_unfairness`` that of the decisions (None for regression), each the worst over all comparisons.
+    """
+
+    strength: float
+    seed: int
+    accuracy: float
+    unfairness: float
+    decision_unfairness: float | None = None
+    more: Mapping[str, float] = field(default_factory=dict)  # other figures by name: auc, log_loss, four_fifths ...
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # by the name of the figure
+    failed: bool = False  # training diverged: the figures mean nothing
+    errors: Mapping[str, float] = field(default_factory=dict)  # standard errors by the name of the figure
+    marks: Mapping[str, str] = field(default_factory=dict)  # "decides the same for everyone" ..., by utility
+    overfit: bool = False  # on the rows that it was trained on its unfairness is smaller by more than chance
+    family: str = ""  # of models, where a frontier has several
+    needs_group: bool = False  # whether the model asks for the group when it predicts
+
+    @property
+    def place(self) -> float | tuple[str, float]:
+        """What models of all seeds share: the strength and, where there are several families, theirs."""
+        return (self.family, self.strength) if self.family else self.strength
+
+    def figure(self, name: str) -> float | None:
+        """A figure by its name; None where there is none. Accuracy and R2 are one figure.
+
+        >>> Point(0, 0, 0.9, 0.4, more={"auc": 0.95}).figure("auc")
+        0.95
+        """
+        named = {
+            "accuracy": self.accuracy,
+            "r2": self.accuracy,
+            "unfairness": self.unfairness,
+            "decision_unfairness": self.decision_unfairness,
+        }
+        value = named[name] if name in named else self.more.get(name)
+        return value if value is not None and isfinite(value) else None
+
+    def gap(self, on: str = "scores") -> float:
+        """Unfairness of the scores, or of the decisions."""
+        if on == "scores":
+            return self.unfairness
+        return self.unfairness if self.decision_unfairness is None else self.decision_unfairness
+
+
+def _accuracy(point: Point) -> float:
+    return point.accuracy
+
+
+def pareto(
+    points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point], float] = _accuracy
+) -> tuple[Point, ...]:
+    """The points that no other beats: none is at least as good in both figures and better in one.
+
+    One of equal points is kept; they come in ascending order of unfairness, and so of accuracy (or another ``worth``).
+
+    >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1), Point(2, 0, 0.7, 0.2)]
+    >>> [point.strength for point in pareto(some)]
+    [1, 0]
+    """
+    best: list[Point] = []
+    usable = (point for point in points if not point.failed)
+    for point in sorted(usable, key=lambda point: (point.gap(on), -worth(point))):
+        if not best or worth(point) > worth(best[-1]):
+            best.append(point)
+    return tuple(best)
+
+
+def area(points: Iterable[Point], *, on: str = "scores", worth: Callable[[Point], float] = _accuracy) -> float:
+    """Share of the unit box that the points dominate: the integral of the best accuracy at unfairness at most t.
+
+    An exact step integral, 0 where no point qualifies; a negative R2 counts as 0.
+
+    >>> area([Point(0, 0, 0.9, 0.5), Point(1, 0, 0.5, 0.0)])      # 0.5 x 0.5 + 0.5 x 0.9
+    0.7
+    """
+    steps = pareto(points, on=on, worth=worth)
+    ends = [*(min(point.gap(on), 1.0) for point in steps[1:]), 1.0]
+    return (
+        sum(
+            max(0.0, min(worth(point), 1.0)) * max(0.0, end - min(point.gap(on), 1.0))
+            for point, end in zip(steps, ends, strict=True)
+        )
+        if steps
+        else 0.0
+    )

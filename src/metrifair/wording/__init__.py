@@ -1,0 +1,1 @@
+"""Records turned into sentences: one template for each kind of fact."""

@@ -1,0 +1,311 @@
+"""Model cards: heads that YAML readers read whatever things are called, and the figures of audits and frontiers."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+
+from metrifair import (
+    Audit,
+    BarycentrePostprocessor,
+    DataError,
+    FairClassifier,
+    FairLGBMClassifier,
+    FairRegressor,
+    Frontier,
+    TableEncoder,
+    audit,
+    frontier,
+    load,
+    save,
+    to_card,
+)
+from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measure
+from metrifair.estimators.table_model import TableModel
+from metrifair.report.numbers import number_text
+
+RNG = np.random.default_rng(0)
+SEX = RNG.integers(2, size=400)
+GROUPS = np.where(SEX == 1, "men", "women")
+X = RNG.normal(size=(400, 2)) + SEX[:, None]
+HIRED = np.where(X.sum(1) + RNG.normal(size=400) > 1, "yes", "no")
+HOSTILE = "a|b\n<script>alert(1)</script> *c* [d](http://e.org) `f` www.g.org &amp; $h$ _i_ ~~j~~"
+names = st.text(max_size=30) | st.sampled_from(
+    ["yes", "1e5", "null", "- a: b", "---\n", '"', "\\", "#", "\x85", HOSTILE]
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> FairClassifier:
+    fair = FairClassifier(2.0, model="linear", random_state=3)
+    return fair.fit(X, HIRED, sensitive_features={"sex": GROUPS})
+
+
+@pytest.fixture(scope="module")
+def audited(model: FairClassifier) -> Audit:
+    scores = model.predict_proba(X)[:, 1]
+    return audit(
+        scores, sensitive_features={"sex": GROUPS}, y_true=HIRED, random_state=0, resamples=50, permutations=20
+    )
+
+
+@pytest.fixture(scope="module")
+def front() -> Frontier:
+    linear = FairClassifier(model="linear")
+    return frontier(linear, X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0])
+
+
+def head_of(card: str) -> dict[str, Any]:
+    """The head as hubs read it: between the first two lines of three hyphens."""
+    found = re.match(r"---\n(.*?)\n---\n", card, re.DOTALL)
+    assert found
+    head = yaml.safe_load(found.group(1))
+    assert isinstance(head, dict)
+    return head
+
+
+def tables_of(card: str) -> list[list[list[str]]]:
+    """The tables as a reader of Markdown shows them, cell by cell."""
+    tables: list[list[list[str]]] = []
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(card.split("\n---\n", 1)[1])
+    for place, token in enumerate(tokens):
+        if token.type == "table_open":
+            tables.append([])
+        elif token.type == "tr_open":
+            tables[-1].append([])
+        elif token.type in ("th_open", "td_open"):
+            inside = tokens[place + 1].children or []
+            assert all(one.type in ("text", "text_special") for one in inside), inside
+            tables[-1][-1].append("".join(one.content for one in inside))
+    return tables
+
+
+def test_it_says_what_the_model_was_trained_with(model: FairClassifier) -> None:
+    card = to_card(model, title="Who is hired", license="mit", language="en", datasets=["people"], tags=["hiring"])
+    assert head_of(card) == {
+        "language": "en",
+        "license": "mit",
+        "library_name": "metrifair",
+        "pipeline_tag": "tabular-classification",
+        "tags": ["metrifair", "fairness", "tabular", "hiring"],
+        "datasets": ["people"],
+    }
+    facts = dict(tables_of(card)[0])
+    assert facts["Model"] == "FairClassifier"
+    assert facts["Classes"] == "no, yes"
+    assert facts["Positive class"] == "yes"
+    assert facts["Sensitive attribute sex"] == "men, women"
+    assert (facts["Strength of the penalty"], facts["Seed"]) == ("2.0", "3")
+    assert "Nobody has stated what this model is for" in card
+    assert "No audit was given" in card
+    assert "It was made fair towards the groups of sex, and no others." in card
+
+
+def test_figures_by_group_are_those_of_the_audit(model: FairClassifier, audited: Audit) -> None:
+    card = to_card(model, audited, intended_use="For *nobody*.")
+    (found,) = [table for table in tables_of(card) if table[0][:3] == ["Group", "Rows", "Base rate"]]
+    for row, one in zip(found[1:], audited.record.by_group[0].groups, strict=True):
+        assert one.auc is not None
+        assert one.auc.interval is not None
+        low, high = number_text(one.auc.interval.low), number_text(one.auc.interval.high)
+        assert row[0] == one.group
+        assert row[3] == f"{number_text(one.auc.value)} ({low} to {high})"
+    rates = {row[0]: row[2] for table in tables_of(card) for row in table if table[0][2:3] == ["Selected"]}
+    for rate in audited.decisions[0].rates:
+        assert rates[rate.group].startswith(f"{100 * rate.selection_rate:.1f}% (")
+    head = head_of(card)
+    (result,) = head["model-index"][0]["results"]
+    values = {one["name"]: one["value"] for one in result["metrics"]}
+    assert values["Kolmogorov distance: men against women, everyone, statistical parity"] == pytest.approx(
+        audited.worst("kolmogorov", "statistical_parity").value, abs=5e-4
+    )
+    assert set(head["metrics"]) == {one["type"] for one in result["metrics"]}
+    assert "\nFor *nobody*.\n" in card
+
+
+def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path) -> None:
+    for outcome in front.outcomes:
+        card = to_card(outcome.model, frontier=front)
+        figures = {one["type"]: one["value"] for one in head_of(card)["model-index"][0]["results"][0]["metrics"]}
+        assert figures["accuracy"] == pytest.approx(outcome.test.accuracy, abs=5e-4)
+        assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
+        assert f"with strength {outcome.job.value:g} and seed 0. On rows that were used neither" in card
+        (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
+        assert origin == dict([("", ""), *front.provenance.lines()])
+        save(outcome.model, tmp_path / "model")
+        assert to_card(load(tmp_path / "model"), frontier=front) == card
+    front.save(tmp_path / "front")
+    assert to_card(outcome.model, frontier=cast("Frontier", load(tmp_path / "front"))) == card
+
+
+def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
+    front = frontier(
+        {"parity": FairClassifier(model="linear"), "odds": FairClassifier(model="linear", criterion="equalized_odds")},
+        X, HIRED, sensitive_features={"sex": GROUPS}, strengths=[0.0, 3.0],
+    )  # fmt: skip
+    chosen = front.select(max_unfairness=1.0)
+    whole = FairClassifier(3, model="linear", criterion="equalized_odds").fit(X, HIRED, sensitive_features=SEX)
+    for again, family in ((front.refit(), front.chosen and front.chosen.family), (whole, "odds")):
+        card = to_card(again, frontier=front)
+        assert (
+            "These are not figures of this model, but of one with the same settings that was trained on other" in card
+        )
+        assert "model-index" not in head_of(card)
+        assert "it reaches" not in card
+        assert "The chosen one is" not in card
+        assert f"with {family}, strength {again.strength:g} and seed 0." in card
+    encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
+    assert "it reaches" in to_card(TableModel(encoder, chosen), frontier=front)
+    moved = to_card(TableModel(encoder, chosen, threshold=0.9), frontier=front)
+    assert "with the same settings that decides by its own threshold" in moved
+    assert "model-index" not in head_of(moved)
+    for other in (whole.set_params(strength=7.0), LogisticRegression().fit(X, HIRED)):
+        with pytest.raises(DataError, match=f"^model is none of the frontier's: it keeps no {type(other).__name__} "):
+            to_card(other, frontier=front)
+    given = frontier([other], X, HIRED, sensitive_features=SEX)
+    assert "On rows that were not used for choosing it reaches" in to_card(other, frontier=given)
+
+
+def test_each_source_of_figures_is_named_by_itself(front: Frontier, audited: Audit) -> None:
+    judged = front.outcomes[0]
+    swept, found = head_of(to_card(judged.model, audited, front))["model-index"][0]["results"]
+    assert (swept["dataset"]["split"], found["dataset"]["split"]) == ("test rows of the frontier", "audited rows")
+    assert {one["type"] for one in swept["metrics"]} >= {"accuracy", "unfairness"}
+    assert "kolmogorov" in {one["type"] for one in found["metrics"]} - {one["type"] for one in swept["metrics"]}
+
+
+def test_only_the_criterion_is_called_by_its_name(model: FairClassifier) -> None:
+    encoder = TableEncoder().fit({"statistical_parity": X[:, 0], "b": X[:, 1]})
+    facts = dict(tables_of(to_card(TableModel(encoder, model, "equal_opportunity")))[0])
+    assert (facts["Criterion"], facts["Predicts"]) == ("Statistical parity", "equal_opportunity")
+
+
+def test_of_a_pipeline_the_last_step_is_described() -> None:
+    table = {"a": X[:, 0], "b": X[:, 1]}
+    steps = [("encode", TableEncoder()), ("model", FairClassifier(2.0, model="linear"))]
+    card = to_card(Pipeline(steps).fit(table, HIRED, model__sensitive_features={"sex": GROUPS}))
+    facts = dict(tables_of(card)[0])
+    assert (facts["Model"], facts["Steps"]) == ("FairClassifier", "TableEncoder, FairClassifier")
+    assert (facts["Criterion"], facts["Strength of the penalty"]) == ("Statistical parity", "2.0")
+    assert (facts["Sensitive attribute sex"], facts["Features"]) == ("men, women", "2: a, b")
+    assert facts["Needs the group to predict"] == "no"
+    assert "metrifair.load(" in card
+    post = BarycentrePostprocessor(FairClassifier(0.0, model="linear"), folds=1)
+    card = to_card(Pipeline([("none", "passthrough"), ("post", post)]).fit(X, HIRED, post__sensitive_features=SEX))
+    assert dict(tables_of(card)[0])["Needs the group to predict"] == "yes"
+    assert "metrifair.load(" in card
+    assert "model.predict(rows, sensitive_features=groups)" in card
+
+
+@settings(max_examples=30, deadline=None)
+@given(title=names, tag=names, group=names)
+def test_any_name_gives_a_head_that_yaml_reads_and_tables_that_hold(title: str, tag: str, group: str) -> None:
+    line = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    figures = GroupFigures(group, 9, Measure(0.5), accuracy=Measure(0.25))
+    found = Audit(AuditRecord(9, 0, (0, 1), 0.95, [], by_group=[ByGroup(tag or "a", "everyone", [figures])]))
+    card = to_card(line, found, title=title or None, tags=[tag])
+    head = head_of(card)
+    assert head["model-index"][0]["name"] == (title or "LogisticRegression")
+    assert head["library_name"] == "sklearn"
+    assert "metrifair.load" not in card
+    assert tag in head["tags"]
+    assert head["model-index"][0]["results"][0]["metrics"][0]["name"] == f"Accuracy of {group} ({tag or 'a'}, everyone)"
+    (shown,) = [one for one in tables_of(card) if one[0][0] == "Group"]
+    assert shown[1][0].split() == group.split()
+    assert shown[1][1] == "9"
+
+
+def test_names_of_the_data_are_text_wherever_they_stand() -> None:
+    sex = np.where(SEX == 1, HOSTILE, "b")
+    fair = FairClassifier(1.0, model="linear").fit(X, HIRED, sensitive_features={HOSTILE: sex})
+    found = audit(
+        fair.predict_proba(X)[:, 1], sensitive_features={HOSTILE: sex}, y_true=HIRED, resamples=20, random_state=0
+    )
+    card = to_card(fair, found, title=HOSTILE)
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(card.split("\n---\n", 1)[1])
+    assert "<script>" not in page
+    assert 'e.org"' not in page
+    assert "<em>" not in page
+
+
+def kinds() -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        line = FairRegressor(1.0, model="linear").fit(X, X[:, 0], sensitive_features=SEX)
+        moved = BarycentrePostprocessor(LogisticRegression()).fit(X, SEX, sensitive_features=SEX)
+        encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
+        steps = [("encode", TableEncoder()), ("model", FairLGBMClassifier(1.0, n_estimators=3, verbose=-1))]
+        joined = Pipeline(steps).fit({"a": X[:, 0], "b": X[:, 1]}, HIRED, model__sensitive_features=SEX)
+        raw = FairClassifier(0.0, model="linear").fit(encoder.transform({"a": X[:, 0], "b": X[:, 1]}), HIRED)
+    return {
+        "FairRegressor": line, "FairLGBMClassifier": joined, "BarycentrePostprocessor": moved,
+        "FairClassifier": TableModel(encoder, raw, "hired"),
+    }  # fmt: skip
+
+
+def test_every_kind_of_model_has_one() -> None:
+    for name, own in kinds().items():
+        card = to_card(own)
+        facts = dict(tables_of(card)[0])
+        assert facts["Model"] == name
+        assert (
+            head_of(card)["pipeline_tag"] == f"tabular-{'regression' if name == 'FairRegressor' else 'classification'}"
+        )
+        if name == "FairClassifier":
+            assert (facts["Predicts"], facts["Features"]) == ("hired", "2: a, b")
+            assert "made fair towards" not in card  # its strength is 0
+        elif name == "BarycentrePostprocessor":
+            assert "metrifair.load" not in card  # its base is not ours, so that no file holds it
+            assert "model.predict(rows, sensitive_features=groups)" in card
+            assert facts["Needs the group to predict"] == "yes"
+            assert "asks for each person's group" in card
+        elif name == "FairRegressor":
+            assert len([one for one in facts if one.startswith("Sensitive attribute")]) == 1
+        else:
+            assert facts["Strength of the penalty"] == "1.0"
+            assert facts["Features"] == "2: a, b"  # of the pipeline, not of its last step
+
+
+def test_it_is_written_to_a_path_as_it_is_returned(model: FairClassifier, tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    assert to_card(model, path=path) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"model": "path.model"}, "model must be a fitted model, got str"),
+        ({"model": FairClassifier()}, "model must be a fitted model, got FairClassifier"),
+        ({"audit": {}}, "audit must be an Audit, got dict"),
+        ({"frontier": []}, "frontier must be a Frontier, got list"),
+        *(({name: 5}, f"{name} must be text, got 5") for name in ("title", "license", "language", "intended_use")),
+        ({"license": {"a": "b"}}, "license must be text, got {'a': 'b'}"),
+        *(
+            ({name: value}, f"{name} must be a list of names, such as \\['adult'\\], got {re.escape(repr(value))}")
+            for name in ("datasets", "tags")
+            for value in ("adult", None, [["a"]])
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_named(model: FairClassifier, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match=f"^{said}$"):
+        to_card(**({"model": model} | arguments))
+
+
+def test_a_hub_reads_it(model: FairClassifier, audited: Audit) -> None:
+    hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed: its reader was not asked")
+    card = hub.ModelCard(to_card(model, audited, title="Hired", license="mit"))
+    assert card.data.license == "mit"
+    assert {one.dataset_name for one in card.data.eval_results} == {"held-out rows"}
+    assert {one.metric_type for one in card.data.eval_results} >= {"accuracy", "auc", "kolmogorov"}
