@@ -40,7 +40,7 @@ from .metrics.distances import (
 from .metrics.kernels import median_distance
 from .metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
 from .metrics.witness import Witness, witness
-from .postprocessing.barycenter import BarycentrePostprocessor
+from .postprocessing.barycenter import BarycenterPostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
 from .problem.criteria import Criterion
@@ -52,7 +52,7 @@ __all__ = [
     "AuditDifference",
     "AuditSeries",
     "AuditState",
-    "BarycentrePostprocessor",
+    "BarycenterPostprocessor",
     "BerkRegressor",
     "ChzhenPostprocessor",
     "Criterion",

@@ -1,4 +1,4 @@
-"""Chzhen's map to the barycentre: worked numbers and properties."""
+"""Chzhen's map to the barycenter: worked numbers and properties."""
 
 from __future__ import annotations
 

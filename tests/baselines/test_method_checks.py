@@ -23,7 +23,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "ZafarClassifier": {"gamma": 0.01, "ridge": 0.1},
     "XianPostprocessor": {"estimator": LogisticRegression(), "alpha": 0.5},
     "ChzhenPostprocessor": {"estimator": LinearRegression(), "t": 0.1},
-    "BarycentrePostprocessor": {"estimator": LogisticRegression(), "tolerance": 0.9, "folds": 1},
+    "BarycenterPostprocessor": {"estimator": LogisticRegression(), "tolerance": 0.9, "folds": 1},
     "ThresholdPostprocessor": {"estimator": LogisticRegression(), "tolerance": 0.9, "folds": 1},
     "FairKDEClassifier": {"strength": 0.1, **QUICK},
     "SinkhornClassifier": {"strength": 0.01, "tolerance": 1e-2, **QUICK},
@@ -39,7 +39,7 @@ KNOBS: dict[str, tuple[str, float, float]] = {
     "ZafarClassifier": ("gamma", 0.0, 1.0),
     "XianPostprocessor": ("alpha", 1.0, 0.0),
     "ChzhenPostprocessor": ("t", 0.0, 1.0),
-    "BarycentrePostprocessor": ("tolerance", 1.0, 0.0),
+    "BarycenterPostprocessor": ("tolerance", 1.0, 0.0),
     "ThresholdPostprocessor": ("tolerance", 1.0, 0.0),
     "FairKDEClassifier": ("strength", 0.0, 0.9),
     "SinkhornClassifier": ("strength", 0.0, 5.0),
@@ -152,7 +152,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
         return {
             "check_sample_weight_equivalence_on_dense_data": "its fifteen rows leave a cell empty",
         }
-    if isinstance(estimator, metrifair.BarycentrePostprocessor):
+    if isinstance(estimator, metrifair.BarycenterPostprocessor):
         return {
             "check_sample_weight_equivalence_on_sparse_data": "groups of sparse rows are taken in turn",
         }
@@ -162,7 +162,7 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
 @parametrize_with_checks(
     [
         *(GROUPED[name](**parameters) for name, parameters in METHODS.items()),
-        GROUPED["BarycentrePostprocessor"](LinearRegression(), tolerance=0.9, folds=1),
+        GROUPED["BarycenterPostprocessor"](LinearRegression(), tolerance=0.9, folds=1),
         GROUPED["ThresholdPostprocessor"](
             LogisticRegression(), tolerance=0.9, folds=1, needs_group=False, group_model=LogisticRegression()
         ),

@@ -74,7 +74,7 @@ OF_TWO_CLASSES: dict[str, tuple[Faulty, str]] = {
 THREE_GROUPS: dict[str, tuple[Faulty, str]] = {
     "three groups": (changed(sensitive_features=lambda a: a + (np.arange(60) < 20) * a), "two groups"),
 }
-OURS = {"BarycentrePostprocessor", "ThresholdPostprocessor"}  # several attributes, unknown groups, any two labels
+OURS = {"BarycenterPostprocessor", "ThresholdPostprocessor"}  # several attributes, unknown groups, any two labels
 ANY_CLASSES = {"XianPostprocessor", "ReweighingClassifier"}
 ANY_GROUPS = ANY_CLASSES | OURS
 ANY_GROUPS |= {"BerkRegressor", "ChzhenPostprocessor", "FairKDEClassifier", "LabelBiasClassifier"}
@@ -253,11 +253,11 @@ def test_a_grid_search_routes_groups_to_the_score(name: str) -> None:
 
 @pytest.mark.parametrize("routing", [False, True])
 def test_groups_reach_the_last_step_of_a_pipeline(routing: bool) -> None:
-    given = sample("BarycentrePostprocessor")
+    given = sample("BarycenterPostprocessor")
     with sklearn.config_context(enable_metadata_routing=routing):
         last = metrifair.FairClassifier(model="linear")
         last = last.set_fit_request(sensitive_features=True) if routing else last
-        around = metrifair.BarycentrePostprocessor(make_pipeline(StandardScaler(), last)).fit(**given)
+        around = metrifair.BarycenterPostprocessor(make_pipeline(StandardScaler(), last)).fit(**given)
         found = around.predict_proba(given["X"], sensitive_features=given["sensitive_features"])
     assert np.isfinite(found).all()
 
@@ -283,7 +283,7 @@ WRAPPING: dict[str, tuple[str, dict[str, Any]]] = {
     "XianPostprocessor": ("estimator", {}),
     "XianPostprocessor, prefit": ("estimator", {"prefit": True}),
     "ChzhenPostprocessor": ("estimator", {}),
-    "BarycentrePostprocessor": ("estimator", {}),
+    "BarycenterPostprocessor": ("estimator", {}),
     "ThresholdPostprocessor": ("estimator", {}),
     "ThresholdPostprocessor, prefit": ("estimator", {"prefit": True}),
     "ThresholdPostprocessor, group": ("group_model", {"needs_group": False}),
@@ -315,7 +315,7 @@ def test_what_is_no_learner_is_refused(case: str, learner: str) -> None:
     learner_refused(case, NO_LEARNERS[learner])
 
 
-@pytest.mark.parametrize("case", [case for case in WRAPPING if case != "BarycentrePostprocessor"])  # takes either
+@pytest.mark.parametrize("case", [case for case in WRAPPING if case != "BarycenterPostprocessor"])  # takes either
 def test_a_learner_of_the_other_kind_is_refused(case: str) -> None:
     """Or the predictions of a regressor would be cut to whole numbers and pass for classes."""
     learner_refused(case, LogisticRegression() if case == "ChzhenPostprocessor" else LinearRegression())

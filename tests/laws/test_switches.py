@@ -18,7 +18,7 @@ X = RNG.normal(size=(60, 3)) + A[:, None]
 AMOUNT = X[:, 0] + RNG.normal(size=60)
 WRAPPED = {
     "XianPostprocessor": LogisticRegression(),
-    "BarycentrePostprocessor": LogisticRegression(),
+    "BarycenterPostprocessor": LogisticRegression(),
     "ThresholdPostprocessor": LogisticRegression(),
     "MassagingClassifier": LogisticRegression(),
     "ReweighingClassifier": LogisticRegression(),

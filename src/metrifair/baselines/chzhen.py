@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from metrifair.errors import TooFewSamples
 from metrifair.postprocessing.meta_estimator import Postprocessor, predicted
-from metrifair.postprocessing.rates import Distribution, barycentre
+from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.postprocessing.training_data import Floats, Integers
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_number, check_switches, seed_of
@@ -110,10 +110,10 @@ class ChzhenPostprocessor(RegressorMixin, Postprocessor):
         jittered = plain + np.random.RandomState(seed_of(self.random_state)).uniform(
             -self.sigma, self.sigma, len(plain)
         )
-        fair, valued = np.empty(len(plain)), [Distribution.of(own) for own in self.valued_]
+        fair, valued = np.empty(len(plain)), [EmpiricalDistribution.of(own) for own in self.valued_]
         for code, ranked in enumerate(self.ranked_):
             own = group == code
-            _, upto = Distribution.of(ranked).ranks(jittered[own])
-            fair[own] = barycentre(upto, upto, valued, self.shares_)
+            _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[own])
+            fair[own] = barycenter(upto, upto, valued, self.shares_)
         mixed: Floats = (1 - self.t) * plain + self.t * fair
         return mixed

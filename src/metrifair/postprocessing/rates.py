@@ -1,6 +1,6 @@
 """Ranks of scores within their group, and acceptance rates of groups: on curves, hulls and thresholds.
 
-Scores move to the groups' common barycentre by their ranks. Rates may differ by a tolerance, at the least loss.
+Scores move to the groups' common barycenter by their ranks. Rates may differ by a tolerance, at the least loss.
 A group's curve has one point for each threshold: how large a share of each set (everyone, or the rows of one label) is
 accepted, and what these decisions lose. A coin between two thresholds reaches all that lies between their points: with
 coins the optimum is a linear program on the hulls of the curves, without them a search over their points.
@@ -21,17 +21,17 @@ from metrifair.postprocessing.training_data import Floats, rounding_of
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class EmpiricalDistribution:
     """Scores of one group in ascending order, and how much weight lies up to each of them."""
 
     values: Floats
     upto: Floats
 
     @classmethod
-    def of(cls, values: Floats, weight: Floats | None = None) -> Distribution:
+    def of(cls, values: Floats, weight: Floats | None = None) -> EmpiricalDistribution:
         """The distribution of scores, each of weight 1 unless told.
 
-        >>> Distribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
+        >>> EmpiricalDistribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
         array([5., 7.])
         """
         order = np.argsort(values, kind="stable")
@@ -45,7 +45,7 @@ class Distribution:
     def ranks(self, values: Floats) -> tuple[Floats, Floats]:
         """The shares of the weight below each value, and up to it; between two scores they are equal.
 
-        >>> Distribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
+        >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
         (array([0.25, 0.75]), array([0.75, 0.75]))
         """
         rounding = rounding_of(values, float(np.median(np.abs(self.values))))
@@ -64,7 +64,7 @@ class Distribution:
     def mean(self, below: Floats, upto: Floats) -> Floats:
         """The mean of the values that hold the ranks from one to another, or that of the one rank.
 
-        >>> Distribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
+        >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
         array([3., 2.])
         """
         ends, weight = np.append(0.0, self.upto / self.total), np.diff(self.upto, prepend=0.0) / self.total
@@ -79,14 +79,14 @@ class Distribution:
         return found
 
 
-def barycentre(below: Floats, upto: Floats, groups: Sequence[Distribution], shares: Floats) -> Floats:
-    """The mean, over groups by their shares, of the values that hold these ranks: the barycentre's quantiles.
+def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistribution], shares: Floats) -> Floats:
+    """The mean, over groups by their shares, of the values that hold these ranks: the barycenter's quantiles.
 
-    A value that holds several ranks is moved to the mean of the barycentre over all of them, the nearest to it in
+    A value that holds several ranks is moved to the mean of the barycenter over all of them, the nearest to it in
     squared distance that treats equal values alike.
 
-    >>> groups = [Distribution.of(np.arange(1.0, 5)), Distribution.of(np.array([10.0, 20.0]))]
-    >>> barycentre(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
+    >>> groups = [EmpiricalDistribution.of(np.arange(1.0, 5)), EmpiricalDistribution.of(np.array([10.0, 20.0]))]
+    >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
     found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))

@@ -89,7 +89,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
 
     See Also
     --------
-    BarycentrePostprocessor : Scores instead of decisions.
+    BarycenterPostprocessor : Scores instead of decisions.
 
     Examples
     --------
