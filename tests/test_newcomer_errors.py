@@ -21,12 +21,12 @@ from metrifair import (
     FairXGBRegressor,
     TableEncoder,
     TableModel,
-    ZafarClassifier,
     audit,
     frontier,
     load,
     monitor,
 )
+from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 
 _X = np.random.default_rng(0).normal(size=(40, 2))

@@ -17,8 +17,8 @@ from sklearn.linear_model import LinearRegression
 from metrifair import datasets, kolmogorov_distance
 from metrifair.baselines import berk
 from metrifair.baselines.berk import BerkRegressor, fit_path, pair_moments, penalty_root
+from metrifair.baselines.training_data import TrainingData
 from metrifair.errors import DataError
-from metrifair.postprocessing.training_data import TrainingData
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])
 Y = np.array([0.0, 1.0, 1.0, 2.0, 0.0])

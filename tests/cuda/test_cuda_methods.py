@@ -11,9 +11,9 @@ from metrifair.baselines.fairbatch import FairBatchClassifier
 from metrifair.baselines.fairkde import FairKDEClassifier
 from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
 from metrifair.baselines.labelbias import LabelBiasClassifier
+from metrifair.baselines.network import fit_stack
 from metrifair.baselines.sinkhorn import SinkhornClassifier
 from metrifair.estimators import FairClassifier
-from metrifair.postprocessing.network import fit_stack
 
 pytestmark = pytest.mark.cuda
 

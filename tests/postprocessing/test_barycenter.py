@@ -14,7 +14,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from metrifair import BarycenterPostprocessor, ChzhenPostprocessor, ThresholdPostprocessor, kolmogorov_distance
+from metrifair import BarycenterPostprocessor, ThresholdPostprocessor, kolmogorov_distance
+from metrifair.baselines import ChzhenPostprocessor
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 
 

@@ -23,13 +23,13 @@ from metrifair import (
     FairLGBMClassifier,
     FairRegressor,
     FairXGBRegressor,
-    ReweighingClassifier,
     TableEncoder,
     ThresholdPostprocessor,
     frontier,
     load,
     save,
 )
+from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.modelfile import Content, from_bytes
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 
-from metrifair.postprocessing.training_data import Floats, TrainingData, features_at_predict, training_data
+from metrifair.baselines.training_data import Floats, TrainingData, features_at_predict, training_data
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from metrifair.baselines.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import model_for, schedule_for
-from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
-from metrifair.postprocessing.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
 from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in

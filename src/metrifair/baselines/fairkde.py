@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from metrifair.baselines.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
 from metrifair.estimators.settings import device_of, schedule_for
-from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
-from metrifair.postprocessing.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.problem.cells import Attribute, Batch, Cells, compiled
 from metrifair.problem.criteria import BINARY, criterion_named, usual_name
 from metrifair.problem.tables import Table

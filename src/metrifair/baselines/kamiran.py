@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
+from metrifair.baselines.network import FitGrid, Fitted, StackedEstimator
+from metrifair.baselines.preprocessor import Preprocessor, fit_learners
+from metrifair.baselines.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
-from metrifair.postprocessing.meta_estimator import Preprocessor, fit_learners
-from metrifair.postprocessing.network import FitGrid, Fitted, StackedEstimator
-from metrifair.postprocessing.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.support.checks import check_known
 
 

@@ -8,10 +8,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from metrifair.baselines.network import FitGrid, Fitted
+from metrifair.baselines.preprocessor import Preprocessor, check_continues, fit_learners
+from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
-from metrifair.postprocessing.meta_estimator import Preprocessor, check_continues, fit_learners
-from metrifair.postprocessing.network import FitGrid, Fitted
-from metrifair.postprocessing.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_integer, check_known, check_number, check_switches
 

@@ -12,11 +12,11 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
+from metrifair.baselines.network import FitGrid, Fitted, NetworkClassifier, samples_of
+from metrifair.baselines.training_data import CONDITIONED_ON, TrainingData
 from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct_points, stacked_points
 from metrifair.errors import DataError
 from metrifair.estimators.settings import device_of
-from metrifair.postprocessing.network import FitGrid, Fitted, NetworkClassifier, samples_of
-from metrifair.postprocessing.training_data import CONDITIONED_ON, TrainingData
 from metrifair.problem.criteria import BINARY, usual_name
 from metrifair.support.checks import check_known, check_number
 from metrifair.training import Predictor

@@ -12,9 +12,9 @@ from scipy.optimize import linprog, nnls
 from scipy.sparse import coo_array, hstack, kron, vstack
 from sklearn.base import ClassifierMixin
 
-from metrifair.postprocessing.meta_estimator import Postprocessor, probabilities
+from metrifair.baselines.postprocessor import PublishedPostprocessor
+from metrifair.baselines.training_data import Floats, Integers
 from metrifair.postprocessing.rates import cheapest_rates
-from metrifair.postprocessing.training_data import Floats, Integers
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_number, check_switches
 
@@ -22,7 +22,7 @@ _TIE = 1e-9  # probability below which a linear program's assignment counts as n
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class XianPostprocessor(ClassifierMixin, Postprocessor):
+class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     """Decisions with rates that differ by at most alpha between groups, at the least expected error.
 
     The rates are those of the rows the post-processor is fitted on; new rows need their groups to be decided. Two
@@ -77,14 +77,14 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
     folds: int = 1
     random_state: Any = None
 
-    score = Postprocessor.score  # not scikit-learn's, which predicts without groups
+    score = PublishedPostprocessor.score  # scikit-learn's mixin predicts without groups
 
     def _check_parameters(self) -> None:
         if self.alpha != inf:
             check_number("alpha", self.alpha, low=0)
         check_switches(randomized=self.randomized)
 
-    def _learn(self, scores: Floats, group: Integers) -> None:
+    def _learn(self, _: Table, scores: Floats, group: Integers) -> None:
         """Decide how groups are to be treated, from the scores of rows of known groups."""
         codes = range(len(self.groups_))
         two = scores.shape[1] == 2
@@ -124,7 +124,7 @@ class XianPostprocessor(ClassifierMixin, Postprocessor):
             Labels.
         """
         group = self._groups(X, sensitive_features)
-        scores = probabilities(self.base_, X, sensitive_features)
+        scores = self._scores(self.base_, X, sensitive_features)
         if scores.shape[1] == 2:
             chosen = (scores[:, 1] > self.thresholds_[group]).astype(int)
         else:

@@ -20,14 +20,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from metrifair.baselines.logistic import ColumnScale, Logistic, merged
-from metrifair.errors import DataError
-from metrifair.postprocessing.training_data import (
+from metrifair.baselines.training_data import (
     Floats,
     LogOddsMixin,
     TrainingData,
     features_at_predict,
     training_data,
 )
+from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number, check_switches, require

@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 
 from metrifair.errors import MetrifairWarning, ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
+from metrifair.postprocessing.cross_fitting import Floats, Integers
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
-from metrifair.postprocessing.training_data import Floats, Integers
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import UNKNOWN, Table
 from metrifair.saving.records import Arrays

@@ -13,7 +13,7 @@ from scipy.optimize import linprog, minimize
 from scipy.sparse import csr_array, hstack, vstack
 from scipy.special import expit, log_softmax, softmax
 
-from metrifair.postprocessing.training_data import Fitted, Floats, Integers, Told, learned_by_heart, out_of_fold
+from metrifair.postprocessing.cross_fitting import Fit, Floats, Integers, Predict, out_of_fold, overfits
 from metrifair.problem.tables import Table
 
 _LEAST = 1e-12  # probability
@@ -67,7 +67,7 @@ class GroupModel(NamedTuple):
 
 
 def fitted_group_model(
-    fitted: Fitted, probable: Told, cell: Integers, *, cells: int, weight: Floats, folds: Integers
+    fit: Fit, probable: Predict, cell: Integers, *, cells: int, weight: Floats, folds: Integers
 ) -> tuple[GroupModel, Floats]:
     """The model of so many cells, and the probabilities of these rows as it will give them for others.
 
@@ -76,15 +76,16 @@ def fitted_group_model(
     by heart.
     """
 
-    def told(model: Any, rows: Integers) -> Floats:
+    def predict(model: Any, rows: Integers) -> Floats:
         return _of_all_cells(model, probable(model, rows), cells)
 
-    model = fitted(np.arange(len(cell)))
-    own = told(model, np.arange(len(cell)))
-    apart = own if folds.max() == 0 else out_of_fold(fitted, told, folds)
-    by_heart = learned_by_heart(own, apart, np.eye(cells)[cell], weight)
-    correction = Correction.learned(apart, cell, weight)
-    return GroupModel(model, correction), correction(apart if by_heart else own)
+    model = fit(np.arange(len(cell)))
+    own = predict(model, np.arange(len(cell)))
+    unseen = own if folds.max() == 0 else out_of_fold(fit, predict, folds)
+    correction = Correction.learned(unseen, cell, weight)
+    return GroupModel(model, correction), correction(
+        unseen if overfits(own, unseen, np.eye(cells)[cell], weight) else own
+    )
 
 
 def _of_all_cells(model: Any, said: Floats, cells: int) -> Floats:

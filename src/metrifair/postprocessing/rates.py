@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
-from metrifair.postprocessing.training_data import Floats, rounding_of
+from metrifair.postprocessing.cross_fitting import Floats, rounding_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
         (array([0.25, 0.75]), array([0.75, 0.75]))
         """
-        rounding = rounding_of(values, float(np.median(np.abs(self.values))))
+        rounding = rounding_error(values, float(np.median(np.abs(self.values))))
         upper = np.searchsorted(self.values, values + rounding, side="right")
         lower = np.searchsorted(self.values, values - rounding, side="left")
         # Below all, a value holds the rank of the least one.

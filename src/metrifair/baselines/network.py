@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from torch import Tensor
 
+from metrifair.baselines.training_data import Floats, Integers, LogOddsMixin, TrainingData, training_data
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
-from metrifair.postprocessing.training_data import Floats, Integers, LogOddsMixin, TrainingData, training_data
 from metrifair.problem.cells import Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
