@@ -25,14 +25,14 @@ HUNDREDTHS = GENERATOR.integers(0, 101, N)
 GROUP = np.where(GENERATOR.random(N) < 0.4, "f", "m")
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}
 THRESHOLD = 70  # hundredths; a score of exactly 0.7 exists
-SELECTED = {group: int((HUNDREDTHS[GROUP == group] >= THRESHOLD).sum()) for group in ("f", "m")}
+SELECTED = {group: int((HUNDREDTHS[group == GROUP] >= THRESHOLD).sum()) for group in ("f", "m")}
 assert (HUNDREDTHS == THRESHOLD).any()
 
 NUMBERS: dict[str, Callable[[], Any]] = {
     "float64": lambda: HUNDREDTHS / 100,
     "float32": lambda: (HUNDREDTHS / 100).astype(np.float32),
     "float16": lambda: (HUNDREDTHS / 100).astype(np.float16),
-    "list": lambda: (HUNDREDTHS / 100).tolist(),
+    "list": (HUNDREDTHS / 100).tolist,
     "Decimal": lambda: [Decimal(int(part)) / 100 for part in HUNDREDTHS],
     "polars Float32": lambda: pl.Series((HUNDREDTHS / 100).tolist(), dtype=pl.Float32),
     "pandas Float32": lambda: pd.Series(HUNDREDTHS / 100, dtype="Float32"),
@@ -92,7 +92,7 @@ PROBABILITY = dict(zip(CLASSES, (RAW / RAW.sum(1, keepdims=True)).T, strict=True
 
 
 def kolmogorov(score: np.ndarray) -> float:
-    f, m = (np.sort(score[GROUP == group]) for group in ("f", "m"))
+    f, m = (np.sort(score[group == GROUP]) for group in ("f", "m"))
     below = [np.searchsorted(side, score, side="right") / len(side) for side in (f, m)]
     return float(np.abs(below[0] - below[1]).max())
 
