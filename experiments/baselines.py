@@ -33,8 +33,8 @@ from metrifair.baselines import (
     XianPostprocessor,
     ZafarClassifier,
 )
-from metrifair.baselines.berk import Penalty, fit_path
-from metrifair.baselines.network import fit_stack
+from metrifair.baselines.berk import Penalty
+from metrifair.baselines.stacked import fit_stack
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import device_of
 
@@ -132,7 +132,7 @@ def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> li
     model = BerkRegressor(penalty=penalty, variant=_variant(case))
 
     def scores(train: Index, test: Index) -> list[ArrayLike]:
-        models = fit_path(model, splits.x[train], splits.y[train], strengths, sensitive_features=splits.a[train])
+        models = fit_stack(model, splits.x[train], splits.y[train], splits.a[train], strengths=strengths)
         return [one.predict(splits.x[test]) for one in models]
 
     return _by_seed(case, splits, effort, method=f"berk-{penalty}", strengths=strengths, scores=scores)

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from test_fairkde import simulated
 
 from metrifair.baselines.labelbias import LabelBiasClassifier, tilted_weights, violations
-from metrifair.baselines.network import fit_stack
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 

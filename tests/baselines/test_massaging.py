@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from test_fairkde import simulated
 
 from metrifair.baselines.kamiran import MassagingClassifier, massaged
-from metrifair.baselines.network import fit_stack
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 

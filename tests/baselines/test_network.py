@@ -11,7 +11,8 @@ from test_fairkde import simulated
 from torch import Tensor
 
 from metrifair.baselines.fairkde import FairKDEClassifier
-from metrifair.baselines.network import fit_stack, weighted_epochs
+from metrifair.baselines.network import weighted_epochs
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison, Samples
 from metrifair.problem.criteria import BINARY

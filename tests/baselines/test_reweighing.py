@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from test_fairkde import simulated
 
 from metrifair.baselines.kamiran import ReweighingClassifier, independence_weights
-from metrifair.baselines.network import fit_stack
+from metrifair.baselines.stacked import fit_stack
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 

@@ -112,10 +112,10 @@ def test_a_missing_group_is_named_by_the_row_that_was_handed_over() -> None:
 def test_new_rows_are_checked_against_those_of_fit() -> None:
     estimator = Plain()
     with pytest.raises(NotFittedError):
-        features_at_predict(estimator, X)
+        features_at_predict(estimator, X, "groups_")
     training_data(estimator, X, Y, A, two_groups=True)
     with pytest.raises(ValueError, match="features"):
-        features_at_predict(estimator, X[:, :1])
+        features_at_predict(estimator, X[:, :1], "groups_")
     with pytest.raises(DataError, match="'x'"):
         groups_at_predict(estimator, X[:2], ["x", "f"])
     with pytest.raises(DataError, match="one length"):

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.stacked import FitGrid, Fitted
 from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
@@ -95,7 +96,6 @@ class FairBatchClassifier(NetworkClassifier):
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, _ = grid
         check_known("criterion", usual_name(self.criterion), _MOVED)
-        check_known("variant", self.variant, ("method", "reference"))
         check_number("step", self.step, low=0, high=1)
         network = self._network()
         for own in rows:
@@ -169,8 +169,7 @@ def batch_counts(shares: Floats, sizes: Floats, batch_size: int, *, half_to_even
     of_label = batch_size * sizes.sum(-1) / sizes.sum((-2, -1), keepdims=True)[..., 0]
     exact = of_label[..., None] * np.stack([1 - shares, shares], -1)
     rounded = np.rint(exact) if half_to_even else np.floor(exact + 0.5)
-    counts: Integers = rounded.astype(np.int64)
-    return counts
+    return rounded.astype(np.int64)
 
 
 def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Tensor:

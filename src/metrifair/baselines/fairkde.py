@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from metrifair.baselines.network import FitGrid, Fitted, NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.network import NetworkClassifier, samples_of, train_networks
+from metrifair.baselines.stacked import FitGrid, Fitted
 from metrifair.baselines.training_data import CONDITIONED_ON, Integers, TrainingData
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
@@ -112,8 +113,7 @@ class FairKDEClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
-        accepted: NDArray[np.bool_] = self.predict_proba(X)[:, 1] >= self.threshold
-        return accepted
+        return self.predict_proba(X)[:, 1] >= self.threshold
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
         seeds, rows, strengths = grid
@@ -154,7 +154,6 @@ class FairKDEClassifier(NetworkClassifier):
         return [[None if one is None else {"predictor_": one} for one in seed] for seed in trained]
 
     def _check(self, strengths: Sequence[float]) -> None:
-        check_known("variant", self.variant, ("method", "reference"))
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         if self.groups is not None:
             check_known("groups", self.groups, ("all", "first"))

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
-from metrifair.baselines.network import FitGrid, Fitted, StackedEstimator
 from metrifair.baselines.preprocessor import Preprocessor, fit_learners
+from metrifair.baselines.stacked import FitGrid, Fitted, StackedEstimator
 from metrifair.baselines.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
 from metrifair.support.checks import check_known
@@ -32,8 +32,7 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
         label, code = np.argwhere(counts == 0)[0]
         raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
     ratio = counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts)
-    weighted: Floats = weight * ratio[y, group]
-    return weighted
+    return weight * ratio[y, group]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

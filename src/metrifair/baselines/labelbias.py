@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.baselines.network import FitGrid, Fitted
 from metrifair.baselines.preprocessor import Preprocessor, check_continues, fit_learners
+from metrifair.baselines.stacked import FitGrid, Fitted
 from metrifair.baselines.training_data import CONDITIONED_ON, Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
@@ -177,7 +177,6 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     def _check(self) -> None:
         check_known("criterion", usual_name(self.criterion), CONDITIONED_ON)
         check_known("keep", self.keep, ("last", "best"))
-        check_known("variant", self.variant, ("method", "reference"))
         check_switches(warm_start=self.warm_start)
         check_number("step", self.step, low=0)
         check_number("scale", self.scale, low=0, low_open=True)
@@ -188,5 +187,4 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
 
 def _member(data: TrainingData) -> NDArray[np.bool_]:
     """(n, groups)"""
-    inside: NDArray[np.bool_] = data.group[:, None] == np.arange(len(data.groups))
-    return inside
+    return data.group[:, None] == np.arange(len(data.groups))

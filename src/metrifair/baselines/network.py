@@ -1,20 +1,18 @@
-"""The shell of all methods that train networks: many seeds and strengths as one stack, and predictions."""
+"""Methods that train networks: parameters, predictions, and batches with weights."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from torch import Tensor
 
-from metrifair.baselines.training_data import Floats, Integers, LogOddsMixin, TrainingData, training_data
-from metrifair.errors import DataError, Diverged
+from metrifair.baselines.stacked import DIVERGED, StackedEstimator
+from metrifair.baselines.training_data import Floats, Integers, LogOddsMixin, TrainingData
+from metrifair.errors import Diverged
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.estimator import output_of
 from metrifair.estimators.settings import check_settings, device_of, model_for, schedule_for
@@ -22,107 +20,16 @@ from metrifair.problem.cells import Samples
 from metrifair.problem.criteria import BINARY, MULTICLASS, STATISTICAL_PARITY
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import Table
-from metrifair.support.checks import seed_of
 from metrifair.training import Predictor, train
 from metrifair.training.models import Model, Moments, Parameters
 from metrifair.training.objective import Objective
 from metrifair.training.stack import Epoch, EpochSource, Outputs
 
-Fitted = dict[str, Any] | None
-"""The attributes of a fitted estimator; None where training diverged."""
-
 _NETWORK = ("model", "hidden", "batch_size", "epochs", "learning_rate", "learning_rate_decay", "standardize", "device")
-_DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
-
-
-class FitGrid(NamedTuple):
-    """The fits of a stack: every strength of every seed, on the seed's own rows of the data."""
-
-    seeds: Sequence[int]
-    rows: Sequence[Integers]
-    strengths: Sequence[float]
-
-
-class StackedEstimator(BaseEstimator):
-    """A classifier that fits several seeds, and strengths where it has one, as one stack of models."""
-
-    _two_groups: ClassVar[bool] = False
-    _two_classes: ClassVar[bool] = True
-
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table) -> Self:
-        """Train on these samples, from scratch.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels; a method for two classes takes 0 and 1, -1 and 1, or booleans. They stay as they are.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features)
-
-    @abstractmethod
-    def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        """What each seed and, within it, each strength leads to."""
-
-    def _data(self, X: Table, y: Table, groups: Table, weight: ArrayLike | None = None) -> TrainingData:
-        options = {"two_groups": self._two_groups, "two_classes": self._two_classes}
-        return training_data(self, X, y, groups, sample_weight=weight, **options)
-
-    def _fit(self, X: Table, y: Table, groups: Table, weight: ArrayLike | None = None) -> Self:
-        for name in ("predictor_", "estimator_"):  # a fit that fails leaves no model of other data behind
-            self.__dict__.pop(name, None)
-        data = self._data(X, y, groups, weight)
-        strength, seed = getattr(self, "strength", 0.0), seed_of(self.random_state)
-        ((fitted,),) = self._fits(data, FitGrid([seed], [np.arange(len(data))], [strength]))
-        if fitted is None:
-            raise Diverged(_DIVERGED.format(self.learning_rate))
-        self.__dict__.update(fitted)
-        return self
-
-
-def fit_stack(
-    estimator: StackedEstimator,
-    X: Table,
-    y: Table,
-    sensitive_features: Table,
-    *,
-    seeds: Sequence[int],
-    strengths: Sequence[float] | None = None,
-    rows: Sequence[ArrayLike] | None = None,
-) -> list[Any]:
-    """Fitted copies for every seed and, within it, every strength, trained at once; None where training diverged.
-
-    They equal ``fit`` with that strength and ``random_state``. ``rows`` are the training rows of each seed; without
-    ``strengths`` the estimator's own one is taken, if it has one.
-    """
-    template = clone(estimator)
-    data = template._data(X, y, sensitive_features)
-    if rows is not None and len(rows) != len(seeds):
-        raise DataError(f"rows must hold the training rows of each of the {len(seeds)} seeds, got {len(rows)}")
-    # copies: torch takes no reversed views
-    own = [np.arange(len(data))] * len(seeds) if rows is None else [np.array(part, dtype=np.int64) for part in rows]
-    values = [getattr(template, "strength", 0.0)] if strengths is None else strengths
-    noted = {name: value for name, value in vars(template).items() if name.endswith("_")}
-    models: list[Any] = []
-    for seed, fits in zip(seeds, template._fits(data, FitGrid(seeds, own, values)), strict=True):
-        for strength, fitted in zip(values, fits, strict=True):
-            knob = {} if strengths is None else {"strength": strength}
-            model = clone(template).set_params(random_state=seed, **knob)
-            model.__dict__.update(noted | (fitted or {}))
-            models.append(None if fitted is None else model)
-    return models
 
 
 class NetworkClassifier(LogOddsMixin, StackedEstimator):
-    """A network that ``fit`` keeps in ``predictor_``; its output is the log-odds of the positive class."""
+    """A network that ``fit`` stores in ``predictor_``; its output is the log-odds of the positive class."""
 
     def _log_odds(self, X: Table) -> Floats:
         return output_of(self, X)
@@ -225,7 +132,7 @@ def fit_weighted(
     fitted = []
     for seed, (predictor,), own in zip(seeds, trained, rows, strict=True):
         if predictor is None:
-            raise Diverged(_DIVERGED.format(network.learning_rate))
+            raise Diverged(DIVERGED.format(network.learning_rate))
         one = clone(network).set_params(random_state=seed)
         one.classes_, one.n_features_in_ = np.arange(classes), data.x.shape[1]
         one.predictor_, one.scheme_ = (

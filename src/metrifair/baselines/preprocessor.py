@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from metrifair.baselines.network import StackedEstimator, fit_weighted
+from metrifair.baselines.network import fit_weighted
+from metrifair.baselines.stacked import WeightedEstimator
 from metrifair.baselines.training_data import Floats, Integers, TrainingData, features_at_predict
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
@@ -26,29 +27,8 @@ def _fitted_has(name: str) -> Callable[[Any], bool]:
     return lambda self: hasattr(getattr(self, "estimator_", None) or self.estimator or FairClassifier, name)
 
 
-class Preprocessor(ClassifierMixin, StackedEstimator):
+class Preprocessor(ClassifierMixin, WeightedEstimator):
     """Predictions of the base learner that ``fit`` kept in ``estimator_``, which knows classes by their codes."""
-
-    def fit(self, X: Table, y: Table, *, sensitive_features: Table, sample_weight: ArrayLike | None = None) -> Self:
-        """Train on these samples, from scratch.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Features, as numbers.
-        y : array-like of shape (n_samples,)
-            Labels; a method for two classes takes 0 and 1, -1 and 1, or booleans. They stay as they are.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of each sample, in one column without missing values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights that the rows had before; those of the method multiply them.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        return self._fit(X, y, sensitive_features, sample_weight)
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample.
@@ -64,8 +44,7 @@ class Preprocessor(ClassifierMixin, StackedEstimator):
             Labels.
         """
         x = features_at_predict(self, X, "estimator_")
-        predicted: NDArray[Any] = self.classes_[np.asarray(self.estimator_.predict(x), dtype=np.int64)]
-        return predicted
+        return self.classes_[np.asarray(self.estimator_.predict(x), dtype=np.int64)]
 
     @available_if(_fitted_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table) -> Floats:
@@ -82,8 +61,7 @@ class Preprocessor(ClassifierMixin, StackedEstimator):
             Probabilities, in the order of ``classes_``.
         """
         x = features_at_predict(self, X, "estimator_")
-        probability: Floats = self.estimator_.predict_proba(x)
-        return probability
+        return self.estimator_.predict_proba(x)
 
     @available_if(_fitted_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:
@@ -100,8 +78,7 @@ class Preprocessor(ClassifierMixin, StackedEstimator):
             The base learner's decision function.
         """
         x = features_at_predict(self, X, "estimator_")
-        decision: Floats = self.estimator_.decision_function(x)
-        return decision
+        return self.estimator_.decision_function(x)
 
 
 def fit_learners(

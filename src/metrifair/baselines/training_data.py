@@ -85,8 +85,7 @@ class LogOddsMixin(TwoClassMixin):
         ndarray of shape (n_samples,)
             Log-odds.
         """
-        found: Floats = self._log_odds(X)
-        return found
+        return self._log_odds(X)
 
     def predict_proba(self, X: Table) -> Floats:
         """Probabilities of the two classes.
@@ -118,12 +117,10 @@ class LogOddsMixin(TwoClassMixin):
             Labels.
         """
         accepted = self._accepted(X)  # first, since it says where nothing is fitted yet
-        predicted: NDArray[Any] = self.classes_[accepted.astype(int)]
-        return predicted
+        return self.classes_[accepted.astype(int)]
 
     def _accepted(self, X: Table) -> NDArray[np.bool_]:
-        accepted: NDArray[np.bool_] = self._log_odds(X) >= 0
-        return accepted
+        return self._log_odds(X) >= 0
 
 
 def training_data(
@@ -180,11 +177,10 @@ def groups_at_predict(estimator: Any, X: Table, sensitive_features: Table) -> In
     return _known_groups(later_problem(Given(sensitive_features=sensitive_features, rows={"X": X}), known))[0]
 
 
-def features_at_predict(estimator: Any, X: Table, fitted: str = "groups_") -> Floats:
+def features_at_predict(estimator: Any, X: Table, fitted: str) -> Floats:
     """The features of new rows, checked against those of ``fit``, which has left the attribute ``fitted``."""
     check_is_fitted(estimator, fitted)
-    x: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return x
+    return validate_data(estimator, X, dtype=np.float64, reset=False)
 
 
 def _known_groups(problem: Problem) -> tuple[Integers, tuple[object, ...]]:

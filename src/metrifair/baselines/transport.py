@@ -321,5 +321,4 @@ class Anderson:
         trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
         gram.diagonal(dim1=-2, dim2=-1).add_(trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny)
         shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(grown, 0.0)
-        mixed: Tensor = led - (shares.mT @ to[..., :-1, :]).squeeze(-2)
-        return mixed
+        return led - (shares.mT @ to[..., :-1, :]).squeeze(-2)

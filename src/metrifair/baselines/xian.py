@@ -134,8 +134,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
                 chance = self.drawn_.get(_key(code, score))
                 if chance is not None:  # on the margin
                     chosen[row] = self.generator_.choice(len(chance), p=chance)
-        predicted: NDArray[Any] = self.classes_[chosen]
-        return predicted
+        return self.classes_[chosen]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -179,8 +178,7 @@ def accepted(score: Floats, rate: float) -> Floats:
     share = (rate * len(score) - before) / counts
     near = np.abs(share - share.round()) < 1e-9  # a rate of k / n accepts k rows whole
     share = np.where(near, share.round(), share)
-    found: Floats = share.clip(0, 1)[place]
-    return found
+    return share.clip(0, 1)[place]
 
 
 def threshold(score: Floats, probability: Floats) -> float:

@@ -192,8 +192,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         score = self._moved(X, sensitive_features)
         if is_regressor(self):
             return score
-        predicted: NDArray[Any] = self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
-        return predicted
+        return self.classes_[np.where(score >= 0.5, self.positive_, 1 - self.positive_)]
 
     @available_if(lambda self: not is_regressor(self))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table, *, sensitive_features: Table = None) -> Floats:
@@ -220,8 +219,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         if self.tolerance == 1:
             return plain
         fair = self.blind_map_(plain, self.group_model_.chances(X)) if group is None else self._fair(plain, group)
-        mixed: Floats = self.tolerance * plain + (1 - self.tolerance) * fair
-        return mixed
+        return self.tolerance * plain + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
         """The scores moved all the way."""

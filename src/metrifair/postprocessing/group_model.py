@@ -50,8 +50,7 @@ class Correction(NamedTuple):
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
-        found: Floats = softmax(self.slope * np.log(np.maximum(chances, _LEAST)) + self.bias, axis=1)
-        return found
+        return softmax(self.slope * np.log(np.maximum(chances, _LEAST)) + self.bias, axis=1)
 
 
 class GroupModel(NamedTuple):
@@ -113,8 +112,7 @@ class BlindMap(NamedTuple):
     def _spread(self, score: Floats, chances: Floats) -> Floats:
         """How much of each level a score becomes, (n, levels)."""
         priced = (chances / self.shares - 1) @ self.prices.T
-        found: Floats = softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1)
-        return found
+        return softmax((-((score[:, None] - self.levels) ** 2) - priced) / self.width**2, axis=1)
 
 
 def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
@@ -165,8 +163,7 @@ class BlindRule(NamedTuple):
     def __call__(self, price: Floats, cells: Floats) -> Floats:
         """The probability that each row is accepted."""
         gain = -price - cells @ self.prices - self.least
-        found: Floats = expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
-        return found
+        return expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
 
 
 def blind_coin(price: Floats, cells: Floats, weight: Floats, sets: Integers, tolerance: float) -> BlindRule:

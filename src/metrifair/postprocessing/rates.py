@@ -58,8 +58,7 @@ class EmpiricalDistribution:
         """The least value up to which so large a share of the weight lies."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is that value's.
         at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
-        found: Floats = self.values[at.clip(max=len(self.values) - 1)]
-        return found
+        return self.values[at.clip(max=len(self.values) - 1)]
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
         """The mean of the values that hold the ranks from one to another, or that of the one rank.
@@ -75,8 +74,7 @@ class EmpiricalDistribution:
         # Within one value it is that value to the last digit: order is kept.
         first = np.searchsorted(self.upto, (below + 1e-12) * self.total).clip(max=len(self.values) - 1)
         last = self.quantile(upto)
-        found: Floats = np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
-        return found
+        return np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
 
 
 def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistribution], shares: Floats) -> Floats:
@@ -89,8 +87,7 @@ def barycenter(below: Floats, upto: Floats, groups: Sequence[EmpiricalDistributi
     >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    found: Floats = sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
-    return found
+    return sum(share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True))
 
 
 _EXACT = 1e-10  # feasibility of linear programs
@@ -170,8 +167,7 @@ def cheapest_rates(
         for share, least, rate, loss in zip(shares, favoured, rates, losses, strict=True)
     )
     start = starts[np.argmin(total)]
-    chosen: Floats = np.clip(favoured, start, start + tolerance)
-    return chosen
+    return np.clip(favoured, start, start + tolerance)
 
 
 def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
@@ -261,8 +257,7 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
 
 def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
     """Which points (columns) lie in which windows (rows)."""
-    found: NDArray[np.bool_] = (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
-    return found
+    return (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
 
 
 def _least_within(rate: Floats, loss: Floats, starts: Floats, tolerance: float) -> tuple[Floats, NDArray[np.int64]]:

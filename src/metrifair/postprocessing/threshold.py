@@ -144,8 +144,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         """Groups; where the criterion looks at labels, each with either label."""
         if self._cells_per_group == 1:
             return rows.group
-        found: Integers = 2 * rows.group + np.asarray(rows.problem.is_positive)
-        return found
+        return 2 * rows.group + np.asarray(rows.problem.is_positive)
 
     def _calibrate(self, rows: Calibration) -> None:
         self.prices_ = _prices(self.utility, rows.problem)
@@ -223,8 +222,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
 
     def _expected_price(self, score: Floats) -> Floats:
         """What accepting rows of these scores is expected to lose, by probabilities that are calibrated."""
-        found: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
-        return found
+        return self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(self.prices_)
 
     def _accepted(self, score: Floats, group: Integers) -> Floats:
         """The probability that each row is accepted."""
@@ -259,8 +257,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
             chance = self._accepted(score, group)
         # A coin falls on [0, 1): nobody whose chance is 0 is accepted by it.
         accepted = chance > self.generator_.uniform(size=len(chance)) if self.randomized else chance >= 0.5
-        decided: NDArray[Any] = self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
-        return decided
+        return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
 
 
 def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
