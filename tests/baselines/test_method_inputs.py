@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
@@ -346,3 +346,40 @@ def test_a_learner_that_asks_for_groups_gets_those_of_its_rows(name: str, by_wei
     x, groups = fitted.estimator_.seen_
     np.testing.assert_array_equal(groups, x[:, -1])
     assert (len(np.unique(x, axis=0)) == 60) == (by_weights or name == "MassagingClassifier")  # else rows are drawn
+
+
+class ReversedClasses(ClassifierMixin, BaseEstimator):
+    """A logistic regression whose classes, and with them its columns, descend."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ReversedClasses:
+        self.model_ = LogisticRegression().fit(X, y, sample_weight)
+        self.classes_ = self.model_.classes_[::-1]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model_.predict_proba(X)[:, ::-1]
+
+
+WRAPPERS = ["LabelBiasClassifier", "MassagingClassifier", "ReweighingClassifier", "XianPostprocessor", *sorted(OURS)]
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize("prefit", [False, True])
+def test_columns_of_a_wrapped_model_are_matched_by_its_classes(name: str, prefit: bool) -> None:
+    given, found = sample(name), []
+    for learner in (LogisticRegression(), ReversedClasses()):
+        options = METHODS[name] | {"estimator": learner}
+        if prefit:
+            if "prefit" not in inspect.signature(method_class(name)).parameters:
+                pytest.skip("it trains its learner")
+            options |= {"estimator": learner.fit(given["X"], given["y"]), "prefit": True}
+        model = method_class(name)(**options).fit(**given)
+        asked = {key: given[key] for key in inspect.signature(model.predict).parameters}
+        found.append(model.predict(**asked))
+        if hasattr(model, "predict_proba"):
+            columns = np.argsort(model.classes_)
+            found[-1] = np.column_stack([found[-1], model.predict_proba(**asked)[:, columns]])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-12)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.naive_bayes import GaussianNB
 
-from metrifair.baselines.preprocessor import Preprocessor, fit_learners
+from metrifair.baselines.preprocessor import Preprocessor, class_probabilities, fit_learners
 from metrifair.baselines.stacked import FitGrid, Fitted, StackedEstimator
 from metrifair.baselines.training_data import Floats, Integers, TrainingData, TwoClassMixin
 from metrifair.errors import DataError
@@ -199,5 +199,5 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
                     f"other {rates[1 - code]:.3f}; no label is changed",
                     stacklevel=5,
                 )
-        score = ranker.predict_proba(data.x)[:, 1]
+        score = class_probabilities(ranker, data.x)[:, 1]
         return massaged(data.y, data.group == code, score, rounding=self.rounding)

@@ -28,7 +28,7 @@ def _fitted_has(name: str) -> Callable[[Any], bool]:
 
 
 class Preprocessor(ClassifierMixin, WeightedEstimator):
-    """Predictions of the base learner that ``fit`` kept in ``estimator_``, which knows classes by their codes."""
+    """Predictions of the base learner that ``fit`` stores in ``estimator_``; its classes are codes."""
 
     def predict(self, X: Table) -> NDArray[Any]:
         """The class of each sample.
@@ -60,12 +60,11 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        x = features_at_predict(self, X, "estimator_")
-        return self.estimator_.predict_proba(x)
+        return class_probabilities(self.estimator_, features_at_predict(self, X, "estimator_"))
 
     @available_if(_fitted_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Table) -> Floats:
-        """What the base learner's decision is made of; only where it tells.
+        """The decision function of the base learner; only where it has one.
 
         Parameters
         ----------
@@ -79,6 +78,12 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
         """
         x = features_at_predict(self, X, "estimator_")
         return self.estimator_.decision_function(x)
+
+
+def class_probabilities(learner: Any, x: Floats) -> Floats:
+    """Probabilities (n, classes) in ascending order of the classes, whatever order the learner has them in."""
+    probability = np.asarray(learner.predict_proba(x))
+    return probability[:, np.argsort(getattr(learner, "classes_", range(probability.shape[1])))]
 
 
 def fit_learners(

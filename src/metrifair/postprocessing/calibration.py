@@ -253,7 +253,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             criterion=getattr(self, "criterion", "statistical_parity"),
             pos_label=getattr(self, "pos_label", None),
             target="numbers" if numeric else "labels",
-            classes=None if numeric or not self.prefit else np.asarray(self.estimator.classes_).tolist(),
+            classes=None if numeric or not self.prefit else np.unique(self.estimator.classes_).tolist(),
         )
         warn_of_labels(problem)
         if not numeric:
