@@ -7,7 +7,6 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
 
 from metrifair.baselines.postprocessor import PublishedPostprocessor
@@ -132,7 +131,7 @@ def row_draws(X: Table, seed: int) -> Floats:
     >>> bool((row_draws(rows[::-1], 0) == row_draws(rows, 0)[::-1]).all())
     True
     """
-    table = X.toarray() if issparse(X) else np.asarray(X)
+    table = X.toarray() if hasattr(X, "toarray") else np.asarray(X)  # sparse, or any table
     try:
         table = table.astype(np.float64)  # the type of a list's numbers may depend on the other rows
     except (TypeError, ValueError):

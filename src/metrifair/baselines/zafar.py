@@ -96,7 +96,7 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     variant: Literal["method", "reference"] = "method"
 
     @property
-    def _two_groups(self) -> bool:
+    def _two_groups(self) -> bool:  # type: ignore[override]
         return usual_name(self.criterion) != "statistical_parity"
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
