@@ -94,7 +94,7 @@ class FairBatchClassifier(NetworkClassifier):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
+        rows = grid.rows
         check_known("criterion", usual_name(self.criterion), _MOVED)
         check_number("step", self.step, low=0, high=1)
         network = self._network()
@@ -114,9 +114,7 @@ class FairBatchClassifier(NetworkClassifier):
             network,
             samples_of(data),
             Objective(BINARY, ()),
-            strengths=[0.0],
-            seeds=seeds,
-            rows=rows,
+            grid._replace(strengths=[0.0]),
             source=EpochSource(sampler.size, (), sampler.draw),
             model=Doubled(model) if reference else model,
         )

@@ -116,8 +116,8 @@ class FairKDEClassifier(NetworkClassifier):
         return self.predict_proba(X)[:, 1] >= self.threshold
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, strengths = grid
-        self._check(strengths)
+        rows = grid.rows
+        self._check(grid.strengths)
         network, device = self._network(), device_of(self.device)
         for own in rows:
             data.take(own).check_cells(CONDITIONED_ON[usual_name(self.criterion)])
@@ -145,9 +145,7 @@ class FairKDEClassifier(NetworkClassifier):
             network,
             samples_of(data, cell),
             objective,
-            strengths=strengths,
-            seeds=seeds,
-            rows=rows,
+            grid,
             source=source,
             path=self.warm_start_path,
         )

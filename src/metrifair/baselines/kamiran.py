@@ -75,12 +75,11 @@ class ReweighingClassifier(Preprocessor):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
-        parts = [data.take(own) for own in rows]
+        parts = [data.take(own) for own in grid.rows]
         for part in parts:
             part.check_cells(range(len(self.classes_)))
         weights = [independence_weights(part.y, part.group, part.weight) for part in parts]
-        learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights)
+        learners = fit_learners(self.estimator, data, grid, weights)
         return [
             [{"estimator_": learner, "weights_": weight}] for learner, weight in zip(learners, weights, strict=True)
         ]
@@ -164,24 +163,23 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
     fit = StackedEstimator.fit  # type: ignore[assignment]  # without weights
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
-        even = [np.ones(len(own)) for own in rows]
+        even = [np.ones(len(own)) for own in grid.rows]
         ranker = GaussianNB() if self.ranker is None else self.ranker
         if isinstance(ranker, str):
             check_known("ranker", ranker, ("estimator",), otherwise="a classifier")
             ranker = self.estimator
         if ranker is not None and not hasattr(ranker, "predict_proba"):
             raise DataError(f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None")
-        rankers = fit_learners(ranker, data, seeds=seeds, rows=rows, weights=even, name="ranker")
-        changes = list(map(self._changes, map(data.take, rows), rankers))
+        rankers = fit_learners(ranker, data, grid, even, name="ranker")
+        changes = list(map(self._changes, map(data.take, grid.rows), rankers))
         # Every row exists twice, with its label and with the other one; changed rows are taken from the second half.
         both = data.take(np.tile(np.arange(len(data)), 2))
         both = replace(both, y=np.concatenate([data.y, 1 - data.y]))
         chosen = []
-        for own, change in zip(rows, changes, strict=True):
+        for own, change in zip(grid.rows, changes, strict=True):
             flipped = np.isin(np.arange(len(own)), np.concatenate(change))
             chosen.append(np.where(flipped, own + len(data), own))
-        learners = fit_learners(self.estimator, both, seeds=seeds, rows=chosen, weights=even)
+        learners = fit_learners(self.estimator, both, grid._replace(rows=chosen), even)
         return [
             [{"estimator_": learner, "changes_": change}] for learner, change in zip(learners, changes, strict=True)
         ]

@@ -135,9 +135,8 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     random_state: Any = None
 
     def _fits(self, data: TrainingData, grid: FitGrid) -> list[list[Fitted]]:
-        seeds, rows, _ = grid
         self._check()
-        parts = [data.take(own) for own in rows]
+        parts = [data.take(own) for own in grid.rows]
         for part in parts:
             part.check_cells(CONDITIONED_ON[usual_name(self.criterion)])
         lagging = self.variant == "reference" and usual_name(self.criterion) != "statistical_parity"
@@ -149,7 +148,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
             tilted = [self._weights(part, now) for part, now in zip(parts, multipliers, strict=True)]
             weights = weights if lagging else tilted
             earlier = learners if self.warm_start else []
-            learners = fit_learners(self.estimator, data, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
+            learners = fit_learners(self.estimator, data, grid, weights, earlier=earlier)
             weights = tilted
             seen = [self._judged(*each) for each in zip(parts, learners, multipliers, strict=True)]
             if kept and self.keep == "best":

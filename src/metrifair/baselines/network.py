@@ -10,7 +10,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from metrifair.baselines.stacked import DIVERGED, StackedEstimator
+from metrifair.baselines.stacked import DIVERGED, FitGrid, StackedEstimator
 from metrifair.baselines.training_data import Floats, Integers, LogOddsMixin, TrainingData
 from metrifair.errors import Diverged
 from metrifair.estimators import FairClassifier
@@ -45,10 +45,8 @@ def train_networks(
     network: FairClassifier,
     data: Samples,
     objective: Objective,
+    grid: FitGrid,
     *,
-    strengths: Sequence[float],
-    seeds: Sequence[int],
-    rows: Sequence[Integers],
     source: EpochSource | None = None,
     path: bool = False,
     model: Model | None = None,
@@ -57,14 +55,15 @@ def train_networks(
 
     ``model`` is another than the one with a single output that ``network`` describes.
     """
+    schedule = replace(schedule_for(network, max(map(len, grid.rows))), growth=0.0, cooldown=0.0, from_constant=False)
     trained = train(
         data,
         model or model_for(network, data.x.shape[1], 1),
         objective,
-        strengths=strengths,
-        seeds=seeds,
-        schedule=replace(schedule_for(network, max(map(len, rows))), growth=0.0, cooldown=0.0, from_constant=False),
-        rows=[torch.as_tensor(own) for own in rows],
+        strengths=grid.strengths,
+        seeds=grid.seeds,
+        schedule=schedule,
+        rows=[torch.as_tensor(own) for own in grid.rows],
         source=source,
         path=path,
         standardize=network.standardize,
@@ -73,7 +72,8 @@ def train_networks(
     )
     failed = trained.failed.cpu().numpy()
     return [
-        [None if failed[s, k] else trained.predictor(s, k) for k in range(len(strengths))] for s in range(len(seeds))
+        [None if failed[s, k] else trained.predictor(s, k) for k in range(len(grid.strengths))]
+        for s in range(len(grid.seeds))
     ]
 
 
@@ -101,9 +101,7 @@ class _Continued:
 def fit_weighted(
     network: FairClassifier,
     data: TrainingData,
-    *,
-    seeds: Sequence[int],
-    rows: Sequence[Integers],
+    grid: FitGrid,
     weights: Sequence[Floats],
     earlier: Sequence[FairClassifier] = (),
 ) -> list[FairClassifier]:
@@ -115,7 +113,7 @@ def fit_weighted(
     classes = int(data.y.max()) + 1
     task, outputs = (BINARY, 1) if classes == 2 else (MULTICLASS, classes)
     check_settings(network)
-    schedule = schedule_for(network, min(map(len, rows)))
+    schedule = schedule_for(network, min(map(len, grid.rows)))
     model = model_for(network, data.x.shape[1], outputs)
     samples = samples_of(data, vector=task.vector)
     starts = ({name: value[0, 0] for name, value in old.predictor_.parameters.items()} for old in earlier)
@@ -123,24 +121,20 @@ def fit_weighted(
         network,
         samples,
         Objective(task, ()),
-        strengths=[0.0],
-        seeds=seeds,
-        rows=rows,
-        source=weighted_epochs(rows, weights, schedule.batch_size),
+        grid,
+        source=weighted_epochs(grid.rows, weights, schedule.batch_size),
         model=_Continued(model, starts) if earlier else model,
     )
     fitted = []
-    for seed, (predictor,), own in zip(seeds, trained, rows, strict=True):
+    for seed, (predictor,), own in zip(grid.seeds, trained, grid.rows, strict=True):
         if predictor is None:
             raise Diverged(DIVERGED.format(network.learning_rate))
-        one = clone(network).set_params(random_state=seed)
-        one.classes_, one.n_features_in_ = np.arange(classes), data.x.shape[1]
-        one.predictor_, one.scheme_ = (
-            replace(predictor, model=model),
-            Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1),
-        )
-        one.n_iter_, one.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(own)))
-        fitted.append(one)
+        copy = clone(network).set_params(random_state=seed)
+        copy.classes_, copy.n_features_in_ = np.arange(classes), data.x.shape[1]
+        copy.predictor_ = replace(predictor, model=model)
+        copy.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
+        copy.n_iter_, copy.moments_ = schedule.epochs, Moments.of_samples(samples.take(torch.as_tensor(own)))
+        fitted.append(copy)
     return fitted
 
 

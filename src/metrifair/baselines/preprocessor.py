@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from metrifair.baselines.network import fit_weighted
-from metrifair.baselines.stacked import WeightedEstimator
-from metrifair.baselines.training_data import Floats, Integers, TrainingData, features_at_predict
+from metrifair.baselines.stacked import FitGrid, WeightedEstimator
+from metrifair.baselines.training_data import Floats, TrainingData, features_at_predict
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from metrifair.postprocessing.postprocessor import check_learner
@@ -89,10 +89,9 @@ def class_probabilities(learner: Any, x: Floats) -> Floats:
 def fit_learners(
     estimator: Any,
     data: TrainingData,
-    *,
-    seeds: Sequence[int],
-    rows: Sequence[Integers],
+    grid: FitGrid,
     weights: Sequence[Floats],
+    *,
     earlier: Sequence[Any] = (),
     name: str = "estimator",
 ) -> list[Any]:
@@ -105,11 +104,11 @@ def fit_learners(
     """
     base = _checked_base(estimator, name)
     own = getattr(base, "random_state", None)
-    seeds = list(seeds) if own is None else [seed_of(own)] * len(seeds)
+    seeds = grid.seeds if own is None else [seed_of(own)] * len(grid.seeds)
     if _is_plain_network(base):
-        return fit_weighted(base, data, seeds=seeds, rows=rows, weights=weights, earlier=earlier)
+        return fit_weighted(base, data, FitGrid(seeds, grid.rows, [0.0]), weights, earlier)
     fitted = []
-    for place, (seed, part, weight) in enumerate(zip(seeds, rows, weights, strict=True)):
+    for place, (seed, part, weight) in enumerate(zip(seeds, grid.rows, weights, strict=True)):
         learner = deepcopy(earlier[place]).set_params(warm_start=True) if earlier else clone(base)
         if "random_state" in learner.get_params() and not earlier:
             learner.set_params(random_state=seed)
@@ -117,9 +116,9 @@ def fit_learners(
         drawn = part
         if not weighs and np.ptp(weight) > 0:
             drawn = np.random.default_rng(seed).choice(part, len(part), p=weight / weight.sum())
-        named = {"sample_weight": weight} if weighs else {}
-        named |= groups_if_asked(learner.fit, data.group[drawn])
-        fitted.append(learner.fit(data.x[drawn], data.y[drawn], **named))
+        options = {"sample_weight": weight} if weighs else {}
+        options |= groups_if_asked(learner.fit, data.group[drawn])
+        fitted.append(learner.fit(data.x[drawn], data.y[drawn], **options))
     return fitted
 
 

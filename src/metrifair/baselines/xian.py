@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog, nnls
-from scipy.sparse import coo_array, hstack, kron, vstack
+from scipy.optimize import nnls
+from scipy.sparse import coo_array, kron
 from sklearn.base import ClassifierMixin
 
 from metrifair.baselines.postprocessor import PublishedPostprocessor
 from metrifair.baselines.training_data import Floats, Integers
-from metrifair.postprocessing.rates import cheapest_rates
+from metrifair.postprocessing.rates import cheapest_rates, parity_program
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_number, check_switches
 
@@ -208,19 +208,10 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     mass = counts / np.bincount(group)[own]
     mean_by_group = coo_array((mass, (own, np.arange(m))), shape=(groups, m))
     rates = kron(mean_by_group, np.eye(classes))
-    centre = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
+    window = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
     decided = coo_array((np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes))))
-    free = coo_array((m, classes))
-    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
-        np.append((counts[:, None] * (1 - atoms[:, 1:])).ravel() / n, np.zeros(classes)),
-        A_eq=hstack([decided, free]),
-        b_eq=np.ones(m),
-        A_ub=vstack([hstack([rates, -centre]), hstack([-rates, centre])]),
-        b_ub=np.full(2 * groups * classes, alpha / 2),
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if found.status != 0:
-        raise RuntimeError(f"the linear program ended with: {found.message}")
+    loss = (counts[:, None] * (1 - atoms[:, 1:])).ravel() / n
+    found = parity_program(loss, rates, window, alpha, sums=decided)
     solved = found.x[: m * classes].reshape(m, classes)
     solved = np.where(solved > _TIE, solved, 0.0)
     solved /= solved.sum(1, keepdims=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from metrifair.errors import DataError, ModelFileError, TooFewSamples
 from metrifair.estimators import FairClassifier
 from metrifair.postprocessing.cross_fitting import Floats, Integers, assign_folds, overfits, with_ties
-from metrifair.postprocessing.crossed_groups import CrossedGroups
 from metrifair.postprocessing.group_model import Correction, GroupModel, fitted_group_model
 from metrifair.postprocessing.postprocessor import GivenRows, Postprocessor, check_class_count, check_learner
 from metrifair.problem.attributes import warn_of_labels
@@ -44,10 +43,54 @@ class Calibration(NamedTuple):
     weight: Floats
     cells: Floats | None  # (n, groups x label sets): probabilities, where the group will not be asked for
 
-    def take(self, rows: NDArray[np.bool_]) -> Calibration:
-        """These of the rows."""
-        cells = None if self.cells is None else self.cells[rows]
-        return Calibration(self.problem.take(rows), self.score[rows], self.group[rows], self.weight[rows], cells)
+
+class CrossedGroups(NamedTuple):
+    """The combinations of all attributes' groups that were seen: each is a group of its own.
+
+    Parity of all crossed groups is parity of every attribute, whichever is looked at first; one attribute after the
+    other would be exact for the last one only.
+    """
+
+    scheme: Scheme
+    seen: Integers  # (groups, attributes): codes, in ascending order
+
+    @classmethod
+    def of_rows(cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]) -> CrossedGroups:
+        """Those with rows in each of the sets; a combination without is as one that was not seen, a group an error."""
+        known = (problem.groups != UNKNOWN).all(1)
+        seen = np.unique(problem.groups[known], axis=0)
+        for name, member in sets.items():
+            inside = {tuple(codes) for codes in problem.groups[known & member].tolist()}
+            there = np.array([tuple(codes) in inside for codes in seen.tolist()])
+            if not there.all() and len(problem.scheme.attributes) == 1:
+                group = problem.scheme.attributes[0].groups[int(seen[~there][0, 0])]
+                raise TooFewSamples(f"group {group!r} has no row with {name}, on which the criterion conditions")
+            seen = seen[there]
+        if len(seen) < 2:
+            raise TooFewSamples(f"sensitive_features: rows of {len(seen)} group(s) can be compared; two are needed")
+        return cls(problem.scheme, seen)
+
+    def codes(self, groups: Integers) -> Integers:
+        """The crossed group of rows of these groups; unknown where an attribute is, or the combination was not seen.
+
+        >>> from metrifair.problem.problem import Given, problem_of
+        >>> problem = problem_of(Given(sensitive_features={"sex": ["f", "m", "f"], "old": [0, 0, 1]}))
+        >>> CrossedGroups.of_rows(problem, {}).codes(np.array([[1, 0], [0, 1], [1, 1], [0, -1]]))
+        array([ 2,  1, -1, -1])
+        """
+        radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
+        known, own = (np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups))
+        place = np.searchsorted(known, own).clip(max=len(known) - 1)
+        return np.where(known[place] == own, place, UNKNOWN)
+
+    @property
+    def names(self) -> tuple[object, ...]:
+        """What the groups are called: of several attributes, by one value of each."""
+        parts = [
+            tuple(attribute.groups[code] for attribute, code in zip(self.scheme.attributes, codes, strict=True))
+            for codes in self.seen.tolist()
+        ]
+        return tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
 
 
 class ScorePostprocessor(Saved, Postprocessor):
@@ -202,7 +245,7 @@ class ScorePostprocessor(Saved, Postprocessor):
 
     def _fit_group_model(self, given: GivenRows, rows: Calibration, known: Integers, folds: Integers) -> Floats:
         """Fit what replaces the group of new rows, and return the probabilities of the cells of these rows."""
-        cell = self._cells(rows)
+        cell = 2 * rows.group + np.asarray(rows.problem.is_positive) if self._labels else rows.group
         parts = range(int(folds.max()) + 1) if folds.max() else ()
         if any(len(np.unique(cell[folds != fold])) < 2 for fold in parts):
             counts = np.bincount(rows.group)
@@ -226,17 +269,21 @@ class ScorePostprocessor(Saved, Postprocessor):
         return cells
 
     @property
+    def _labels(self) -> tuple[int, ...]:
+        """Labels on which the criterion conditions, 1 for the positive one; none: it compares all rows."""
+        return ()
+
+    @property
     def _cells_per_group(self) -> int:
         """Cells that the group model distinguishes: groups, or each group with either label."""
-        return 1
+        return 2 if self._labels else 1
 
     def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
         """The rows within which groups are compared, by a name for messages."""
-        return {"any label": np.ones(len(problem), dtype=np.bool_)}
-
-    def _cells(self, rows: Calibration) -> Integers:
-        """The target of the group model."""
-        return rows.group
+        if not self._labels:
+            return {"any label": np.ones(len(problem), dtype=np.bool_)}
+        positive = np.asarray(problem.is_positive)
+        return {f"the {('negative', 'positive')[label]} label": positive == label for label in self._labels}
 
     def _read(self, X: Table, y: Table, sensitive_features: Table, sample_weight: Table) -> tuple[Problem, GivenRows]:
         """The arguments of ``fit``, checked, without rows of weight 0."""

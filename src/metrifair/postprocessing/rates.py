@@ -188,6 +188,28 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     return found
 
 
+def parity_program(loss: Floats, rates: Any, window: Any, tolerance: float, *, sums: Any = None) -> Any:
+    """The solution of the linear program: the least loss of probabilities whose rates differ by at most the tolerance.
+
+    ``rates`` (rates, variables) are compared within sets, to which ``window`` (rates, sets) assigns them: all rates of
+    a set lie between the set's start, a variable beside the others, and that plus the tolerance. Each row of ``sums``
+    adds up variables to 1.
+    """
+    starts = window.shape[1]
+    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
+        np.append(loss, np.zeros(starts)),
+        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
+        b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
+        A_eq=None if sums is None else hstack([sums, csr_array((sums.shape[0], starts))]),
+        b_eq=None if sums is None else np.ones(sums.shape[0]),
+        bounds=(0, 1),
+        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
+    )
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended with: {found.message}")
+    return found
+
+
 def _mixture(threshold: Floats, chances: Floats) -> Mixture:
     used = chances > 0
     return Mixture(threshold[used], chances[used] / chances[used].sum())
@@ -204,16 +226,9 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     # One variable for each corner, then the start of each set's window.
     rates: Any = vstack([block_diag([csr_array(hull.rate[:, [k]].T) for hull in hulls]) for k in range(sets)])
     window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
-    found = linprog(  # type: ignore[call-overload]  # the stubs know of no sparse matrices
-        np.concatenate([*(hull.loss for hull in hulls), np.zeros(sets)]),
-        A_eq=hstack([block_diag([csr_array(np.ones((1, size))) for size in sizes]), csr_array((len(hulls), sets))]),
-        b_eq=np.ones(len(hulls)),
-        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
-        b_ub=np.repeat([tolerance, 0.0], sets * len(hulls)),
-        options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
-    )
-    if found.status != 0:
-        raise RuntimeError(f"the linear program ended with: {found.message}")
+    loss = np.concatenate([hull.loss for hull in hulls])
+    mixtures = block_diag([csr_array(np.ones((1, size))) for size in sizes])
+    found = parity_program(loss, rates, window, tolerance, sums=mixtures)
     parts = np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
     return [
         _mixture(hull.threshold, np.where(part > _NONE, part, 0.0)) for hull, part in zip(hulls, parts, strict=True)

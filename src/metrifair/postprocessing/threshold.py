@@ -128,23 +128,10 @@ class ThresholdPostprocessor(ScorePostprocessor):
         if isinstance(self.utility, str):
             check_known("utility", self.utility, ("accuracy", "balanced_accuracy"), otherwise="a table of costs")
 
-    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
-        labels = criterion_named(self.criterion).labels
-        if labels is None:
-            return super()._sets(problem)
-        positive = np.asarray(problem.is_positive)
-        sets = {False: ("the negative label", ~positive), True: ("the positive label", positive)}
-        return dict(sets[one] for one in (False, True) if labels in ("every", "positive" if one else "negative"))
-
     @property
-    def _cells_per_group(self) -> int:
-        return 1 if criterion_named(self.criterion).labels is None else 2
-
-    def _cells(self, rows: Calibration) -> Integers:
-        """Groups; where the criterion looks at labels, each with either label."""
-        if self._cells_per_group == 1:
-            return rows.group
-        return 2 * rows.group + np.asarray(rows.problem.is_positive)
+    def _labels(self) -> tuple[int, ...]:
+        labels = criterion_named(self.criterion).labels
+        return {None: (), "negative": (0,), "positive": (1,), "every": (0, 1)}[labels]
 
     def _calibrate(self, rows: Calibration) -> None:
         self.prices_ = _prices(self.utility, rows.problem)
@@ -181,10 +168,9 @@ class ThresholdPostprocessor(ScorePostprocessor):
         return self._accepted(rows.score, rows.group)
 
     def _compared_cells(self) -> Integers:
-        """Cells are groups, or groups by label, of which the criterion compares those with one label or both."""
-        labels, per_group = criterion_named(self.criterion).labels, self._cells_per_group
-        which = {None: [0], "negative": [0], "positive": [1], "every": [0, 1]}[labels]
-        return np.array([per_group * code + label for label in which for code in range(len(self.groups_))])
+        """Cells of each group that the criterion compares: the group, or the group with each of the labels."""
+        codes = np.arange(len(self.groups_))
+        return np.concatenate([self._cells_per_group * codes + label for label in self._labels or (0,)])
 
     def _state(self) -> dict[str, Floats]:
         kept = {**super()._state(), "prices": np.array(self.prices_), "rates": self.rates_}
