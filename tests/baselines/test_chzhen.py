@@ -131,8 +131,6 @@ def test_rows_are_kept_from_the_estimator_in_turn() -> None:
         apart[folds == fold] = others.predict(x[folds == fold])
     for code in (0, 1):
         np.testing.assert_allclose(model.valued_[code], np.sort(apart[group == code]))
-    with pytest.raises(DataError, match="holdout is now folds"):
-        ChzhenPostprocessor(LinearRegression(), holdout=0.25)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import energy_dependence
-from metrifair.cli.options import as_options, continuous_asked
+from metrifair.cli.options import continuous_asked
 
 
 @pytest.fixture
@@ -126,18 +126,4 @@ def test_families_that_need_groups_say_so(people: Path, call: Any) -> None:
     assert done.exit_code == 2
     assert "--families barycentre needs groups, and 'age' is a number; cut it with --cuts" in " ".join(
         done.output.split()
-    )
-
-
-def test_advice_to_callers_becomes_advice_to_whoever_types() -> None:
-    said = "Say continuous=['age', 'net pay'] if that is right, and continuous=False where every value is a group"
-    assert as_options(said) == (
-        "Say --continuous age --continuous 'net pay' if that is right, and --continuous none where every value is a "
-        "group; --cuts makes groups of it"
-    )
-
-
-def test_what_is_spoken_of_as_an_option_keeps_its_dashes() -> None:
-    assert as_options("--reference must be a group; reference must be one") == (
-        "--reference must be a group; --reference must be one"
     )

@@ -25,7 +25,6 @@ from metrifair.cli.options import (
     Number,
     Output,
     about_options,
-    as_options,
     check_paths,
     continuous_asked,
     criteria_option,
@@ -376,7 +375,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     show_rates(out, record)
     show_by_group(out, record)
     for note in record.notes:
-        out.print(f"Note: {printable(as_options(note.text))}", soft_wrap=True)
+        out.print(f"Note: {printable(note.text)}", soft_wrap=True)
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:

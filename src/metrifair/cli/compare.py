@@ -14,7 +14,6 @@ from metrifair.cli.options import (
     SEED,
     STANDARD_OUTPUT,
     about_options,
-    as_options,
     check_paths,
     criteria_option,
 )
@@ -115,7 +114,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     from metrifair.cli.console import printable, show_table
 
     for sentence in found.summary:
-        out.print(printable(as_options(sentence)), soft_wrap=True)
+        out.print(printable(sentence), soft_wrap=True)
     ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
     rows: Sequence[Sequence[object]] = [
         [

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metrifair.auditing.out_of_core.connections import is_address
-from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.options import cuts_text
 from metrifair.cli.rules import limits_of
 from metrifair.cli.training_options import Costs, Families, Strengths
 from metrifair.errors import MetrifairWarning
@@ -76,8 +76,8 @@ def warnings_told(out: Console) -> Iterator[None]:
         warnings.simplefilter("always", MetrifairWarning)
         yield
     for one in caught:
-        if issubclass(one.category, MetrifairWarning):
-            out.print(f"Note: {printable(as_options(str(one.message)).rstrip('.'))}.", soft_wrap=True)
+        if isinstance(one.message, MetrifairWarning):
+            out.print(f"Note: {printable(one.message.text('option').rstrip('.'))}.", soft_wrap=True)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import re
-from ast import literal_eval
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from functools import wraps
 from glob import has_magic
 from pathlib import Path
-from shlex import quote
 from typing import Any, TypeVar
 
 import click
@@ -118,66 +115,6 @@ OTHER_CRITERION_NAMES = (
 )
 METRICS_HELP = f"{', '.join(METRIC_NAMES[:-1])} or {METRIC_NAMES[-1]}"
 CRITERIA_HELP = f"{', '.join(CRITERION_NAMES[:-1])} or {CRITERION_NAMES[-1]} (with --control)"
-RENAMED = {"--sensitive": "--group", "--target": "--label", "--use-sensitive": "--use-group"}
-
-_SPOKEN = {
-    "continuous=False where every value is a group": "--continuous none where every value is a group; --cuts makes "
-    "groups of it",
-    "cut its values into a few ranges first": "cut it with --cuts, as in --cuts 25,40,60",
-    "pass separator=": "use --separator ",
-    "with its name as pos_label": "with its name as --positive",
-    "count with a range that": "use --range LOW HIGH that",
-    "pass format": "use --format",
-    "pass decimal=": "use --decimal ",
-    "replace names": "--replace names",
-    "replace is for": "--replace is for",
-    "pass encoding=": "use --encoding ",
-    "leave encoding out": "leave --encoding out",
-    "encoding must be": "--encoding must be",
-    "leave header=False out": "leave --no-header out",
-    "pass sheet, ": "use --sheet, ",
-    "sheet must be": "--sheet must be",
-    "leave sheet out": "leave --sheet out",
-    "pass table, ": "use --table, ",
-    "read the file with missing=": "use --missing ",
-    "pass most_groups=": "use --most-groups ",
-    "Pass threshold=...": "Use --threshold",
-    "y_true holds": "--label holds",
-    "pass y_true, got None": "name their column with --label",
-    "leave y_true out": "leave --label out",
-    "pos_label must be": "--positive must be",
-    "pass pos_label= to": "use --positive to",
-    "separator must be": "--separator must be",
-    "say which: loss=": "say which: --loss ",
-    "pass reference=..., ": "use --reference, ",
-    "reference must be": "--reference must be",
-    "reference names": "--reference names",
-    "cut it into groups, or set intersectional=False": "cut it into groups with --cuts, or leave --intersectional out",
-    "standard='": "--standard '",
-    "pass threshold=..., ": "use --threshold, ",
-}
-
-
-def as_options(text: str) -> str:
-    """The advice of a function to its caller, as advice to whoever types a command.
-
-    >>> as_options("are the columns separated by ';'? pass separator=';'")
-    "are the columns separated by ';'? use --separator ';'"
-    """
-    text = re.sub(
-        r"""pass replace=\{('.*'|".*"): (.*?)\}""",
-        lambda found: f"use --replace {quote(f'{literal_eval(found[1])}={found[2]}')}",
-        text,
-    )
-    text = re.sub(
-        r"continuous=\[(.*?)\]",
-        lambda found: " ".join(f"--continuous {quote(name)}" for name in literal_eval(f"[{found[1]}]")),
-        text,
-    )
-    for argument, option in _SPOKEN.items():
-        # An argument that is spoken of as an option already is left as it is.
-        text = re.sub(rf"(?<!-){re.escape(argument)}", option, text)
-    return text
 
 
 def check_paths(inputs: Iterable[str | Path], outputs: Iterable[Path | None]) -> None:

@@ -23,7 +23,7 @@ import polars as pl
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import AS_USUAL, COMMA, MISSING, FileOptions
 from metrifair.cli.options import STANDARD_OUTPUT
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.support.files import write_file
 from metrifair.support.provenance import SourceFile, source_files
 
@@ -80,8 +80,8 @@ def _check_commas(name: str, column: pl.Series) -> None:
         and known.str.contains(_COMMA_OR_WHOLE).all()
     ):
         raise DataError(
-            f"the column {column.name!r} of {name} holds numbers with a comma, such as {commas[0]!r}; pass decimal=',' "
-            "(or leave the column out)"
+            f"the column {column.name!r} of {name} holds numbers with a comma, such as {commas[0]!r}",
+            remedy=[Remedy("decimal", ","), "leave the column out"],
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.cli.console import printable, show_table
-from metrifair.cli.options import as_options, cuts_text
+from metrifair.cli.options import cuts_text
 from metrifair.cli.tables import write_table
 from metrifair.cli.training_file import Told, TrainingFile
 from metrifair.errors import DataError, MetrifairWarning
@@ -91,7 +91,7 @@ def trained(source: TrainingFile, asked: Training) -> TrainedModel:
     scheme = data.problem.scheme
     notes = [
         *source.notes,
-        "" if source.options.positive else as_options(positive_text(scheme.classes, scheme.positive)),
+        "" if source.options.positive else positive_text(scheme.classes, scheme.positive),
     ]
     apart: list[HeldOut] = []
     if len(parts.test):

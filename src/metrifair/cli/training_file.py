@@ -18,7 +18,7 @@ import metrifair
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import working
-from metrifair.cli.options import as_options, continuous_asked, cuts_asked
+from metrifair.cli.options import continuous_asked, cuts_asked
 from metrifair.cli.tables import (
     check_leakage,
     free_name,
@@ -33,7 +33,7 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairEstimator
 from metrifair.estimators.convergence import slack_of
 from metrifair.estimators.table_model import TableModel
-from metrifair.problem.attributes import in_groups, label_notes, note_on_numbers, numbers_among
+from metrifair.problem.attributes import in_groups, label_notes, numbers_among, numbers_warning
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.support.checks import check_known
@@ -134,7 +134,7 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        notes = (*map(as_options, front.notes), *self.notes, *told.notes, *told.unfinished)
+        notes = (*front.notes, *self.notes, *told.notes, *told.unfinished)
         front = replace(front, notes=tuple(dict.fromkeys(notes)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
@@ -233,7 +233,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         *of_numbers,
         *label_notes(data.problem),
         *_odd_columns(features),
-        *(as_options(note.text) for of_one in named for note in of_one),
+        *(note.text for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)
@@ -320,7 +320,7 @@ def _sensitive(options: TrainingOptions, frame: pl.DataFrame) -> tuple[dict[str,
             found |= in_groups({name: values[name]}, cuts[name])
         else:
             found[name] = _groups("--group", frame.get_column(name))
-    told = [f"{as_options(note_on_numbers(values, numbers))}."] if numbers and asked == "auto" else []
+    told = [f"{numbers_warning(values, numbers).text('option')}."] if numbers and asked == "auto" else []
     return found, numbers, told
 
 
@@ -386,7 +386,8 @@ def _training(model: str) -> Iterator[Told]:
             yield told
         for one in caught:
             for sentences in (known for kind, known in kinds.items() if issubclass(one.category, kind)):
-                sentences.append(f"{str(one.message)[0].upper()}{str(one.message)[1:].rstrip('.')}.")
+                text = one.message.text("option") if isinstance(one.message, MetrifairWarning) else str(one.message)
+                sentences.append(f"{text[0].upper()}{text[1:].rstrip('.')}.")
                 break
             else:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

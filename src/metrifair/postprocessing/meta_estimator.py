@@ -29,7 +29,7 @@ from metrifair.postprocessing.training_data import (
     out_of_fold,
 )
 from metrifair.problem.tables import Table, rows_of
-from metrifair.support.checks import check_integer, check_renamed, check_switches, groups_if_asked, seed_of
+from metrifair.support.checks import check_integer, check_switches, groups_if_asked, seed_of
 
 
 def check_learner(estimator: object, kind: Literal["classifier", "regressor"], *, name: str = "estimator") -> None:
@@ -197,12 +197,6 @@ class Postprocessor(BaseEstimator):
     """A fitted base, kept in ``base_``, whose predictions are changed; new rows need their groups."""
 
     needs_group = True  # at prediction
-
-    def __new__(cls, *_: object, **named: object) -> Self:
-        """Constructors only store; but an argument by its former name is told so."""
-        check_renamed(named)
-        made: Self = super().__new__(cls)
-        return made
 
     def fit(self, X: Table, y: Table | None = None, *, sensitive_features: Table) -> Self:
         """Fit the estimator, unless it is fitted already, and then what its scores need.
