@@ -117,10 +117,12 @@ def value_text(argument: str, value: object, style: Style = "python") -> str:
     elif isinstance(value, bool):
         words = ["none" if argument == "continuous" and not value else ""]
     elif isinstance(value, Mapping):
-        words = [shlex.quote(f"{key}={'NEW' if new is ... else new}") for key, new in value.items()]
+        open_value = _PLACEHOLDERS[option.removeprefix("--")].rpartition("=")[2]
+        words = [shlex.quote(f"{key}={open_value if new is ... else new}") for key, new in value.items()]
     else:
         values = value if isinstance(value, list | tuple) else [value]
-        words = [shlex.quote(str(one)) for one in values]
+        texts = map(str, values)
+        words = [shlex.quote(text) if text.isprintable() else repr(text) for text in texts]  # a tab is typed as '\\t'
     return " ".join(f"{option} {word}".rstrip() for word in words)
 
 

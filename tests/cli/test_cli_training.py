@@ -448,7 +448,7 @@ def test_what_cannot_be_learned_is_one_line(csv: Path, tmp_path: Path, call: Any
         (b"", "people.csv is empty"),
         (b"number,sex,hired\n", "has no rows below its header"),
         (b"\x00\x01\x02\xff" * 50, "is not text"),
-        (b"number;income;sex;hired\n1;2;f;yes\n", "are the columns separated by ';'? use --separator ';'"),
+        (b"number;income;sex;hired\n1;2;f;yes\n", "use --separator ';' if that separates its columns"),
         ("number,sex,hired\n1,f\xfcr,yes\n".encode("latin-1") * 3, "is not UTF-8 text"),
         (b"number,sex,hired\n1,f,yes,more\n", "more fields than its header"),
         (b"number,sex,hired\n1,f,yes\n2,f,no\n3,f,yes\n4,f,no\n", "sex"),

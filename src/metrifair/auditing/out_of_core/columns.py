@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 LEVELS = 256  # that a number is cut into where rows are counted
+_WORDS = 4  # that an error lists
 _FEW = 8  # levels told apart one by one: faster than looking them up
 # A first zero makes a code of it, such as 02139; so does "_", which Python would read over.
 _NUMBER = re.compile(r"-?(?!0\d)(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -124,7 +125,7 @@ def _as_numbers(role: str, strange: pl.Series) -> Remedy | str:
     if first.endswith("%"):
         return f"write shares, such as {first[:-1]}/100, without the sign"
     meaning = "1 for a positive decision, 0 for another" if role == "score" else "the number that each stands for"
-    words = strange.unique(maintain_order=True).to_list()[:2]
+    words = strange.unique(maintain_order=True).to_list()[:_WORDS]
     return Remedy("replace", dict.fromkeys(words, ...), f" with {meaning}")
 
 
