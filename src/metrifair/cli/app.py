@@ -77,7 +77,7 @@ def _discard_output() -> None:
         os.dup2(nowhere, stream.fileno())
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="metrifair")
 def main() -> None:
     """Train and audit predictors whose scores are distributed alike across demographic groups.

@@ -77,14 +77,12 @@ measure_options = together(
             "--confidence",
             type=Number(0, 1, between=True),
             default=0.95,
-            show_default=True,
             help="Of intervals and certificates.",
         ),
         click.option(
             "--least-count",
             type=click.IntRange(1),
             default=30,
-            show_default=True,
             help="Groups of fewer rows are too small to tell: listed apart, never the headline.",
         ),
     ]
@@ -167,7 +165,6 @@ result_options = together(
     "--tolerance",
     type=Number(0),
     default=1e-5,
-    show_default=True,
     help="Width of the bounds on a distance, for files too large to hold.",
 )
 @rate_options
@@ -239,7 +236,7 @@ def audit_arguments(ctx: click.Context, asked: Mapping[str, Any], columns: Seque
     if "continuous" in asked:
         found["continuous"] = continuous_asked(asked["continuous"], columns)
     if "cuts" in asked:
-        found["cuts"] = cuts_asked(asked["cuts"], columns)
+        found["cuts"] = cuts_asked(asked["cuts"])
     if "threshold" in asked:
         found["threshold"] = "auto" if asked["threshold"] is None else asked["threshold"]
     if "references" in asked:

@@ -48,16 +48,13 @@ from metrifair.cli.rules import rate_options, write_rates
     type=Number(),
     nargs=2,
     default=(0.0, 1.0),
-    show_default=True,
     metavar="LOW HIGH",
     help="That holds all scores, the same for all files that are merged.",
 )
 @click.option("--threshold", type=Number(), help="Scores from here on are a yes.  [default: 0.5 for probabilities]")
 @criteria_option("all that the columns allow")
 @click.option("--name", default="", help="Of what is counted, such as a day or a site.")
-@click.option(
-    "--least-count", type=click.IntRange(1), default=1, show_default=True, help="Withhold cells of fewer rows."
-)
+@click.option("--least-count", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
 @click.option("--output", type=Output(), required=True, help="File for the counts.")
 @file_options
 @click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
@@ -105,7 +102,7 @@ def count_command(
         label=label,
         control=list(control) or None,
         weight=weight,
-        cuts=cuts_asked(cuts, group),
+        cuts=cuts_asked(cuts),
     )
     out = console()
     with warnings_told(out), working(f"Counting {file if place is None else place.name}"):

@@ -96,12 +96,11 @@ def _export(out: Console, name: str, path: Path) -> None:
     default=Path(),
     help="Folder for the report, the picture and the model.",
 )
-@click.option("--seeds", type=click.IntRange(1, 20), default=3, show_default=True, help="Models of each strength.")
+@click.option("--seeds", type=click.IntRange(1, 20), default=3, help="Models of each strength.")
 @click.option(
     "--max-unfairness",
     type=Number(0, 1),
     default=0.15,
-    show_default=True,
     help="Largest unfairness (Kolmogorov distance of the scores) of the model that is chosen and saved.",
 )
 def demo_command(output: Path, seeds: int, max_unfairness: float) -> None:

@@ -167,7 +167,6 @@ def export_command(*, model: Path, output: Path) -> None:
 @click.option(
     "--output",
     default=str(STANDARD_OUTPUT),
-    show_default=True,
     type=Output(".md", stdout=True),
     help="File for the card (.md); - is standard output.",
 )

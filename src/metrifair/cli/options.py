@@ -19,23 +19,25 @@ from metrifair.errors import DataError
 from metrifair.support.checks import check_known
 
 
-class Cuts(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """COLUMN=NUMBERS, or the numbers alone where there is one column of groups."""
+def finite_numbers(text: str) -> list[float]:
+    """The numbers between commas; a ValueError where one is not finite.
 
-    name = "column=numbers"
+    >>> finite_numbers("0.5,2")
+    [0.5, 2.0]
+    """
+    numbers = [float(part) for part in text.split(",")]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(text)
+    return numbers
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The column, "" where it is not named, and its cuts; or a usage error."""
-        if not isinstance(value, str):
-            return value
-        column, _, listed = value.rpartition("=")
-        try:
-            numbers = [float(part) for part in listed.split(",")]
-        except ValueError:
-            numbers = [math.nan]
-        if not all(map(math.isfinite, numbers)):
-            self.fail(f"{value!r} is not a list of numbers, such as 25,40,60 or age=25,40,60", param, ctx)
-        return column, numbers
+
+def parse_cuts(text: str) -> tuple[str, list[float]]:
+    """COLUMN=NUMBERS: the column, "" where it is not named, and its cuts; or a usage error."""
+    column, _, listed = text.rpartition("=")
+    try:
+        return column, finite_numbers(listed)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers, such as 25,40,60 or age=25,40,60") from None
 
 
 def cuts_text(column: str, cuts: Sequence[float]) -> str:
@@ -48,31 +50,20 @@ def cuts_text(column: str, cuts: Sequence[float]) -> str:
     return f"{column}={listed}" if column else listed
 
 
-def cuts_asked(cuts: Sequence[tuple[str, list[float]]], group: Sequence[str]) -> dict[str, list[float]] | None:
-    """The cuts of each column; None: nothing is cut.
+def cuts_asked(cuts: Sequence[tuple[str, list[float]]]) -> list[float] | dict[str, list[float]] | None:
+    """The cuts, by column where it is named; None: nothing is cut.
 
-    >>> cuts_asked([("", [25.0, 60.0])], ["age"]), cuts_asked([], ["age"])
-    ({'age': [25.0, 60.0]}, None)
+    >>> cuts_asked([("", [25.0, 60.0])]), cuts_asked([("age", [25.0])]), cuts_asked([])
+    ([25.0, 60.0], {'age': [25.0]}, None)
     """
-    for column, numbers in cuts:
-        if not column and len(group) > 1:
-            listed = ",".join(f"{number:g}" for number in numbers)
-            raise DataError(f"--cuts {listed} must name one of the {len(group)} columns: --cuts {group[0]}={listed}")
-        if column and column not in group:
-            raise DataError(f"--cuts names {column!r}, which --group does not; the groups are {', '.join(group)}")
-    return {column or group[0]: numbers for column, numbers in cuts} or None
+    return cuts[0][1] if len(cuts) == 1 and not cuts[0][0] else dict(cuts) or None
 
 
 def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
     """Which groups are numbers, as functions take it: columns, False for none of them, or "auto"."""
-    if not columns:
-        return "auto"
     if columns == ("none",) and "none" not in group:
         return False
-    for column in columns:
-        if column not in group:
-            raise DataError(f"--continuous names {column!r}, which --group does not; the groups are {', '.join(group)}")
-    return list(columns)
+    return list(columns) or "auto"
 
 
 CONTINUOUS = click.option(
@@ -84,8 +75,9 @@ CONTINUOUS = click.option(
 )
 CUTS = click.option(
     "--cuts",
-    type=Cuts(),
+    type=parse_cuts,
     multiple=True,
+    metavar="COLUMN=NUMBERS",
     help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
 )
 NUMBER_OPTIONS = (CONTINUOUS, CUTS)
@@ -170,12 +162,11 @@ class Number(click.FloatRange):
         return number
 
 
-class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
+class Output(click.Path):  # type: ignore[type-arg]  # not generic before click 8.2
     """A file to write: its folder exists, nothing but a plain file is in the way, its ending is a known one."""
 
-    name = "file"
-
     def __init__(self, *endings: str, stdout: bool = False) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
         self.endings = endings
         self.stdout = stdout
 
@@ -193,26 +184,21 @@ class Output(click.ParamType):  # type: ignore[type-arg]  # not generic before c
             self.fail(f"cannot write {str(path)!r}: {problem}", param, ctx)
         return path
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
-        """Names of files."""
-        from click.shell_completion import CompletionItem
 
-        return [CompletionItem(incomplete, type="file")]
+def parse_about(text: str) -> tuple[str, str]:
+    """KEY=VALUE, of which VALUE may hold "="; or a usage error."""
+    key, _, value = (part.strip() for part in text.partition("="))
+    if not key or not value:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE, such as 'date=September 2026'")
+    return key, value
 
 
-class Said(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
-    """KEY=VALUE, both of them text, of which VALUE may hold "="; or OLD=NEW, of which OLD may."""
-
-    def __init__(self, name: str = "key=value", such: str = "date=September 2026") -> None:
-        self.name, self.such = name, such
-        self.split = str.rpartition if name == "old=new" else str.partition
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """The two, or a usage error."""
-        key, _, text = self.split(str(value), "=")
-        if not key.strip() or not text.strip():
-            self.fail(f"{value!r} is not {self.name.upper()}, such as {self.such!r}", param, ctx)
-        return key.strip(), text.strip()
+def parse_replacement(text: str) -> tuple[str, str]:
+    """OLD=NEW, of which OLD may hold "="; or a usage error."""
+    old, _, new = (part.strip() for part in text.rpartition("="))
+    if not old or not new:
+        raise click.BadParameter(f"{text!r} is not OLD=NEW, such as 'Approved=1'")
+    return old, new
 
 
 def _problem(path: Path) -> str:
@@ -242,12 +228,17 @@ _FILE_OPTIONS = (
         "--decimal",
         type=click.Choice([".", ","]),
         default=".",
-        show_default=True,
         help="The decimal sign of numbers; with a comma the separator of csv is ';' unless told.",
     ),
     click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
     click.option(
-        "--no-header", "header", is_flag=True, flag_value=False, default=True, help="FILE names no columns: 1, 2, ..."
+        "--no-header",
+        "header",
+        is_flag=True,
+        flag_value=False,
+        default=True,
+        show_default=False,
+        help="FILE names no columns: 1, 2, ...",
     ),
     click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
     click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
@@ -260,7 +251,8 @@ _FILE_OPTIONS = (
     click.option(
         "--replace",
         multiple=True,
-        type=Said("old=new", "Approved=1"),
+        type=parse_replacement,
+        metavar="OLD=NEW",
         help="Read NEW where a cell holds OLD: Approved=1 and Declined=0 read decisions. Repeatable.",
     ),
 )
@@ -270,12 +262,11 @@ GROUP = click.option(
     "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
 )
 WEIGHT = click.option("--weight", metavar="COLUMN", help="How often each row counts.")
-SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling.")
 CONTRAST = click.option(
     "--contrast",
     type=click.Choice(["pairs", "rest", "independence"]),
     default="pairs",
-    show_default=True,
     help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
 )
 
@@ -308,7 +299,8 @@ about_options = together(
         click.option(
             "--about",
             multiple=True,
-            type=Said(),
+            type=parse_about,
+            metavar="KEY=VALUE",
             help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
         ),
     ]
@@ -324,7 +316,7 @@ def file_options(function: Function) -> Function:
         named["missing"] = tuple(word for words in named["missing"] for word in words.split(","))
         olds = [old for old, _ in named["replace"]]
         if twice := next((old for old in olds if olds.count(old) > 1), None):
-            raise DataError(f"--replace names {twice!r} twice; say once what is read in its place")
+            raise DataError(f"names {twice!r} twice", argument="replace", remedy="name it once")
         named["replace"] = dict(named["replace"]) or None
         reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
         return function(*given, reading=reading, **named)

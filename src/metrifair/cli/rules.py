@@ -187,14 +187,12 @@ rate_options = together(
             "--favourable",
             type=click.Choice(["high", "low"]),
             default="high",
-            show_default=True,
             help="Which scores are good to have; low for risks. The positive label is then, unless told, the first.",
         ),
         click.option(
             "--least-share",
             type=Number(0, 1),
             default=0.02,
-            show_default=True,
             help="Groups of a smaller share of the rows are in no ratio.",
         ),
         click.option(

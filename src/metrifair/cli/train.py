@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Train a fair model on a file.")
 @training_options
-@click.option("--strength", type=Number(0), default=1.0, show_default=True, help="Weight of the unfairness.")
+@click.option("--strength", type=Number(0), default=1.0, help="Weight of the unfairness.")
 @click.option(
     "--test",
     type=Number(0, 1, below=True),
     default=0.25,
-    show_default=True,
     help="Share of the rows that is kept apart, to measure what the model reaches; 0: none, and no figures.",
 )
 @click.option(
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     "--validation",
     type=Number(0, 1, between=True),
     default=0.25,
-    show_default=True,
     help="Share of the rows on which --choose-threshold chooses; they are kept apart from the others.",
 )
 @click.option("--output", type=Output(), help="File for the model, such as model.metrifair.")
@@ -125,7 +123,7 @@ def train_command(
     help=f"Several models on one frontier, such as mlp,linear,barycentre: {', '.join(FAMILIES)}. barycentre and "
     "threshold process --model without a penalty, and need the group at prediction.  [default: --model alone]",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, help="Models of each strength.")
 @click.option(
     "--utility",
     help="What makes a model good: accuracy, balanced_accuracy, auc, log_loss, brier; of numbers r2, "

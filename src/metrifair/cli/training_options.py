@@ -102,14 +102,12 @@ _TRAINING_OPTIONS = (
     click.option(
         "--criterion",
         default="statistical_parity",
-        show_default=True,
         callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
         help=f"What is compared: {CRITERIA_HELP}.",
     ),
     click.option(
         "--metric",
         default="energy",
-        show_default=True,
         callback=known(METRIC_NAMES),
         help=f"How it is compared: {METRICS_HELP}.",
     ),
@@ -118,21 +116,18 @@ _TRAINING_OPTIONS = (
         "--combine",
         type=click.Choice(["mean", "sum"]),
         default="mean",
-        show_default=True,
         help="The penalty is the mean over pairs of groups and values of --control, or their sum.",
     ),
     click.option(
         "--estimate",
         type=click.Choice(["rows", "population", "batch"]),
         default="rows",
-        show_default=True,
         help="What batches estimate: the distance of the training rows, of the population, or their own.",
     ),
     click.option(
         "--model",
         type=click.Choice(["mlp", "linear", "lightgbm", "xgboost"]),
         default="mlp",
-        show_default=True,
         help="What is trained; mlp is a network.",
     ),
     click.option("--ignore", multiple=True, metavar="COLUMN", help="Not a feature. Repeatable."),
@@ -150,13 +145,11 @@ _TRAINING_OPTIONS = (
         "--classification/--regression",
         "classification",
         default=None,
-        help="Whether the label is a class or a number.  [default: a number, if it takes more than 10 values]",
+        help="Whether the label is a class or a number.  [default: a number, if it takes more than 20 values]",
     ),
     click.option("--positive", metavar="CLASS", help="The class that counts as a yes.  [default: the last]"),
 )
-_SEED = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of split, weights and batches."
-)
+_SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of split, weights and batches.")
 
 
 def training_options(function: Function) -> Function:

@@ -359,7 +359,7 @@ def _target(
     if kind == "labels":
         known = known or levels(name, column)
     elif kind == "either":
-        known = _classes(name, levels(name, column))
+        known = classes_in(name, levels(name, column))
     if known:
         return codes(name, column, known), known
     numbers = array_of(name, column).astype(np.float64)
@@ -368,8 +368,12 @@ def _target(
     return numbers, ()
 
 
-def _classes(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
-    """The values themselves where they are labels; none where they are measurements."""
+def classes_in(name: str, found: tuple[object, ...]) -> tuple[object, ...]:
+    """The distinct values themselves where they are labels; none where they are measurements.
+
+    >>> classes_in("y", (1, 2, 3)), classes_in("y", (0.5, 1.5, 2.5))
+    ((1, 2, 3), ())
+    """
     numbers = [level for level in found if isinstance(level, Real | Decimal)]
     if len(numbers) == len(found):
         if not all(map(isfinite, numbers)):
