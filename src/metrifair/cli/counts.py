@@ -19,14 +19,19 @@ from metrifair.cli.audit import (
 )
 from metrifair.cli.options import (
     CONTINUOUS,
+    CONTROL,
     CUTS,
     GROUP,
+    LABEL,
+    POSITIVE,
     SEED,
     STANDARD_OUTPUT,
+    TABLE,
     WEIGHT,
     Number,
     Output,
     check_paths,
+    column,
     criteria_option,
     cuts_asked,
     file_options,
@@ -36,11 +41,11 @@ from metrifair.cli.rules import rate_options, write_rates
 
 @click.command(short_help="Count the scores in a file, for audits of many files together.")
 @click.argument("file")
-@click.option("--score", required=True, metavar="COLUMN", help="The score of each row: a probability, or any number.")
+@column("--score", "The score of each row: a probability, or any number.", required=True)
 @GROUP
 @CUTS
-@click.option("--label", metavar="COLUMN", help="What came true; many criteria need it.")
-@click.option("--control", multiple=True, metavar="COLUMN", help="Compare within each of its values. Repeatable.")
+@LABEL
+@CONTROL
 @WEIGHT
 @click.option(
     "--range",
@@ -57,7 +62,7 @@ from metrifair.cli.rules import rate_options, write_rates
 @click.option("--least-count", type=click.IntRange(1), default=1, help="Withhold cells of fewer rows.")
 @click.option("--output", type=Output(), required=True, help="File for the counts.")
 @file_options
-@click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
+@TABLE
 def count_command(
     *,
     file: str,
@@ -118,7 +123,7 @@ def count_command(
 
 @click.command(short_help="Add up the counts of several files, and audit all of them together.")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+@POSITIVE
 @criteria_option("as counted")
 @CONTINUOUS
 @measure_options

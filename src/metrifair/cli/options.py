@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import wraps
 from glob import has_magic
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 import click
 
@@ -66,25 +66,8 @@ def continuous_asked(columns: Sequence[str], group: Sequence[str]) -> Any:
     return list(columns) or "auto"
 
 
-CONTINUOUS = click.option(
-    "--continuous",
-    multiple=True,
-    metavar="COLUMN",
-    help="Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of "
-    "more than 20 different numbers]",
-)
-CUTS = click.option(
-    "--cuts",
-    type=parse_cuts,
-    multiple=True,
-    metavar="COLUMN=NUMBERS",
-    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
-)
-NUMBER_OPTIONS = (CONTINUOUS, CUTS)
-"""Which groups are numbers, and which numbers are cut into groups."""
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Any], Any]
+"""A decorator that adds one option or several to a command."""
 
 STANDARD_OUTPUT = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
@@ -162,7 +145,7 @@ class Number(click.FloatRange):
         return number
 
 
-class Output(click.Path):  # type: ignore[type-arg]  # not generic before click 8.2
+class Output(click.Path):
     """A file to write: its folder exists, nothing but a plain file is in the way, its ending is a known one."""
 
     def __init__(self, *endings: str, stdout: bool = False) -> None:
@@ -217,29 +200,95 @@ def _problem(path: Path) -> str:
     return ""
 
 
-_FILE_OPTIONS = (
-    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+def choice(name: str, values: Sequence[str], text: str, *, optional: bool = False) -> Option:
+    """An option with these values; the first is the default, unless there is none."""
+    return click.option(name, type=click.Choice(values), default=None if optional else values[0], help=text)
+
+
+def column(name: str, text: str, *, several: bool = False, required: bool = False) -> Option:
+    """An option that names a column, or several."""
+    return click.option(name, metavar="COLUMN", multiple=several, required=required, help=text)
+
+
+def table_option(name: str, text: str) -> Option:
+    """An option that names a file for a table."""
+    return click.option(name, type=Output(*TABLES), help=f"File for {text} (csv, tsv, parquet, arrow or ndjson).")
+
+
+def criteria_option(default: str) -> Option:
+    """The criteria, any number of them."""
+    return click.option(
+        "--criterion",
+        "criteria",
+        multiple=True,
+        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
+        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
+    )
+
+
+def together(*options: Option) -> Option:
+    """One decorator that adds all these options, in their order."""
+
+    def add(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+GROUP = column("--group", "The groups, or a number. Repeat it for several.", several=True, required=True)
+CONTINUOUS = column(
+    "--continuous",
+    "Groups that are a number, such as an age; none: each value is a group. Repeatable.  [default: columns of more "
+    "than 20 different numbers]",
+    several=True,
+)
+CUTS = click.option(
+    "--cuts",
+    type=parse_cuts,
+    multiple=True,
+    metavar="COLUMN=NUMBERS",
+    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
+)
+LABEL = column("--label", "What came true; many criteria need it.")
+POSITIVE = click.option("--positive", metavar="CLASS", help="The label that counts as a yes.  [default: the last]")
+CONTROL = column("--control", "Compare within each of its values. Repeatable.", several=True)
+WEIGHT = column("--weight", "How often each row counts.")
+TABLE = click.option("--table", metavar="NAME", help="The table, where FILE is a database.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling.")
+JSON = click.option("--json", "json_to", type=Output(stdout=True), help="File for all figures; - is standard output.")
+HTML = click.option("--html", type=Output(".html", ".htm"), help="File for a report to hand on.")
+CONTRAST = choice(
+    "--contrast",
+    ["pairs", "rest", "independence"],
+    "Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
+)
+about_options = together(
+    click.option("--title", metavar="TEXT", help="What stands on top of the report."),
     click.option(
-        "--format",
-        type=click.Choice(["csv", "tsv", "parquet", "arrow", "ndjson", "excel"]),
-        help="What FILE is, where its name does not say it.",
+        "--about",
+        multiple=True,
+        type=parse_about,
+        metavar="KEY=VALUE",
+        help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
     ),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        default=".",
-        help="The decimal sign of numbers; with a comma the separator of csv is ';' unless told.",
+)
+"""What the user says of a report."""
+
+_FILE_OPTIONS = together(
+    click.option("--separator", metavar="SIGN", help="What stands between columns of a csv file, such as ';'."),
+    choice(
+        "--format",
+        ["csv", "tsv", "parquet", "arrow", "ndjson", "excel"],
+        "What FILE is, where its name does not say it.",
+        optional=True,
+    ),
+    choice(
+        "--decimal", [".", ","], "The decimal sign of numbers; with a comma the separator of csv is ';' unless told."
     ),
     click.option("--encoding", metavar="NAME", help="Of a text file, such as cp1252 or utf-16.  [default: UTF-8]"),
-    click.option(
-        "--no-header",
-        "header",
-        is_flag=True,
-        flag_value=False,
-        default=True,
-        show_default=False,
-        help="FILE names no columns: 1, 2, ...",
-    ),
+    click.option("--no-header", is_flag=True, help="FILE names no columns: 1, 2, ..."),
     click.option("--day-first", is_flag=True, help="Dates are written as 31.12.2026 or 31/12/2026."),
     click.option("--sheet", metavar="NAME", help="Of an Excel file with several."),
     click.option(
@@ -258,61 +307,12 @@ _FILE_OPTIONS = (
 )
 
 
-GROUP = click.option(
-    "--group", required=True, multiple=True, metavar="COLUMN", help="The groups, or a number. Repeat it for several."
-)
-WEIGHT = click.option("--weight", metavar="COLUMN", help="How often each row counts.")
-SEED = click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling.")
-CONTRAST = click.option(
-    "--contrast",
-    type=click.Choice(["pairs", "rest", "independence"]),
-    default="pairs",
-    help="Compare all pairs of groups, each group with the rest, or ask how much scores depend on the group.",
-)
-
-
-def criteria_option(default: str) -> Callable[[Function], Function]:
-    """The criteria, any number of them."""
-    return click.option(
-        "--criterion",
-        "criteria",
-        multiple=True,
-        callback=known(CRITERION_NAMES, OTHER_CRITERION_NAMES),
-        help=f"{CRITERIA_HELP}. Repeatable.  [default: {default}]",
-    )
-
-
-def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
-    """One decorator that adds all these options, in their order."""
-
-    def add(function: Function) -> Function:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-about_options = together(
-    [
-        click.option("--title", metavar="TEXT", help="What stands on top of the report."),
-        click.option(
-            "--about",
-            multiple=True,
-            type=parse_about,
-            metavar="KEY=VALUE",
-            help="What is to be known of the data, such as 'source=payroll'; part of the report. Repeatable.",
-        ),
-    ]
-)
-"""What the user says of a report."""
-
-
-def file_options(function: Function) -> Function:
+def file_options(function: Callable[..., Any]) -> Any:
     """Add the options that say how FILE is read; the command gets them as one, ``reading``."""
 
     @wraps(function)
     def command(*given: Any, **named: Any) -> Any:
+        named["header"] = not named.pop("no_header")
         named["missing"] = tuple(word for words in named["missing"] for word in words.split(","))
         olds = [old for old, _ in named["replace"]]
         if twice := next((old for old in olds if olds.count(old) > 1), None):
@@ -321,8 +321,4 @@ def file_options(function: Function) -> Function:
         reading = FileOptions(**{field.name: named.pop(field.name) for field in fields(FileOptions)})
         return function(*given, reading=reading, **named)
 
-    return together(_FILE_OPTIONS)(command)  # type: ignore[return-value]
-
-
-number_options = together(NUMBER_OPTIONS)
-"""Which groups are numbers, and which numbers are cut into groups."""
+    return _FILE_OPTIONS(command)

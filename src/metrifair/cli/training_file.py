@@ -112,7 +112,7 @@ class TrainingFile:
         return found.with_columns(pl.Series(free_name("decision", found.columns), decided.astype(np.int64)))
 
     def frontier(
-        self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] = ()
+        self, *, strengths: Any, seeds: int, utility: Any = None, families: Sequence[str] | None = None
     ) -> tuple[TableEncoder, Frontier]:
         """Models of all strengths and seeds, of several families where they are named.
 
