@@ -83,7 +83,7 @@ def test_what_cannot_be_counted_or_merged_is_one_line(days: list[Path], tmp_path
     ):
         assert said in refusal(call(*arguments))
     call("count", days[1], *ASKED, "--range", "0", "2", "--output", second)
-    assert "--range differs between the states, which cannot be merged: (0.0, 1.0) and (0.0, 2.0)" in refusal(
+    assert "--range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)" in refusal(
         call("merge", first, second)
     )
 

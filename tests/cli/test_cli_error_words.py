@@ -221,7 +221,7 @@ def test_states_that_differ_in_a_setting(folder: Path, call: Callable[..., Resul
         done = call("count", folder / "people.csv", *given, "--threshold", threshold, "--output", output)
         assert done.exit_code == 0, done.stderr
     line = refusal(call("merge", folder / "at 0.5.state", folder / "at 0.7.state"))
-    assert line.startswith("--threshold differs between the states")
+    assert line.startswith("--threshold must be equal in states")
 
 
 def test_a_database_without_a_table(folder: Path, call: Callable[..., Result]) -> None:

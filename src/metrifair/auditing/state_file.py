@@ -343,7 +343,6 @@ def check_last(parts: StateParts, request: Request) -> None:
     if len(labels) > 1 and is_last != (request.favourable == "high"):
         raise DataError(
             f"the scores that were counted are the probabilities of the label {labels[-1]!r}, the last of two columns",
-            received=request.pos_label,
             remedy=[Remedy("pos_label", leave_out=True), "count the column of that label alone"],
         )
 

@@ -94,7 +94,7 @@ def _check_classes(given: Floats, problem: Problem, pos_label: object) -> None:
         )
     if count == 2 and len(classes) == 1 and pos_label is not None:
         raise DataError(
-            f"names no column: the only outcome is {classes[0]!r}",
+            f"cannot be matched to a column, as the only outcome is {classes[0]!r}",
             argument="pos_label",
             received=pos_label,
             remedy="pass its probability as a single column",
