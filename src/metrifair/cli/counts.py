@@ -66,12 +66,7 @@ from metrifair.cli.rules import rate_options, write_rates
 def count_command(
     *,
     file: str,
-    score: str,
-    group: tuple[str, ...],
     cuts: tuple[tuple[str, list[float]], ...],
-    label: str | None,
-    control: tuple[str, ...],
-    weight: str | None,
     ends: tuple[float, float],
     threshold: float | None,
     criteria: tuple[str, ...],
@@ -80,6 +75,7 @@ def count_command(
     output: Path,
     reading: FileOptions,
     table: str | None,
+    **columns: Any,
 ) -> None:
     """Count the scores in FILE by group, label and bin. No row is kept, and counts of many files add up.
 
@@ -92,7 +88,7 @@ def count_command(
       metrifair count monday.csv --score p --group sex --label y --name Monday --output monday.state
     """
     place = table_at(file, table, reading, [output])
-    check_columns(file, reading, score=score, label=label, weight=weight, group=group, control=control)
+    check_columns(file, reading, **columns)
     from metrifair.api.audit_table import count_file, count_table
     from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.columns import Roles
@@ -101,14 +97,7 @@ def count_command(
     state = AuditState(
         list(criteria) or None, range=ends, threshold="auto" if threshold is None else threshold, name=name
     )
-    roles = Roles.named(
-        score=score,
-        group=list(group),
-        label=label,
-        control=list(control) or None,
-        weight=weight,
-        cuts=cuts_asked(cuts),
-    )
+    roles = Roles.named(**columns, cuts=cuts_asked(cuts))
     out = console()
     with warnings_told(out), working(f"Counting {file if place is None else place.name}"):
         if place is None:
