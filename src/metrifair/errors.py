@@ -126,7 +126,7 @@ def value_text(argument: str, value: object, style: Style = "python") -> str:
     return " ".join(f"{option} {word}".rstrip() for word in words)
 
 
-class _Parts(Exception):
+class _Explained(Exception):
     """What is wrong, in parts; with an argument, ``problem`` is the rest of the sentence that its name begins."""
 
     def __init__(
@@ -141,7 +141,18 @@ class _Parts(Exception):
         self.problem, self.argument, self.received, self.remedy = problem, argument, received, remedy
 
     def text(self, style: Style = "python") -> str:
-        """The whole message."""
+        """The whole message.
+
+        Parameters
+        ----------
+        style
+            ``"python"`` names arguments, ``"option"`` names the options of the command line.
+
+        Returns
+        -------
+        str
+            Argument, problem, received value and remedy, in this order.
+        """
         subject = "" if self.argument is None else f"{argument_text(self.argument, style)} "
         received = "" if self.received is ... else f", got {self.received!r}"
         remedy = "" if self.remedy is None else f"; {remedy_text(self.remedy, style)}"
@@ -151,7 +162,7 @@ class _Parts(Exception):
         return self.text()
 
 
-class DataError(_Parts, ValueError):
+class DataError(_Explained, ValueError):
     """An argument or a file that cannot be used as it is.
 
     >>> error = DataError("must be one character", argument="separator", received="ab", remedy=Remedy("separator", ";"))
@@ -182,5 +193,5 @@ class MissingExtra(ImportError):
     """A function that needs an optional dependency which is not installed."""
 
 
-class MetrifairWarning(_Parts, UserWarning):
+class MetrifairWarning(_Explained, UserWarning):
     """A request that could not be met as it was; the work goes on without it."""

@@ -341,7 +341,7 @@ def test_cells_that_hold_an_equals_sign_or_a_quote_are_replaced_as_the_advice_sa
     assert [word for word in shlex.split(found["provenance"]["call"]) if "K=" in word] == ["<=50K=0", ">50K=1"]
     done = call(*asked, *said, "--replace", "it's=0")
     assert done.exit_code == 2
-    assert """--replace names "it's" twice; say once what is read in its place""" in " ".join(done.output.split())
+    assert """--replace names "it's" twice; name it once""" in " ".join(done.output.split())
 
 
 def test_what_is_not_replaced_is_told_by_every_command(people: pl.DataFrame, tmp_path: Path, call: Any) -> None:
