@@ -145,8 +145,8 @@ class _Explained(Exception):
 
         Parameters
         ----------
-        style
-            ``"python"`` names arguments, ``"option"`` names the options of the command line.
+        style : {"python", "option"}
+            Whether arguments are named as in Python, or as options of the command line.
 
         Returns
         -------
