@@ -188,8 +188,8 @@ def naming_notes(attribute: str, groups: Sequence[object]) -> list[Note]:
     """That a group has the name of a missing value, or two names differ only by case, spaces or ".0".
 
     >>> print(*(note.text for note in naming_notes("sex", ["Female", "female ", "NA", "male"])), sep="\\n")
-    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty, or read the \
-file with missing='NA'.
+    sex: 'NA' is taken for the name of a group; if it stands for a missing value, leave these cells empty, or name it \
+as missing where the file is read.
     sex: the groups 'Female' and 'female ' differ only by how they are written; if they are one, write them in one way.
     """
     alike: dict[str, list[str]] = {}
@@ -197,7 +197,7 @@ file with missing='NA'.
         alike.setdefault(_one_word(str(group)).removesuffix(".0"), []).append(str(group))
     found = [
         f"{attribute}: {name!r} is taken for the name of a group; if it stands for a missing value, leave these cells "
-        f"empty, or read the file with missing={name!r}."
+        "empty, or name it as missing where the file is read."
         for word in map(_one_word, LIKE_MISSING)
         for name in alike.get(word, ())
     ]
@@ -217,7 +217,7 @@ def _one_word(name: str) -> str:
 UNDECIDED = Note(
     "exactness",
     "No decisions were looked at: the scores are not probabilities, so 0.5 is not a natural threshold for them. "
-    "Pass threshold=... to see selection rates.",
+    "Pass a threshold to see selection rates.",
 )
 
 
@@ -232,7 +232,7 @@ def alike_note(threshold: float, *, selected: bool) -> Note:
     """That scores differ, and decisions do not."""
     who = "everyone is" if selected else "nobody is"
     text = f"At threshold {score_text(threshold)} {who} selected: equal rates and a ratio of 1 then say nothing."
-    return Note("constant", f"{text} Pass threshold=... to look at decisions that differ.")
+    return Note("constant", f"{text} Pass another threshold to look at decisions that differ.")
 
 
 def nearly_all_note(found: Decisions, ends: tuple[float, float]) -> Note:

@@ -14,7 +14,6 @@ from metrifair.cli.options import (
     SEED,
     STANDARD_OUTPUT,
     about_options,
-    as_options,
     check_paths,
     criteria_option,
 )
@@ -36,7 +35,7 @@ _CHANGED = 1  # the exit code
 @about_options
 @output_options
 @click.option("--fail-worse", is_flag=True, help="Exit with code 1 where a figure is worse than in the first.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of resampling, where counts are.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of resampling, where counts are.")
 @click.pass_context
 def compare_command(
     ctx: click.Context,
@@ -115,7 +114,7 @@ def show_differences(out: Console, found: AuditDifference) -> None:
     from metrifair.cli.console import printable, show_table
 
     for sentence in found.summary:
-        out.print(printable(as_options(sentence)), soft_wrap=True)
+        out.print(printable(sentence), soft_wrap=True)
     ordered = sorted(found.differences, key=lambda one: 2.0 if one.p_value is None else one.p_value)
     rows: Sequence[Sequence[object]] = [
         [
