@@ -46,6 +46,7 @@ from metrifair.auditing.sample import (
     members_of,
     parts_of,
 )
+from metrifair.auditing.values import with_values
 from metrifair.figures.certificates import certified_distance, dkw_radius, vc_radius
 from metrifair.figures.curves import curves_of
 from metrifair.figures.intervals import Interval
@@ -110,7 +111,7 @@ def audit_record(
     )
     selected = None if selection is None else selection.amount
     along = [along_number(sample, *one, selected) for one in zip(dependent, worst, strict=True)]
-    return AuditRecord(
+    record = AuditRecord(
         **_rows_of(sample),
         score_range=plan.ends or sample.ends,
         confidence=plan.confidence,
@@ -130,6 +131,7 @@ def audit_record(
         favourable=request.favourable,
         by_group=by_group_of(sample, selection, confidence=plan.confidence, low=lows),
     )
+    return with_values(record, sample, request, selection)
 
 
 def _rows_of(sample: AuditSample) -> dict[str, Any]:
@@ -179,9 +181,9 @@ def judged(findings: Sequence[Finding], confidence: float, permutations: int) ->
     for one in findings:
         level = (1 - confidence) / max(1, tested[one.metric])
         if one.enough and one.p_value is not None and level * (1 + permutations) >= 1 - _ROUNDING:
-            found.append(replace(one, by_chance=one.p_value > level, judged_by="Bonferroni"))
+            found.append(replace(one, by_chance=one.p_value > level, judged_by="bonferroni"))
         elif one.enough and one.joint_interval is not None:
-            found.append(replace(one, by_chance=one.joint_interval.low <= 0, judged_by="joint bounds"))
+            found.append(replace(one, by_chance=one.joint_interval.low <= 0, judged_by="joint_bounds"))
         else:
             found.append(one)
     return found

@@ -48,7 +48,7 @@ COLUMNS = {
     "samples": "Rows",
 }
 
-_JUDGES: tuple[JudgedBy, ...] = ("", "Bonferroni", "joint bounds")
+_JUDGES: tuple[JudgedBy, ...] = ("", "bonferroni", "joint_bounds")
 _MOST_BYTES = 1_470_000  # a page promises at most 1.5 MB; what its script needs beside the findings is small
 _STATIC = 0.22  # most of the room that the table takes which stands without the script: of all but its own rows
 _FEW_ROWS = 25  # the length of a page of the table, once the script runs
