@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
-from metrifair.figures.selection_rates import GroupRates
+from metrifair.figures.selection_rates import LEAST_SHARE, GroupRates
+from metrifair.problem.cells import Contrast
+from metrifair.problem.values import Value
 from metrifair.support.provenance import Provenance
 
 
@@ -21,8 +23,14 @@ class WitnessCurve:
     expected: tuple[float, float]
 
 
-JudgedBy = Literal["Bonferroni", "joint bounds", ""]
-"""How chance was judged: by p-values times the number of comparisons, or by whether joint bounds leave out 0."""
+REST = "rest"
+"""The name of all groups but one. Its group value is None."""
+
+JudgedBy = Literal["bonferroni", "joint_bounds", ""]
+"""How significance was tested: by Bonferroni-adjusted p-values, or by whether the joint interval excludes 0."""
+
+Conditions: TypeAlias = tuple[tuple[str, Value], ...]
+"""The set of samples behind a figure, as (name, value) pairs: ``(("y", 1), ("region", "north"))``; empty: everyone."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,17 @@ class Finding:
     cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
     enough: bool = True  # False: a group has fewer rows than least_count, too few to tell
     joint_interval: Interval | None = None  # with the stated confidence those of all findings by the metric hold
-    by_chance: bool | None = None  # whether chance alone could explain it, all comparisons considered; None: not known
+    by_chance: bool | None = None  # True: not distinguishable from sampling noise, multiplicity-adjusted; None: no test
     judged_by: JudgedBy = ""
+    group_values: tuple[Value, ...] = ()  # canonical values behind ``groups``; None: the rest
+    conditions: Conditions = ()  # what ``within`` names
+    at: float | None = None  # the score of the largest gap between the distribution functions
+    shares: tuple[float, float] | None = None  # of either group, at or below that score
+    means: tuple[float, float] | None = None  # mean score of either group
+    span: float = 0.0  # largest less smallest score of both groups
+    decided: bool = False  # the scores are decisions, 0 or 1
+    cut: float | None = None  # of a numeric attribute: the groups lie up to it, and above
+    correlation: float | None = None  # distance correlation of scores and attribute
 
     @property
     def certain(self) -> bool:
@@ -86,6 +103,7 @@ class Decisions:
     selected_by: SelectedBy = "threshold"
     favourable: Favourable = "high"  # whether high scores are selected, or low ones
     standard: str = ""  # that the audit is by
+    conditions: Conditions = ()
 
 
 @dataclass(frozen=True)
@@ -155,6 +173,7 @@ class GroupFigures:
     calibration_error: Measure | None = None  # expected, of 10 bins of equal width
     roc: Sequence[tuple[float, float]] = ()  # false and true positive rates
     reliability: Sequence[ReliabilityBin] = ()
+    group_value: Value = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +184,26 @@ class ByGroup:
     within: str
     groups: Sequence[GroupFigures]
     gaps: Mapping[str, Measure] = field(default_factory=dict)  # largest less smallest, by the name of the figure
+    conditions: Conditions = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of an audit that change its figures: two audits compare only where these agree."""
+
+    threshold: float | str | None = None  # as passed: a number, "auto", "median" or None
+    selected_by: SelectedBy | None = None  # None: no decisions
+    reference: Mapping[str, Value] = field(default_factory=dict)  # group value by attribute; empty: the highest rate
+    least_count: int = FEW
+    least_share: float = LEAST_SHARE
+    favourable: Favourable = "high"
+    pos_label: Value = None
+    criteria: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    contrast: Contrast = "pairs"
+    intersectional: bool = False
+    standard: str | None = None
+    loss: str | None = None
 
 
 @dataclass(frozen=True)
@@ -183,13 +222,14 @@ class AuditRecord:
     summary: Sequence[str] = ()  # plain sentences, the most important first
     least_count: int = FEW  # rows; groups of fewer are too small to tell
     by_group: Sequence[ByGroup] = ()
-    pos_label: str | None = None  # the positive label; None: no classes, or a file of an older version
-    favourable: Favourable | None = None  # None: a file of an older version
+    pos_label: Value = None  # the positive label; None: no classes
+    favourable: Favourable = "high"
+    settings: Settings = field(default_factory=Settings)
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)
 
 
-Verdict = Literal["better", "worse", "cannot be told apart", "not tested"]
+Verdict = Literal["better", "worse", "not_distinguishable", "not_tested"]
 
 
 @dataclass(frozen=True)
@@ -208,7 +248,9 @@ class Difference:
     interval: Interval | None = None
     p_value: float | None = None  # of "they are equal", by itself
     p_jointly: float | None = None  # the same, all differences considered (Holm)
-    verdict: Verdict = "not tested"  # at the stated confidence, all differences considered
+    verdict: Verdict = "not_tested"  # at the stated confidence, all differences considered
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
 
 
 Pairing = Literal["rows", "independent", "unknown"]
@@ -245,7 +287,9 @@ class Look:
     difference: float = 0.0  # from the first look
     p_value: float | None = None  # of "it is as at the first look", by itself
     level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
-    alarm: Verdict = "not tested"
+    alarm: Verdict = "not_tested"
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
 
 
 @dataclass(frozen=True)
