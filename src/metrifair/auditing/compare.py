@@ -21,8 +21,8 @@ def _check_comparable(first: AuditRecord, other: AuditRecord) -> None:
             "audit both with the same confidence"
         )
     for argument in ("favourable", "pos_label"):
-        told = [getattr(one, argument) for one in (first, other)]
-        if None not in told and meant(told[0]) != meant(told[1]):
+        told = [getattr(one.settings, argument) for one in (first, other)]
+        if None not in told and meant(str(told[0])) != meant(str(told[1])):
             raise DataError(
                 f"audits with {argument}={told[0]!r} and {argument}={told[1]!r} cannot be compared; audit both "
                 f"with the same {argument}"

@@ -382,8 +382,8 @@ def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) 
         files=files,
         rows_read=len(source.table) + source.left_out,
         left_out={
-            "without a label": source.left_out,
-            "of weight 0": len(source.table) - len(source.data.rows),
+            "missing_label": source.left_out,
+            "zero_weight": len(source.table) - len(source.data.rows),
         },
         columns={
             "label": [options.label],

@@ -14,12 +14,19 @@ from metrifair.auditing.records import (
     Verdict,
 )
 from metrifair.metrics.registry import METRICS
-from metrifair.report.audit.by_group import FIGURES
-from metrifair.report.audit.glossary import audit_glossary, criterion_name, metric_words, overview
-from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
-from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text
+from metrifair.wording.glossary import FIGURES, audit_glossary, overview
+from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.numbers import (
+    MISSING,
+    confidence_text,
+    figure_text,
+    interval_text,
+    number_text,
+    p_text,
+    quoted,
+)
 
 _VERDICTS: tuple[Verdict, ...] = ("worse", "better", "cannot be told apart", "not tested")
 _MOST_ROWS = 2_000
