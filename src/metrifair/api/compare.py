@@ -92,7 +92,7 @@ class AuditDifference:
         return frame_of(self.differences, _COLUMNS, chosen)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The comparison as strict JSON text: ``kind`` ("metrifair comparison"), ``version`` and the record's fields.
+        """The comparison as JSON text: ``kind`` ("metrifair comparison"), ``version``, ``summary`` and all values.
 
         Parameters
         ----------
@@ -104,7 +104,8 @@ class AuditDifference:
         str
             The text.
         """
-        return write_json({"kind": "metrifair comparison", "version": 1, **asdict(self.record)}, path)
+        content = {"kind": "metrifair comparison", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write one page with all audits and their differences.

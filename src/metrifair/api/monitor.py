@@ -90,7 +90,7 @@ class AuditSeries:
         return frame_of(self.record.series, _COLUMNS, backend)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The series as strict JSON text: ``kind`` ("metrifair series"), ``version`` and the record's fields.
+        """The series as JSON text: ``kind`` ("metrifair series"), ``version``, ``summary`` and all values.
 
         Parameters
         ----------
@@ -102,7 +102,8 @@ class AuditSeries:
         str
             The text.
         """
-        return write_json({"kind": "metrifair series", "version": 1, **asdict(self.record)}, path)
+        content = {"kind": "metrifair series", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
         """Write the series as one page: a chart for each distance.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import FEW, Interval
@@ -26,7 +26,7 @@ class WitnessCurve:
 REST = "rest"
 """The name of all groups but one. Its group value is None."""
 
-JudgedBy = Literal["bonferroni", "joint_bounds", ""]
+TestedBy = Literal["bonferroni", "joint_bounds", ""]
 """How significance was tested: by Bonferroni-adjusted p-values, or by whether the joint interval excludes 0."""
 
 Conditions: TypeAlias = tuple[tuple[str, Value], ...]
@@ -55,13 +55,11 @@ class Finding:
     paper_bound: float | None = None  # upper bound by the VC dimension, for this finding alone
     p_value: float | None = None  # of "the groups have one distribution", by permutation
     witness: WitnessCurve | None = field(default=None, repr=False)
-    sentence: str = ""  # where and for whom the gap is largest
-    meaning: str = ""  # what the number says
-    cuts: int = 0  # of an attribute that is a number: the groups lie below and above the worst of so many cuts
-    enough: bool = True  # False: a group has fewer rows than least_count, too few to tell
-    joint_interval: Interval | None = None  # with the stated confidence those of all findings by the metric hold
-    by_chance: bool | None = None  # True: not distinguishable from sampling noise, multiplicity-adjusted; None: no test
-    judged_by: JudgedBy = ""
+    cuts: int = 0  # the groups are the worst of so many cuts of a numeric attribute, or groups against the rest
+    enough: bool = True  # False: a group is below the minimum group size
+    joint_interval: Interval | None = None  # simultaneous with those of all findings by the metric
+    significant: bool | None = None  # multiplicity-adjusted; False: not distinguishable from noise; None: no test
+    tested_by: TestedBy = ""
     group_values: tuple[Value, ...] = ()  # canonical values behind ``groups``; None: the rest
     conditions: Conditions = ()  # what ``within`` names
     at: float | None = None  # the score of the largest gap between the distribution functions
@@ -115,15 +113,12 @@ class Distribution:
     curves: Curves
 
 
-NoteKind = Literal["constant", "labels", "small", "parity", "missing", "exactness", "weights", "training"]
-
-
 @dataclass(frozen=True)
 class Note:
-    """Something to know before acting on the figures."""
+    """A caveat: its kind, which selects a template in ``wording.notes``, and the facts that the template needs."""
 
-    kind: NoteKind
-    text: str
+    kind: str
+    facts: Mapping[str, Any] = field(default_factory=dict)  # plain values, as in JSON
 
 
 @dataclass(frozen=True)
@@ -137,8 +132,7 @@ class AlongNumber:
     sizes: Sequence[int]  # rows
     quantiles: Mapping[str, Sequence[float]]  # of the scores, by share
     selection_rates: Sequence[float] = ()  # empty: nothing is decided
-    cut: float | None = None  # the one that tells most
-    sentence: str = ""  # what it tells
+    cut: float | None = None  # of the largest gap
 
 
 @dataclass(frozen=True)
@@ -194,10 +188,10 @@ class Settings:
     threshold: float | str | None = None  # as passed: a number, "auto", "median" or None
     selected_by: SelectedBy | None = None  # None: no decisions
     reference: Mapping[str, Value] = field(default_factory=dict)  # group value by attribute; empty: the highest rate
-    least_count: int = FEW
-    least_share: float = LEAST_SHARE
+    least_count: int = FEW  # minimum group size
+    least_share: float = LEAST_SHARE  # groups with a smaller share of the rows have no impact ratio
     favourable: Favourable = "high"
-    pos_label: Value = None
+    pos_label: Value = None  # None: no classes
     criteria: Sequence[str] = ()
     metrics: Sequence[str] = ()
     contrast: Contrast = "pairs"
@@ -219,11 +213,8 @@ class AuditRecord:
     distributions: Sequence[Distribution] = ()
     along: Sequence[AlongNumber] = ()
     notes: Sequence[Note] = ()
-    summary: Sequence[str] = ()  # plain sentences, the most important first
-    least_count: int = FEW  # rows; groups of fewer are too small to tell
+    permutations: int = 0  # behind the p-values
     by_group: Sequence[ByGroup] = ()
-    pos_label: Value = None  # the positive label; None: no classes
-    favourable: Favourable = "high"
     settings: Settings = field(default_factory=Settings)
     # Two audits that found the same are equal, whenever they were made.
     provenance: Provenance = field(default_factory=Provenance, compare=False)

@@ -6,10 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 from metrifair.auditing.records import Baseline, Difference, DifferenceRecord, Look, SeriesRecord, Verdict
-from metrifair.metrics.registry import METRICS
-from metrifair.report.audit.glossary import criterion_name, metric_words
-from metrifair.report.audit.words import confidence_text, quoted
-from metrifair.report.numbers import figure_text, interval_text, listed, number_text
+from metrifair.wording.glossary import FIGURES
+from metrifair.wording.metrics import criterion_name, metric_words
+from metrifair.wording.numbers import (
+    confidence_text,
+    count_text,
+    figure_text,
+    interval_text,
+    listed,
+    number_text,
+    quoted,
+)
 
 VERDICTS: dict[Verdict, str] = {
     "worse": "worse",
@@ -19,13 +26,6 @@ VERDICTS: dict[Verdict, str] = {
 }
 """A verdict in a table, in the order in which tables list them."""
 
-_FIGURES = {
-    "selection_ratio": "Impact ratio",
-    "auc": "AUC",
-    "accuracy": "Accuracy",
-    "log_loss": "Log loss",
-    "calibration_error": "Calibration error",
-}
 _TOPICS = {"decisions": "Decisions", "by_group": "By group"}
 
 GLOSSARY = {
@@ -49,7 +49,9 @@ def figure_name(metric: str) -> str:
     >>> figure_name("log_loss"), figure_name("energy")
     ('Log loss', 'Energy')
     """
-    return metric_words(metric).short if metric in METRICS else _FIGURES.get(metric, metric)
+    if metric == "selection_ratio":
+        return "Impact ratio"
+    return FIGURES.get(metric) or metric_words(metric).short
 
 
 def topic_name(criterion: str) -> str:
@@ -144,9 +146,10 @@ def _changed(looks: Sequence[Look]) -> str:
         return ""
     most = min(looks, key=lambda one: one.p_value or 0.0)
     distances, at = len({one.baseline for one in looks}), len({one.look for one in looks})
+    counts = f"{count_text(distances, 'distance')}, at {count_text(at, 'look')}"
     return (
-        f"{most.alarm.capitalize()} than the baseline: {_count(distances, 'distance')}, at {_count(at, 'look')}. Most "
-        f"significant is {figure_name(most.metric)} of {place_text(most)} at {quoted(most.look)}: "
+        f"{most.alarm.capitalize()} than the baseline: {counts}. Most significant is "
+        f"{figure_name(most.metric)} of {place_text(most)} at {quoted(most.look)}: "
         f"{number_text(most.value)} ({figure_text(most.difference, signed=True)})."
     )
 
@@ -169,14 +172,14 @@ def _baselines(record: SeriesRecord) -> list[str]:
     if pooled:
         most = max(pooled, key=lambda one: len(one.looks))
         sentences.append(
-            f"The baseline of {_count(len(pooled), 'distance')} pools several looks, until both groups reach {size}: "
-            f"{len(most.looks)} looks for {place_text(most)}."
+            f"The baseline of {count_text(len(pooled), 'distance')} pools several looks, until both groups reach "
+            f"{size}: {len(most.looks)} looks for {place_text(most)}."
         )
     if late:
-        distances = _count(len(late), "distance")
+        distances = count_text(len(late), "distance")
         sentences.append(f"The baseline of {distances} begins after the first look: {_groups(late)}.")
     if small:
-        distances = _count(len(small), "distance")
+        distances = count_text(len(small), "distance")
         sentences.append(f"The baseline of {distances} is below {size}, so that no look is tested: {_groups(small)}.")
     if untested:
         looks = listed([quoted(name) for name in untested])
@@ -187,7 +190,3 @@ def _baselines(record: SeriesRecord) -> list[str]:
 def _groups(baselines: Sequence[Baseline]) -> str:
     places = {f"{' and '.join(map(quoted, one.groups))} of {one.attribute}": one.looks[0] for one in baselines}
     return listed([f"{place} (from {quoted(look)})" for place, look in places.items()])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

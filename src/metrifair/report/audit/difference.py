@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Distribution, Look, SeriesRecord
-from metrifair.report.audit.glossary import audit_glossary, overview
-from metrifair.report.audit.words import confidence_text
 from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
-from metrifair.report.numbers import MISSING, figure_text, interval_text, number_text, p_text
 from metrifair.support.provenance import Provenance
 from metrifair.wording.compare import (
     GLOSSARY,
@@ -20,6 +17,9 @@ from metrifair.wording.compare import (
     series_sentences,
     topic_name,
 )
+from metrifair.wording.glossary import audit_glossary, overview
+from metrifair.wording.numbers import MISSING, confidence_text, figure_text, interval_text, number_text, p_text
+from metrifair.wording.summary import audit_summary
 
 _MOST_ROWS = 2_000
 _MOST_DRAWN = 6  # distributions of each audit
@@ -198,7 +198,7 @@ def _audits(audits: Mapping[str, AuditRecord]) -> Markup:
         element(
             "section",
             element("h2", name),
-            element("ul", *(element("li", text) for text in record.summary), class_="sentences"),
+            element("ul", *(element("li", text) for text in audit_summary(record)), class_="sentences"),
             _facts(dict(overview(record))),
             *(_drawing(distributions[key]) for key in shared),
             origin_list(record.provenance),
