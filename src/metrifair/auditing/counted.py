@@ -101,7 +101,7 @@ def audit_of_columns(
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
     request = _as_read(request, columns["y_true"])
     sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
-    left_out = rows.left_out + Counter({"without the score of another model": every - len(table)})
+    left_out = rows.left_out + Counter({"missing_other_score": every - len(table)})
     return audit_rows(replace(sample, left_out=left_out), request, generator)
 
 

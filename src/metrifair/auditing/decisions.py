@@ -228,9 +228,7 @@ def _unknown(sample: AuditSample, selection: Selection, units: Integers, everyon
     size, chosen = sample.size(units), float(selection.amount[units].sum())
     total = size if sample.weight is None else float(sample.weight[units].sum())
     whole = None if sample.weight is not None else int(chosen)
-    return GroupRates(
-        "unknown", size, chosen / total, selected=whole, share=size / everyone, left_out="its category is not known"
-    )
+    return GroupRates("unknown", size, chosen / total, selected=whole, share=size / everyone, left_out="unknown_group")
 
 
 def _scored(

@@ -20,7 +20,7 @@ from metrifair.auditing.distribution import (
     distances_of,
     largest_gap,
 )
-from metrifair.auditing.records import Favourable
+from metrifair.auditing.records import REST, Favourable
 from metrifair.auditing.request import MOST_PAIRED, Request, check_groups
 from metrifair.auditing.resampling import Rows
 from metrifair.auditing.rest import Everyone, is_known
@@ -34,7 +34,6 @@ from metrifair.problem.criteria import EVERYONE, Criterion
 from metrifair.problem.predictions import predictions_of, scores_of
 from metrifair.problem.problem import Given, Problem, problem_of
 from metrifair.problem.tables import Table, columns
-from metrifair.report.audit.words import REST
 
 _NOBODY = Attribute("nobody", ("one", "other"))
 

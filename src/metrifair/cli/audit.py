@@ -55,7 +55,7 @@ from metrifair.cli.rules import (
     write_rates,
 )
 from metrifair.errors import DataError, argument_text
-from metrifair.report.numbers import MISSING, interval_text, number_text, p_text
+from metrifair.wording.numbers import MISSING, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -328,11 +328,13 @@ def metrics_asked(metrics: Sequence[str], limits: Iterable[Limit]) -> list[str] 
 
 
 def show_audit(out: Console, record: AuditRecord) -> None:
-    """Sentences first, then the comparisons, what is certain on top, rates of decisions, and notes."""
+    """Print the summary, the comparisons with the most evidence first, rates of decisions, and notes."""
+    from metrifair.auditing.ranking import most_certain_first
     from metrifair.cli.console import printable, show_table
-    from metrifair.report.audit.words import most_certain_first
+    from metrifair.wording.notes import note_text
+    from metrifair.wording.summary import audit_summary
 
-    for sentence in record.summary:
+    for sentence in audit_summary(record):
         out.print(printable(sentence), soft_wrap=True)
     metrics = list(dict.fromkeys(finding.metric for finding in record.findings))
     shown = metrics if out.width >= _WIDE else metrics[:1]
@@ -343,7 +345,7 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     rows = [by_comparison[one.attribute, one.criterion, one.within, one.groups] for one in ranked]
     show_table(
         out,
-        ["groups", "compared", *shown, "all at once", "p-value", "chance"],
+        ["groups", "compared", *shown, "joint interval", "p-value", "significant"],
         [_comparison(own, shown) for own in rows[:_SHOWN]],
         left=2,
     )
@@ -352,11 +354,11 @@ def show_audit(out: Console, record: AuditRecord) -> None:
     show_rates(out, record)
     show_by_group(out, record)
     for note in record.notes:
-        out.print(f"Note: {printable(note.text)}", soft_wrap=True)
+        out.print(f"Note: {printable(note_text(note, 'option'))}", soft_wrap=True)
 
 
 def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
-    """A row of the table; bounds that hold for all at once, p-value and whether it is chance are the first metric's."""
+    """A row of the table; joint interval, p-value and significance are those of the first metric."""
     first = next(iter(own.values()))
     values = [number_text(own[metric].value if metric in own else None) for metric in metrics]
     return [
@@ -365,5 +367,5 @@ def _comparison(own: dict[str, Finding], metrics: Sequence[str]) -> list[str]:
         *values,
         interval_text(first.joint_interval),
         p_text(first.p_value),
-        "too few" if not first.enough else {True: "possible", False: "no", None: MISSING}[first.by_chance],
+        "too few" if not first.enough else {True: "yes", False: "no", None: MISSING}[first.significant],
     ]

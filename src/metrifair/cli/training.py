@@ -30,10 +30,10 @@ from metrifair.report.frontier.words import (
     row_note,
     shown_note,
 )
-from metrifair.report.numbers import figure_text, positive_text
 from metrifair.support.provenance import Provenance, SourceFile, made_now
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
 from metrifair.tradeoff.split import HeldOut, Split, judged_alike
+from metrifair.wording.numbers import figure_text, positive_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -374,8 +374,8 @@ def provenance_of(source: TrainingFile, files: Sequence[SourceFile], call: str) 
         files=files,
         rows_read=len(source.table) + source.left_out,
         left_out={
-            "without a label": source.left_out,
-            "of weight 0": len(source.table) - len(source.data.rows),
+            "missing_label": source.left_out,
+            "zero_weight": len(source.table) - len(source.data.rows),
         },
         columns={
             "label": [options.label],

@@ -42,6 +42,7 @@ from metrifair.tradeoff.frontier import Frontier
 from metrifair.tradeoff.ledger import Job
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
+from metrifair.wording.notes import note_text
 
 _MOST_LEVELS = 50  # more different values are neither groups nor classes
 # LightGBM would write to standard output, where results may go.
@@ -233,7 +234,7 @@ def training_file(options: TrainingOptions, table: pl.DataFrame, *, strength: fl
         *of_numbers,
         *label_notes(data.problem),
         *_odd_columns(features),
-        *(note.text for of_one in named for note in of_one),
+        *(note_text(note, "option") for of_one in named for note in of_one),
     )
     left_out = len(table) - len(known)
     return TrainingFile(options, known, numbers, features, data, given, estimator, left_out, notes)

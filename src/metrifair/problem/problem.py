@@ -405,3 +405,16 @@ def _declared(groups: Declared, found: Sequence[Attribute]) -> tuple[Attribute, 
     if set(groups) != set(names):
         raise DataError(f"groups must name the attributes {names}, got {list(groups)}")
     return tuple(one if one.is_number else Attribute(one.name, tuple(groups[one.name])) for one in found)
+
+
+_TELLING_LABELS = ({0, 1}, {-1, 1}, {"no", "yes"}, {"n", "y"}, {"false", "true"})  # False and True equal 0 and 1
+
+
+def is_evident_positive(classes: Sequence[object], positive: int) -> bool:
+    """Whether labels show by themselves which one is positive, such as no and yes; True unless there are two.
+
+    >>> is_evident_positive(["No", "Yes"], 1), is_evident_positive(["approved", "denied"], 1)
+    (True, False)
+    """
+    labels = {label.lower() if isinstance(label, str) else label for label in classes}
+    return len(classes) != 2 or (positive == 1 and labels in _TELLING_LABELS)

@@ -317,11 +317,11 @@ def used_rows(roles: Roles, levels: Sequence[ColumnLevels], table: pl.DataFrame)
         return rows
     whole = all(int(code.min()) > 0 for code in codes) and not np.isnan(scores.min())
     if not whole or (weight is not None and np.isnan(weight.min())):
-        has = {"without a score": ~np.isnan(scores)}
+        has = {"missing_score": ~np.isnan(scores)}
         if weight is not None:
-            has["without a weight"] = ~np.isnan(weight)
+            has["missing_weight"] = ~np.isnan(weight)
         if roles.label is not None:
-            has["without a label"] = codes[-1] > 0
+            has["missing_label"] = codes[-1] > 0
         used, left_out = np.ones(len(scores), np.bool_), Counter[str]()
         for why, known in has.items():  # a row that lacks several is counted once
             left_out[why] = int(np.count_nonzero(used & ~known))
