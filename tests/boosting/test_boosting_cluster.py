@@ -91,6 +91,27 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
 
 
+def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
+    weight = np.repeat([0.0, 1.0, 1.0, 1.0], 1_000)
+    x, y, a, w = spread(X, Y, A, weight)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+        model = FairXGBClassifier(5.0, **SETTINGS).fit(
+            x,
+            y,
+            sensitive_features=a,
+            sample_weight=w,
+            eval_set=[(x, y)],
+            eval_sensitive_features=[a],
+            sample_weight_eval_set=[w],
+        )
+        without = FairXGBClassifier(5.0, **SETTINGS).fit(x[1_000:], y[1_000:], sensitive_features=a[1_000:])
+        with pytest.raises(DataError, match="y holds no rows that count"):
+            FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a, sample_weight=0 * w)
+    assert figures(model) == pytest.approx(figures(without), abs=0.02)
+    judged = model.evals_result_["validation_0"]["penalised_risk"]
+    assert np.isfinite(judged).all()
+
+
 def test_expected_groups_are_refused() -> None:
     x, y, a = spread(X, Y, A)
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
