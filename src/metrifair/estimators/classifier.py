@@ -74,7 +74,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     learning_rate : float or "auto", default="auto"
         Step size of Adam, 0.005 unless given.
     learning_rate_decay : float or "auto", default="auto"
-        Factor of the step size after each epoch. By default the strength grows to its own over the first four fifths
+        Factor of the step size after each epoch. By default the strength grows to its own over the first half
         of the steps, and the step size falls to 0 over the last half; with a number both are as they are from the
         start.
     weight_decay : float, default=0.0

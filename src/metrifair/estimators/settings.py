@@ -28,10 +28,8 @@ Solver: TypeAlias = Literal["auto", "lbfgs", "sgd"]
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 
 LEARNING_RATE = 5e-3  # of Adam, where that is left to us
-_GROWTH, _COOLDOWN = (
-    0.5,
-    0.5,
-)  # shares of the steps: the strength grows in the first, the learning rate falls in the last
+_GROWTH = 0.5  # share of the steps, the first ones, in which the strength grows
+_COOLDOWN = 0.5  # share of the steps, the last ones, in which the learning rate falls
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
 OnSmall: TypeAlias = Literal["leave_out", "error"]
@@ -292,7 +290,7 @@ def schedule_for(settings: Settings, samples: int) -> Schedule:
 
     Up to 1,000 samples every step takes them all; beyond, batches of 256 to 2,048. A linear model makes about 1,000
     steps; a network, which may overfit, 60 passes, but not fewer than 150 steps nor many more than 1,000. The strength
-    grows over the first four fifths of them; the learning rate falls to 0 over the last half.
+    grows over the first half of them; the learning rate falls to 0 over the last half.
     """
     size = settings.batch_size
     if size == "auto":
