@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrifair.boosting.dask import is_dask
-from metrifair.boosting.objective import Descent, Floats, Integers, PenalisedRisk
+from metrifair.boosting.objective import Descent, PenalisedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
@@ -34,6 +34,7 @@ from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_renamed, seed_of
 from metrifair.support.signatures import as_in
 

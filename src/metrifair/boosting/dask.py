@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.objective import Descent, Floats
+from metrifair.boosting.objective import Descent
 from metrifair.boosting.problem import (
     BoostingProblem,
     BoostingRows,
@@ -27,6 +27,7 @@ from metrifair.problem.attributes import group_codes, warn_of_labels
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.problem import Given, weights_of
 from metrifair.problem.tables import Table, columns, one_column
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
 from metrifair.training.objective import Objective
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
-from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN
 from metrifair.errors import DataError
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
 

@@ -18,11 +18,9 @@ from metrifair.metrics.dependence import dependence_slopes
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected, random_directions
 from metrifair.problem.cells import Batch, Sides, joined
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task, scores
+from metrifair.support.arrays import AnyFloats, Floats, Integers
 from metrifair.training.objective import Objective
 
-Floats = NDArray[np.float64]
-AnyFloats = NDArray[np.floating[Any]]
-Integers = NDArray[np.int64]
 Shares = tuple[Floats, Floats]
 """What each of (n,) rows counts on the left and on the right of a comparison."""
 

@@ -21,13 +21,14 @@ from sklearn.utils import column_or_1d, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
-from metrifair.boosting.objective import Floats, Integers, PenalisedRisk, Shares, on_grid
+from metrifair.boosting.objective import PenalisedRisk, Shares, on_grid
 from metrifair.errors import DataError
 from metrifair.estimators.settings import Aim, Trainable, check_aim, check_range, criterion_for, trainable
 from metrifair.problem.cells import Batch, Comparison, Dependence, Samples, sides_of
 from metrifair.problem.criteria import BINARY, MULTICLASS, Task, regression
 from metrifair.problem.problem import Given, Problem, Scheme, later_problem, problem_of
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
 from metrifair.training.objective import Objective

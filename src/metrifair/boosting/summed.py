@@ -12,12 +12,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.boosting.objective import PLACES, Expansion, Floats
+from metrifair.boosting.objective import PLACES, Expansion
 from metrifair.errors import DataError
 from metrifair.metrics.pair import Pair
 from metrifair.metrics.registry import trained
 from metrifair.problem.cells import Dependence
 from metrifair.problem.criteria import BINARY, scores
+from metrifair.support.arrays import Floats
 from metrifair.training.objective import Objective
 
 

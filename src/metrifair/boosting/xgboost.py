@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
 from metrifair.boosting.dask import fit_on_cluster, mapped
-from metrifair.boosting.objective import Floats, Integers
 from metrifair.boosting.problem import OWN, BoostingProblem
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
 

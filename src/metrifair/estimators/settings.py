@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -17,8 +17,9 @@ from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.registry import ESTIMATES, Estimate, MetricLike, facts, least_samples
 from metrifair.problem.attributes import Continuous, warn_of_labels
 from metrifair.problem.cells import CONTRASTS, Combine, Comparison, Contrast, Dependence
-from metrifair.problem.criteria import Compare, Criterion, Integers, Task
+from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Problem, Scheme
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
@@ -54,22 +55,34 @@ class Aim(Protocol):
     on_small: OnSmall
 
 
-class Settings(Aim, Protocol):
-    """All parameters of an estimator that fitting reads."""
+@dataclass(eq=False, repr=False)
+class Settings:
+    """The parameters of every fair estimator; ``FairClassifier`` explains them."""
 
-    model: str | torch.nn.Module
-    solver: Solver
-    hidden: Sequence[int]
-    batch_size: int | Literal["auto"]
-    epochs: int | Literal["auto"]
-    learning_rate: float | Literal["auto"]
-    learning_rate_decay: float | Literal["auto"]
-    weight_decay: float
-    early_stopping: bool | float
-    standardize: bool
-    device: str
-    random_state: Any
-    verbose: bool
+    strength: float = 1.0
+    _: KW_ONLY
+    criterion: str | Criterion = "statistical_parity"
+    metric: MetricLike = "energy"
+    estimate: Estimate = "rows"
+    combine: Combine = "mean"
+    compare: Compare = "prediction"
+    contrast: Contrast = "pairs"
+    intersectional: bool = False
+    continuous: Continuous = "auto"
+    on_small: OnSmall = "leave_out"
+    model: str | torch.nn.Module = "mlp"
+    solver: Solver = "auto"
+    hidden: Sequence[int] = (16,)
+    batch_size: int | Literal["auto"] = "auto"
+    epochs: int | Literal["auto"] = "auto"
+    learning_rate: float | Literal["auto"] = "auto"
+    learning_rate_decay: float | Literal["auto"] = "auto"
+    weight_decay: float = 0.0
+    early_stopping: bool | float = False
+    standardize: bool = True
+    device: str = "auto"
+    random_state: Any = None
+    verbose: bool = False
 
 
 _RANGES: dict[str, tuple[str, Callable[[Any], bool]]] = {

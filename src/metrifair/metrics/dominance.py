@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.metrics.kernels import euclidean
-from metrifair.metrics.pair import Floats, ascending, running_sums, weight_below_twice
+from metrifair.metrics.pair import ascending, running_sums, weight_below_twice
+from metrifair.support.arrays import Floats
 
 Kind: TypeAlias = Literal["numbers", "names", "vectors"]
 

@@ -17,7 +17,6 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics.pair import (
     Bound,
-    Floats,
     Pair,
     Ties,
     Utility,
@@ -27,6 +26,7 @@ from metrifair.metrics.pair import (
     closes_tie,
     running_sums,
 )
+from metrifair.support.arrays import Floats
 
 Curve: TypeAlias = Callable[[Tensor], Tensor]
 

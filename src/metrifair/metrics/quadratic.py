@@ -28,7 +28,6 @@ from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, bandwidths, euclidean, kernel_function
 from metrifair.metrics.line import Merged
 from metrifair.metrics.pair import (
-    Floats,
     Pair,
     Utility,
     ascending,
@@ -40,8 +39,8 @@ from metrifair.metrics.pair import (
     tied_runs,
     weight_below_twice,
 )
+from metrifair.support.arrays import AnyFloats, Floats
 
-AnyFloats: TypeAlias = NDArray[np.floating[Any]]
 AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
 _BLOCK = 2**22  # pairs held in memory at once

@@ -18,8 +18,9 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.metrics import line
 from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName, kernel_function
-from metrifair.metrics.pair import Floats, Pair, Utility, Values, distance_of, paired
+from metrifair.metrics.pair import Pair, Utility, Values, distance_of, paired
 from metrifair.metrics.quadratic import random_directions, sliced_energy_between, with_gradient
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import is_integer
 
 MOST_PAIRS = 250_000

@@ -16,9 +16,10 @@ from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
-from metrifair.problem.criteria import Criterion, Integers, criterion_named
+from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_integer, check_known, is_integer, refuses_renamed
 
 

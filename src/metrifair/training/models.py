@@ -20,9 +20,9 @@ from torch import Tensor
 
 from metrifair.errors import DataError
 from metrifair.problem.cells import Samples
+from metrifair.support.arrays import Floats
 
 Parameters: TypeAlias = Mapping[str, Tensor]
-Floats: TypeAlias = NDArray[np.float64]
 
 _ROWS_AT_ONCE = 8_192  # so that no second copy of the features is made
 _ROWS_TO_PREDICT = 65_536  # at once, so that memory stays bounded

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from metrifair.errors import DataError
@@ -27,8 +26,7 @@ from metrifair.problem.criteria import (
     Task,
     scores,
 )
-
-Floats: TypeAlias = NDArray[np.float64]
+from metrifair.support.arrays import Floats
 
 
 class Terms(NamedTuple):

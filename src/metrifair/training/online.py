@@ -14,8 +14,9 @@ from metrifair.errors import Diverged, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.problem.cells import Batch, Samples, joined
 from metrifair.problem.criteria import constant_output
+from metrifair.support.arrays import Floats
 from metrifair.training.adam import Adam
-from metrifair.training.models import Floats, Model, Moments, Network, Predictor, Scaling, stacked
+from metrifair.training.models import Model, Moments, Network, Predictor, Scaling, stacked
 from metrifair.training.objective import Objective
 
 _LEFT_OUT = (

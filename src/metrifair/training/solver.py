@@ -23,7 +23,8 @@ from torch import Tensor
 from metrifair.errors import DataError
 from metrifair.problem.cells import Batch, Samples, Sides, sides_of
 from metrifair.problem.criteria import scores
-from metrifair.training.lbfgs import Floats, Minimum, Preconditioner, Value, minimum
+from metrifair.support.arrays import Floats
+from metrifair.training.lbfgs import Minimum, Preconditioner, Value, minimum
 from metrifair.training.loop import Trained
 from metrifair.training.models import Network, Scaling, scaling_of
 from metrifair.training.objective import Objective
