@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from metrifair.batches import stratified
-from metrifair.batches.stratified import Layout, Passes, layout
+from metrifair.batches.stratified import Layout, StratifiedPasses, layout
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
 from metrifair.problem.criteria import regression
@@ -263,7 +263,7 @@ def test_batches_are_laid_out_by_cell_and_hold_no_row_twice(cells: list[int], si
 def test_a_cell_is_dealt_out_before_it_is_shuffled_anew(sizes: list[int], choice: st.DataObject, steps: int) -> None:
     counts = tuple(choice.draw(st.integers(0 if len(sizes) > 1 and k else 1, n)) for k, n in enumerate(sizes))
     rows = list(torch.arange(sum(sizes)).split(sizes))
-    (drawn,) = Passes([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
+    (drawn,) = StratifiedPasses([rows], Layout(counts), steps)([torch.Generator().manual_seed(0)])
     assert drawn.shape == (steps, sum(counts))
     start = 0
     for own, count in zip(rows, counts, strict=True):
@@ -281,11 +281,11 @@ def test_seeds_are_dealt_as_if_each_were_alone(weighted: bool) -> None:
     rows = [shared, [torch.arange(30, 39), torch.arange(50, 54), torch.arange(0)], shared]
     odds = [[1 + torch.arange(len(cell)) % 3.0 for cell in seed] for seed in rows] if weighted else None
     plan, steps = Layout((3, 2, 0)), 7
-    together = Passes(rows, plan, steps, odds=odds)
+    together = StratifiedPasses(rows, plan, steps, odds=odds)
     generators = [torch.Generator().manual_seed(seed) for seed in range(3)]
     found = torch.stack([together(generators), together(generators)])
     for seed, own in enumerate(rows):
-        alone = Passes([own], plan, steps, odds=odds and [odds[seed]])
+        alone = StratifiedPasses([own], plan, steps, odds=odds and [odds[seed]])
         generator = torch.Generator().manual_seed(seed)
         assert torch.equal(found[:, seed], torch.cat([alone([generator]), alone([generator])]))
     assert set(found[:, 1, :, :3].flatten().tolist()) <= set(range(30, 39))

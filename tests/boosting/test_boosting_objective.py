@@ -14,7 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import energy_distance
-from metrifair.boosting.objective import FIRST_STRENGTH, PLACES, WIDEST, Descent, PenalisedRisk, gridded_energy
+from metrifair.boosting.objective import (
+    FIRST_STRENGTH,
+    PLACES,
+    WIDEST,
+    Descent,
+    PenalisedRisk,
+    energy_tables,
+    grid_places,
+)
 from metrifair.boosting.problem import boosting_problem, is_penalised
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics.quadratic import energy_coefficients, random_directions
@@ -325,7 +333,9 @@ def test_on_a_grid_value_and_slopes_are_those_of_the_moved_scores(
     scores = shift + spread * generator.normal(size=300).round(generator.integers(1, 4))
     rows = generator.permutation(300)
     left, right = rows[:120], rows[120:280]
-    value, *slopes = gridded_energy(scores, left, right, fraction=0.0 if unbiased else 1.0)
+    place, points = grid_places(scores)
+    value, *tables = energy_tables(place, points, left, right, fraction=0.0 if unbiased else 1.0)
+    slopes = [table[place[own]] for table, own in zip(tables, (left, right), strict=True)]
     step = np.ptp(scores) / (PLACES - 1)
     moved = scores.min() + step * np.round((scores - scores.min()) / step)
     assert np.abs(moved - scores).max() <= 0.51 * step

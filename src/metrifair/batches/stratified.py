@@ -105,15 +105,15 @@ def odds_of(weight: Tensor) -> Tensor:
     return weight if bool((weight > 0).any()) else torch.ones_like(weight)
 
 
-class Passes:
-    """Passes of stratified batches over the rows of several seeds: every cell is dealt from a shuffled deck of its own.
+class StratifiedPasses:
+    """Passes of stratified batches over the rows of several seeds: each cell has its own shuffled deck of rows.
 
     A cell's rows are dealt out without replacement; when fewer are left than a batch takes, they are dropped and the
     cell is shuffled anew. With ``odds`` (one weight per row of each seed's cells) rows are drawn independently of each
     other, in proportion to them. Only the shuffling is done here; what it means is looked up on the device.
 
     >>> rows = [torch.tensor([0, 1, 2, 3]), torch.tensor([4, 5])]
-    >>> Passes([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])       # (seeds, steps, size)
+    >>> StratifiedPasses([rows], Layout((2, 1)), steps=2)([torch.Generator().manual_seed(0)])  # (seeds, steps, size)
     tensor([[[0, 1, 4],
              [3, 2, 5]]])
     """
@@ -237,7 +237,7 @@ def stratified(
     sizes = None if replacement else torch.tensor([len(own) for own in rows])
     sides = tuple(plan.sides(one, shares, sizes) for one in comparisons)
     odds = [odds_of(weight[own]) for own in rows] if replacement else None
-    passes = Passes([rows], plan, len(samples) // plan.size, odds=None if odds is None else [odds])
+    passes = StratifiedPasses([rows], plan, len(samples) // plan.size, odds=None if odds is None else [odds])
     for chosen in passes([generator])[0]:
         yield Batch(samples.take(chosen).with_weight(loss_weight), sides)
 

@@ -135,7 +135,8 @@ class PenalisedRisk:
         # Computed once: elsewhere in a vector the last digit may be another, and a row would not tie with its copy.
         score = scores(objective.criterion, objective.task, moving, y, compare=objective.compare)
         vector = objective.task.vector and score.ndim == moving.ndim
-        found = objective.unfairness_of_scores(torch.cat([score.detach(), score]), self._with_added, vector=vector)
+        doubled, added = torch.cat([score.detach(), score]), self._with_added
+        found = objective.unfairness_of_scores(doubled, added.sides, added.samples.value, vector=vector)
         return found.item(), torch.autograd.grad(found, moving)[0] / _LIGHT
 
     def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:
@@ -192,33 +193,40 @@ class PenalisedRisk:
         """The unfairness and its slopes by predictions, without autograd."""
         value, slopes = 0.0, np.zeros_like(prediction)
         fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are here
-        coarse = on_grid(self.objective.task, len(prediction))
-        if self.shares is not None:
-            place, points = grid_places(prediction) if coarse else _own_places(prediction)
-        for number, (one, counted) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
-            if one.dependence is not None:
-                own, slope = self._dependence(prediction, number)
-                slopes[one.rows] += slope * counted
-                value += own * counted
+        places = self._places(prediction)
+        for number, (side, weight) in enumerate(zip(self.batch.sides, self.objective.weights, strict=True)):
+            if side.dependence is not None:
+                distance, slope = self._dependence(prediction, number)
+                slopes[side.rows] += slope * weight
+                value += distance * weight
                 continue
-            rows = np.arange(len(prediction))[one.rows] if isinstance(one.rows, slice) else one.rows.numpy()
-            left, right = rows[: one.counts[0]], rows[one.counts[0] :]
-            if self.shares is not None:
-                own, *tables = energy_tables(place, points, left, right, fraction=fraction)
-                for table, share in zip(tables, self.shares[number], strict=True):
-                    slopes += (table * counted).astype(prediction.dtype)[place] * share
-                value += own * counted
-            elif coarse:
-                own, left_slopes, right_slopes = gridded_energy(prediction, left, right, fraction=fraction)
-                slopes[left] += left_slopes * counted
-                slopes[right] += right_slopes * counted
-                value += own * counted
+            rows = np.arange(len(prediction))[side.rows] if isinstance(side.rows, slice) else side.rows.numpy()
+            left, right = rows[: side.counts[0]], rows[side.counts[0] :]
+            if places is None:
+                own = prediction[rows]
+                coefficients, centre = energy_coefficients(own, len(left), fractions=(fraction, fraction))
+                slopes[rows] += coefficients * weight
+                value += float(coefficients @ (own - centre)) * weight
+                continue
+            place, points = places
+            distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
+            value += distance * weight
+            if self.shares is None:
+                for table, own in zip(tables, (left, right), strict=True):
+                    slopes[own] += table.astype(prediction.dtype)[place[own]] * weight
             else:
-                values = prediction[rows]
-                coefficients, centre = energy_coefficients(values, len(left), fractions=(fraction, fraction))
-                slopes[rows] += coefficients * counted
-                value += float(coefficients @ (values - centre)) * counted
+                for table, share in zip(tables, self.shares[number], strict=True):
+                    slopes += (table * weight).astype(prediction.dtype)[place] * share
         return value, torch.from_numpy(slopes)
+
+    def _places(self, prediction: Floats) -> tuple[NDArray[Any], Floats] | None:
+        """The place of each prediction among points that are counted at; None where predictions are sorted instead."""
+        if on_grid(self.objective.task, len(prediction)):
+            return grid_places(prediction)
+        if self.shares is None:
+            return None
+        points, place = np.unique(prediction, return_inverse=True)
+        return place, points.astype(np.float64)
 
     def _dependence(self, prediction: Floats, place: int) -> tuple[float, Floats]:
         """How much the predictions depend on an attribute, and the slopes of its rows."""
@@ -310,34 +318,13 @@ class Descent:
         return _NOT_YET * left if left > 0 else other.value(output, self.strength)
 
 
-def gridded_energy(
-    scores: AnyFloats, left: Integers, right: Integers, *, fraction: float
-) -> tuple[float, AnyFloats, AnyFloats]:
-    """The energy distance between the scores in two lists of rows, and its slopes by these and by those.
-
-    ``fraction`` of the rows that are meant are here: 1 is the plug-in, 0 the unbiased value.
-    Scores are moved to the nearest of the grid's places between the smallest and the largest one, where counting is
-    enough and nothing is sorted. The result is the exact value of the moved scores.
-
-    >>> rows = np.array([0, 1]), np.array([2, 3])
-    >>> gridded_energy(np.array([0.0, 1.0, 1.0, 3.0]), *rows, fraction=1.0)
-    (1.5, array([-0.5, -1. ]), array([1. , 0.5]))
-    """
-    place, points = grid_places(scores)
-    value, *tables = energy_tables(place, points, left, right, fraction=fraction)
-    of_left, of_right = (
-        table.astype(scores.dtype)[place[own]] for table, own in zip(tables, (left, right), strict=True)
-    )
-    return value, of_left, of_right
-
-
 def energy_tables(
     place: NDArray[Any], points: AnyFloats, left: Integers, right: Integers, *, fraction: float
 ) -> tuple[float, AnyFloats, AnyFloats]:
     """The energy distance between two lists of rows, and the slope of either side at each point.
 
-    The scores of rows are ``points[place]``.
-
+    The scores of rows are ``points[place]``; counting is enough, and nothing is sorted. ``fraction`` of the rows that
+    are meant are here: 1 is the plug-in, 0 the unbiased value.
 
     >>> energy_tables(np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 3.0]), np.array([0, 1]), np.array([2, 3]), fraction=1)
     (1.5, array([-0.5, -1. , -0.5]), array([0.5, 1. , 0.5]))
@@ -358,9 +345,3 @@ def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
     place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(np.int32)
     np.minimum(place, PLACES - 1, out=place)
     return place, lowest + width * np.arange(PLACES)
-
-
-def _own_places(scores: AnyFloats) -> tuple[Integers, AnyFloats]:
-    """The same without a grid: the place of each among the distinct scores."""
-    points, place = np.unique(scores, return_inverse=True)
-    return place, points.astype(np.float64)

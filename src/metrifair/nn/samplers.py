@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.batches.stratified import Passes, layout
+from metrifair.batches.stratified import StratifiedPasses, layout
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.metrics.registry import ESTIMATES, Estimate
 from metrifair.nn.distributed import ranks_of
@@ -153,7 +153,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         self.random_state, self.epoch, self._first = random_state, 0, 0  # what the next iteration begins with
         self._under_way: tuple[int, int] | None = None  # epoch and place of the next batch, within an iteration
         odds = None if self.sample_weight is None else [[counted[rows] for rows in self.rows]]
-        self._passes = Passes([self.rows], self.layout, len(self), odds=odds)
+        self._passes = StratifiedPasses([self.rows], self.layout, len(self), odds=odds)
         shares = torch.stack([counted[rows].sum() for rows in self.rows]) / counted.sum()
         per_cell = shares * self.layout.size / torch.tensor(self.layout.counts).clamp_min(1)
         self.weights = per_cell[torch.as_tensor(self.problem.cell)].float()

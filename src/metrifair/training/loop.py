@@ -6,7 +6,7 @@ What the models reach on given rows tells where a constant is preferred, and whe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,7 +29,6 @@ from metrifair.training.stack import (
     Stack,
     sent,
     stack_at_start,
-    steps_of,
     stratified_epochs,
 )
 
@@ -282,7 +281,7 @@ def _trained(
 
     with Progress("training", total) if verbose else nullcontext() as progress:
         upcoming = drawn()
-        run = steps_of(stack, upcoming)
+        run = _runner(stack, upcoming)
         for epoch in range(1, total + 1):
             within = (epoch - 1) % schedule.epochs + 1
             if within == 1:
@@ -302,6 +301,15 @@ def _trained(
                 break
     parameters = {name: torch.cat([end[0][name] for end in ends], 1) for name in stack.adam.parameters}
     return parameters, torch.cat([end[1] for end in ends], 1), torch.cat([end[2] for end in ends], 1)
+
+
+def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None]:
+    """A function that takes the steps of epochs with the shape of this one."""
+    if stack.x.device.type == "cpu":
+        return stack.steps
+    from metrifair.training.graphs import recorded_steps  # noqa: PLC0415 (Triton takes a while to import)
+
+    return recorded_steps(stack, like)
 
 
 def _courses(stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[float]) -> Iterator[tuple[Tensor, ...]]:
