@@ -72,7 +72,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
                 eval_sensitive_features=[spread_table["sex"]],
             )
         assert stopped.left_out_
-        judged = stopped.evals_result_["validation_0"]["penalised_risk"]
+        judged = stopped.evals_result_["validation_0"]["penalized_risk"]
         assert len(judged) <= 200
         assert int(np.argmin(judged)) == stopped.best_iteration
         assert figures(stopped, x=table[list("abcd")])[0] < plain[0] / 2
@@ -108,7 +108,7 @@ def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
         with pytest.raises(DataError, match="y holds no rows that count"):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a, sample_weight=0 * w)
     assert figures(model) == pytest.approx(figures(without), abs=0.02)
-    judged = model.evals_result_["validation_0"]["penalised_risk"]
+    judged = model.evals_result_["validation_0"]["penalized_risk"]
     assert np.isfinite(judged).all()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from itertools import cycle
 from typing import Any, ClassVar, Self
 
@@ -15,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrifair.boosting.dask import is_dask
-from metrifair.boosting.objective import Descent, PenalisedRisk
+from metrifair.boosting.objective import Descent, PenalizedRisk
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
     class_weights,
     evaluation_rows,
     evaluation_sets,
-    is_penalised,
+    is_penalized,
 )
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
@@ -38,21 +39,20 @@ from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_renamed, seed_of
 from metrifair.support.signatures import as_in
 
-METRIC_NAME = "penalised_risk"
 GROUP_ROUNDS, GROUP_RATE, GROUP_LEAVES = 60, 0.1, 8  # of the trees that tell the group; docs/boosting.md says why
 
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """A penalised fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
+    """A penalized fit: the problem, the objective's course, and what the booster's own ``fit`` is called with."""
 
     problem: BoostingProblem
     descent: Descent
-    evaluations: tuple[PenalisedRisk, ...]
+    evaluations: tuple[PenalizedRisk, ...]
     arguments: dict[str, Any]
 
     def metric(self) -> Callable[[Any], float]:
-        """The penalised risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
+        """The penalized risk of outputs for the evaluation sets in turn, the order in which boosters ask for it."""
         turns = cycle(self.evaluations)
         return lambda output: self.descent.report(next(turns), output)
 
@@ -92,7 +92,7 @@ class FairBooster(Saved):
     """
 
     _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
-    _plan: FitPlan | None = None  # while a penalised fit runs
+    _plan: FitPlan | None = None  # while a penalized fit runs
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class FairBooster(Saved):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
         eval_set : list of (X, y), default=None
-            Sets that are judged, and stopped early, by ``penalised_risk``.
+            Sets that are judged, and stopped early, by ``penalized_risk``.
         eval_sensitive_features, eval_control_features : list, default=None
             Groups and strata, one entry for each set of ``eval_set``.
         **booster
@@ -183,11 +183,11 @@ class FairBooster(Saved):
             self._fit_on_cluster(given, eval_set or (), lists, booster)
             return self
         booster |= {"sample_weight": sample_weight} | ({} if eval_set is None else {"eval_set": eval_set})
-        if not is_penalised(self):
+        if not is_penalized(self):
             with _eval_set_allowed(), _text_explained(self):
                 super().fit(X, y, **booster)  # type: ignore[misc]
             return self
-        self._plan = self._penalised(given, () if eval_set is None else evaluation_sets(eval_set, **lists), booster)
+        self._plan = self._penalized(given, () if eval_set is None else evaluation_sets(eval_set, **lists), booster)
         try:
             with _eval_set_allowed(), _text_explained(self):
                 self._fit_booster(partial(super().fit, X, y), self._plan)  # type: ignore[misc]
@@ -195,7 +195,7 @@ class FairBooster(Saved):
             del self._plan
         return self
 
-    def _penalised(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
+    def _penalized(self, given: Given, evaluated: Sequence[Given], arguments: dict[str, Any]) -> FitPlan:
         """The objective of training rows, whose groups are those that features speak for, and of evaluation sets."""
         warn_without_estimate(self.metric, self.estimate, default="rows")
         problem = boosting_problem(self, given)
@@ -219,7 +219,7 @@ class FairBooster(Saved):
 
     def _check_parameters(self) -> None:
         """Raise a DataError that names the first parameter out of its range."""
-        is_penalised(self)
+        is_penalized(self)
 
     def _risk_weight(self, problem: BoostingProblem) -> Any:
         return class_weights(getattr(self, "class_weight", None), problem)
@@ -240,6 +240,10 @@ class FairBooster(Saved):
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
         """Call the booster's own ``fit`` with the plan's objective, and whatever its predictions then need."""
         raise NotImplementedError
+
+
+OWN_PARAMETERS = frozenset(signature(FairBooster.__init__).parameters) - {"self", "booster"}
+"""Parameters of FairBooster; all others go to the booster."""
 
 
 @contextmanager

@@ -10,18 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.objective import Descent
+from metrifair.boosting.objective import METRIC_NAME, Descent
 from metrifair.boosting.problem import (
     BoostingProblem,
     BoostingRows,
     boosting_problem,
     evaluation_rows,
     evaluation_sets,
-    is_penalised,
+    is_penalized,
 )
-from metrifair.boosting.summed import LocalRows, SummedRisk, Together, check_summable, xgboost_together
+from metrifair.boosting.summed import LocalRows, SummedRisk, check_summable, xgboost_together
 from metrifair.errors import DataError
-from metrifair.estimators.settings import criterion_for
 from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes, warn_of_labels
 from metrifair.problem.criteria import criterion_named
@@ -29,7 +28,6 @@ from metrifair.problem.problem import Given, weights_of
 from metrifair.problem.tables import Table, columns, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import require
-from metrifair.training.objective import Objective
 
 
 def is_dask(table: Table) -> bool:
@@ -86,8 +84,8 @@ def fit_on_cluster(
     known = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
     if others := sorted(name for name in arguments if name not in known):
         raise DataError(f"{others[0]} is not taken where X is a Dask collection; leave it out")
-    penalised = is_penalised(booster)
-    if eval_set and penalised:
+    penalized = is_penalized(booster)
+    if eval_set and penalized:
         evaluation_sets(eval_set, **lists)  # as many of each
     X: Any = given.rows["X"]
     entries = [[None] * len(eval_set) if one is None else list(one) for one in lists.values()]
@@ -96,8 +94,8 @@ def fit_on_cluster(
     parts = [_parts("eval_" if place else "", *own) for place, own in enumerate(tables)]
     params: dict[str, Any] = booster.get_xgb_params()
     objective: dict[str, Any] = {}
-    if penalised:
-        columns, objective = _penalised(booster, params, parts)
+    if penalized:
+        columns, objective = _penalized(booster, params, parts)
     else:
         columns = [{"label": label, "weight": weight} for _, label, _, _, weight in tables]
     matrix = partial(
@@ -125,7 +123,7 @@ def fit_on_cluster(
         booster.n_classes_ = 2
 
 
-def _penalised(
+def _penalized(
     booster: Any, params: dict[str, Any], parts: Sequence[Partitions]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What the matrix of each set holds besides features, and the objective and its metric; completes ``params``."""
@@ -140,8 +138,7 @@ def _penalised(
         raise DataError(f"y must hold 0 and 1 where X is a Dask collection, got {list(problem.scheme.classes)}")
     warn_of_labels(problem.training.problem, problem.training.weight)
     booster.left_out_ = problem.trainable.left_out
-    rounds, learning_rate = booster._pace()
-    plan = ClusterPlan.of(booster, problem, rounds=rounds, learning_rate=learning_rate)
+    plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
     params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
     if params.get("base_score") is None:
@@ -157,64 +154,40 @@ class ClusterPlan:
     All decisions rest on sums over workers, so that every worker takes the same.
     """
 
-    def __init__(self, objective: Objective, settings: dict[str, float], together: Callable[[], Together]) -> None:
-        self.objective, self.settings, self.together = objective, settings, together
+    def __init__(self, booster: Any, problem: BoostingProblem) -> None:
+        self.objective = problem.objective()
+        self.strength, (self.rounds, self.learning_rate) = float(booster.strength), booster._pace()
+        self.total_weight = float(problem.training.weight.sum())
+        self.center, self.spread = problem.center, problem.spread
+        self.positive_weight = float(getattr(booster, "scale_pos_weight", None) or 1.0)
         self.descent: Descent | None = None  # on a worker, from the first round on
-        self.judged: dict[int, SummedRisk] = {}
-
-    @classmethod
-    def of(cls, booster: Any, problem: BoostingProblem, *, rounds: int, learning_rate: float) -> ClusterPlan:
-        """That of an estimator."""
-        objective = Objective(
-            problem.task,
-            problem.trainable.comparisons,
-            criterion_for(problem.scheme),
-            booster.metric,
-            estimate=booster.estimate,
-            combine=booster.combine,
-            compare=booster.compare,
-        )
-        settings = {
-            "strength": float(booster.strength),
-            "rounds": rounds,
-            "learning_rate": learning_rate,
-            "total_weight": float(problem.training.weight.sum()),
-            "centre": problem.centre,
-            "spread": problem.spread,
-            "of_positives": float(getattr(booster, "scale_pos_weight", None) or 1.0),
-        }
-        return cls(objective, settings, xgboost_together)
+        self.evaluations: dict[int, SummedRisk] = {}
 
     def __call__(self, output: Floats, matrix: Any) -> tuple[Floats, Floats]:
         """Slope and curvature of the rows of this worker."""
         if self.descent is None:
-            risk = self._risk_of(matrix, total=self.settings["total_weight"], positives=self.settings["of_positives"])
-            self.descent = Descent(
-                risk,  # type: ignore[arg-type]  # all that a descent asks for
-                self.settings["strength"],
-                rounds=int(self.settings["rounds"]),
-                learning_rate=self.settings["learning_rate"],
-            )
+            risk: Any = self._risk_of(matrix, total=self.total_weight, positive_weight=self.positive_weight)
+            self.descent = Descent(risk, self.strength, rounds=self.rounds, learning_rate=self.learning_rate)
         return self.descent.step(output)
 
     def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
-        """The penalised risk of an evaluation set: of its rows on all workers."""
-        if id(matrix) not in self.judged:
-            self.judged[id(matrix)] = self._risk_of(matrix, total=None, positives=1.0)
+        """The penalized risk of an evaluation set: of its rows on all workers."""
+        if id(matrix) not in self.evaluations:
+            self.evaluations[id(matrix)] = self._risk_of(matrix, total=None, positive_weight=1.0)
         assert self.descent is not None
-        return "penalised_risk", self.descent.report(self.judged[id(matrix)], output)  # type: ignore[arg-type]
+        risk: Any = self.evaluations[id(matrix)]
+        return METRIC_NAME, self.descent.report(risk, output)
 
-    def _risk_of(self, matrix: Any, *, total: float | None, positives: float) -> SummedRisk:
+    def _risk_of(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
         targets = matrix.get_label().astype(np.float64)
         weight = matrix.get_weight().astype(np.float64) if len(matrix.get_weight()) else np.ones(len(targets))
         cell = matrix.get_float_info("label_lower_bound").astype(np.int64)
-        in_risk = weight if positives == 1 else weight * np.where(targets == 1, positives, 1.0)
-        together = self.together()
+        in_risk = weight if positive_weight == 1 else weight * np.where(targets == 1, positive_weight, 1.0)
+        together = xgboost_together()
         if total is None:
             total = float(together.sum(np.array([weight.sum()]))[0])
-        rows = LocalRows(targets, cell, weight, in_risk)
         return SummedRisk(
-            self.objective, rows, together, total, centre=self.settings["centre"], spread=self.settings["spread"]
+            self.objective, LocalRows(targets, cell, weight, in_risk), together, total, self.center, self.spread
         )
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
-from metrifair.boosting.problem import OWN
+from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
+from metrifair.boosting.objective import METRIC_NAME
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_names, require
@@ -39,7 +39,7 @@ class _FairLGBM(FairBooster):
     _eval_weights = "eval_sample_weight"
     _plain: ClassVar[type]  # LightGBM's own class
     _objective: Any
-    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalised risk is the risk of
+    _objectives: ClassVar[tuple[str | None, ...]]  # those that the penalized risk is the risk of
     _in_model_text: ClassVar[str]  # what LightGBM itself writes for the first of them
 
     @staticmethod
@@ -51,14 +51,14 @@ class _FairLGBM(FairBooster):
         estimator: Any = self
         _aliases("objective")  # has LightGBM read them all
         known = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
-        check_names(estimator.get_params(), {*known, *self._plain().get_params(), *OWN}, "LightGBM")
+        check_names(estimator.get_params(), {*known, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""
         # Asked of a copy that is the plain booster: our parameters are not LightGBM's, and it has a metric of its own.
         plain: Any = copy.copy(self)
         plain.__class__ = self._plain
-        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN}
+        plain._other_params = {name: value for name, value in plain._other_params.items() if name not in OWN_PARAMETERS}
         params: dict[str, Any] = plain._process_params(stage)
         self._objective = plain._objective
         if self._plan is not None:
@@ -157,7 +157,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
     """A LightGBM regressor whose predictions are distributed alike in all groups.
 
-    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
     and what it does in FairRegressor.
 
     Parameters
@@ -211,7 +211,7 @@ def _repeated(start: float | Floats, rows: int) -> Floats:
 def _evaluation(
     plan: FitPlan, arguments: dict[str, Any], start: float | Floats, names: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Arguments of ``fit`` by which the evaluation sets are judged by the penalised risk, besides metrics of names."""
+    """Arguments of ``fit`` by which the evaluation sets are judged by the penalized risk, besides metrics of names."""
     given = arguments.get("eval_metric")
     metrics: list[Any] = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     odd = [metric for metric in metrics if names is not None and metric not in names]
@@ -221,23 +221,23 @@ def _evaluation(
             f"eval_metric must {allowed} where strength > 0, since LightGBM sees log-odds "
             f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"
         )
-    penalised = plan.metric()
+    penalized = plan.metric()
 
     def evaluate(_: Any, output: Any) -> tuple[str, float, bool]:
-        return METRIC_NAME, penalised(output), False
+        return METRIC_NAME, penalized(output), False
 
     # The labels as copies: a set that is the training set itself would be evaluated out of turn.
     changed: dict[str, Any] = {
         "eval_set": [(X, np.array(y)) for X, y in arguments["eval_set"]],
         "eval_metric": [evaluate, *metrics],
-        "callbacks": [_penalised_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
+        "callbacks": [_penalized_first, *map(_by_first_metric, arguments.get("callbacks") or ())],
     }
     if np.any(start) and arguments.get("eval_init_score") is None:
         changed["eval_init_score"] = [_repeated(start, len(one.batch.samples)) for one in plan.evaluations]
     return changed
 
 
-def _penalised_first(env: Any) -> None:
+def _penalized_first(env: Any) -> None:
     """A callback: LightGBM lists metrics of its own before functions, and early stopping is to see ours first."""
     env.evaluation_result_list.sort(key=lambda result: result[1] != METRIC_NAME)
 

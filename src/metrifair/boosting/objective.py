@@ -24,6 +24,7 @@ from metrifair.training.objective import Objective
 Shares = tuple[Floats, Floats]
 """What each of (n,) rows counts on the left and on the right of a comparison."""
 
+METRIC_NAME = "penalized_risk"
 FIRST_STRENGTH = 0.1  # the penalty that boosting begins with, where it is to become larger
 WIDEST = 3.0  # steps that the penalty may ask of a leaf at most: log-odds, or standard deviations of the target
 _NARROWED, _WIDENED = 0.5, 1.05  # the limit after a round that raised the objective, and after one that did not
@@ -55,10 +56,10 @@ class Expansion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PenalisedRisk:
+class PenalizedRisk:
     """Risk and unfairness of outputs for fixed rows.
 
-    ``centre`` and ``spread`` are those of a regression target: the objective sees it standardised. The unfairness is
+    ``center`` and ``spread`` are those of a regression target: the objective sees it standardized. The unfairness is
     that of the rows in their own groups. So are its slopes, unless ``shares`` say how much of each row is to be
     expected on either side of each comparison: then a row's slope is the mean of what it would be on these sides. Of
     several classes the unfairness is that of projections of their probabilities, the same ones in every round.
@@ -66,8 +67,8 @@ class PenalisedRisk:
     >>> from metrifair.problem.cells import Comparison, Samples, sides_of
     >>> two = Samples(torch.zeros(4, 0), torch.tensor([0.0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), torch.ones(4))
     >>> groups = (Comparison((0,), (1,)),)
-    >>> penalised = PenalisedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
-    >>> found = penalised.at(np.array([-1.0, 0, 0, 1]))
+    >>> penalized = PenalizedRisk(Objective(BINARY, groups), Batch(two, sides_of(groups, two.cell)), total_weight=4)
+    >>> found = penalized.at(np.array([-1.0, 0, 0, 1]))
     >>> print(f"{found.risk:.3f} {found.unfairness:.3f}", found.unfairness_slope.round(2))
     0.503 0.231 [-0.39 -1.    1.    0.39]
     """
@@ -75,7 +76,7 @@ class PenalisedRisk:
     objective: Objective
     batch: Batch
     total_weight: float  # of all rows
-    centre: float = 0.0
+    center: float = 0.0
     spread: float = 1.0
     shares: tuple[Shares, ...] | None = None
     class_curvature: float = 2.0  # times p (1 - p), of each of several classes
@@ -91,7 +92,7 @@ class PenalisedRisk:
             prediction, unit = torch.sigmoid(standard), self.total_weight
             link_slope = prediction * (1 - prediction)
             risk_slope, curvature = prediction - samples.y, link_slope * samples.weight
-        else:  # boosters halve the squared error, and do not standardise
+        else:  # boosters halve the squared error, and do not standardize
             prediction, unit, link_slope = standard, self.total_weight * self.spread / 2, torch.ones_like(standard)
             risk_slope, curvature = (standard - samples.y) * self.spread, samples.weight
         if self._by_counting:
@@ -151,8 +152,8 @@ class PenalisedRisk:
     def _standard(self, output: ArrayLike) -> Tensor:
         shape = (len(self.batch.samples), -1) if self.objective.task.vector else (-1,)
         given = torch.as_tensor(np.asarray(output).reshape(shape))
-        if (self.centre, self.spread) != (0.0, 1.0):
-            given = (given.double() - self.centre) / self.spread
+        if (self.center, self.spread) != (0.0, 1.0):
+            given = (given.double() - self.center) / self.spread
         return given.to(self.batch.samples.y.dtype)
 
     @property
@@ -204,9 +205,9 @@ class PenalisedRisk:
             left, right = rows[: side.counts[0]], rows[side.counts[0] :]
             if places is None:
                 own = prediction[rows]
-                coefficients, centre = energy_coefficients(own, len(left), fractions=(fraction, fraction))
+                coefficients, center = energy_coefficients(own, len(left), fractions=(fraction, fraction))
                 slopes[rows] += coefficients * weight
-                value += float(coefficients @ (own - centre)) * weight
+                value += float(coefficients @ (own - center)) * weight
                 continue
             place, points = places
             distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
@@ -271,7 +272,7 @@ class Descent:
     raised the objective the limit is halved, otherwise it is widened again.
     """
 
-    def __init__(self, trained: PenalisedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
+    def __init__(self, trained: PenalizedRisk, strength: float, *, rounds: int, learning_rate: float) -> None:
         self.trained = trained
         self.strength = strength
         self.round = 0
@@ -309,8 +310,8 @@ class Descent:
         curvature = found.risk_curvature + np.abs(pull) / (self.limit * self.trained.spread)
         return found.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
-    def report(self, other: PenalisedRisk, output: ArrayLike) -> float:
-        """The penalised risk of other rows, for early stopping.
+    def report(self, other: PenalizedRisk, output: ArrayLike) -> float:
+        """The penalized risk of other rows, for early stopping.
 
         While the strength still rises no round can be the best: a figure beyond all risks, falling every round.
         """
@@ -333,7 +334,7 @@ def energy_tables(
     n, m = len(left), len(right)
     a, b = (2 * np.cumsum(count) - count - float(size) for count, size in zip(counts, (n, m), strict=True))
     of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
-    # Slopes sum to 0 over all scores: any centre gives the same value.
+    # Slopes sum to 0 over all scores: any center gives the same value.
     value = float((counts[0] * of_left + counts[1] * of_right) @ (points - points[len(points) // 2]))
     return value, of_left, of_right
 

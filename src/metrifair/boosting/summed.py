@@ -50,7 +50,7 @@ class LocalRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SummedRisk:
-    """Risk and unfairness of all rows, and the slopes of those that are here; stands in for a ``PenalisedRisk``.
+    """Risk and unfairness of all rows, and the slopes of those that are here; stands in for a ``PenalizedRisk``.
 
     Each process counts its scores into a grid (cells x places), one sum over processes makes these the distributions of
     all rows, and each reads the slopes of its own rows off them. Scores are moved to the nearest of the grid's places,
@@ -69,12 +69,12 @@ class SummedRisk:
     rows: LocalRows
     together: Together
     total_weight: float  # of all rows everywhere
-    centre: float = 0.0
+    center: float = 0.0
     spread: float = 1.0
 
     @cached_property
     def _targets(self) -> Tensor:
-        return torch.as_tensor((self.rows.targets - self.centre) / self.spread)
+        return torch.as_tensor((self.rows.targets - self.center) / self.spread)
 
     @cached_property
     def _sides(self) -> list[list[NDArray[np.int64]]]:
@@ -99,7 +99,7 @@ class SummedRisk:
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
-        standard = (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.centre) / self.spread
+        standard = (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center) / self.spread
         in_risk, task = self.rows.in_risk, self.objective.task
         moving = standard.requires_grad_()
         score = scores(self.objective.criterion, task, moving, self._targets, compare=self.objective.compare)
@@ -109,7 +109,7 @@ class SummedRisk:
         if self._of_classes:
             prediction, unit = torch.sigmoid(standard), self.total_weight
             risk_slope, curvature = prediction - self._targets, prediction * (1 - prediction)
-        else:  # boosters halve the squared error, and do not standardise
+        else:  # boosters halve the squared error, and do not standardize
             unit = self.total_weight * self.spread / 2
             risk_slope, curvature = (standard - self._targets) * self.spread, torch.ones_like(standard)
         return Expansion(
@@ -122,7 +122,7 @@ class SummedRisk:
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness of all rows."""
-        standard = (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.centre) / self.spread
+        standard = (torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center) / self.spread
         score = scores(
             self.objective.criterion, self.objective.task, standard, self._targets, compare=self.objective.compare
         )

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, METRIC_NAME, FairBooster, FitPlan
+from metrifair.boosting.booster import GROUP_LEAVES, GROUP_RATE, GROUP_ROUNDS, OWN_PARAMETERS, FairBooster, FitPlan
 from metrifair.boosting.dask import fit_on_cluster, mapped
-from metrifair.boosting.problem import OWN, BoostingProblem
+from metrifair.boosting.objective import METRIC_NAME
+from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats, Integers
@@ -29,16 +30,18 @@ class _FairXGB(FairBooster):
     """How XGBoost takes the objective."""
 
     _eval_weights = "sample_weight_eval_set"
-    _objective: ClassVar[str]  # the one that the penalised risk is the risk of
+    _objective: ClassVar[str]  # the one that the penalized risk is the risk of
 
     def _check_names(self) -> None:
         """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
         estimator: Any = self
-        check_names(estimator.get_params(), {*xgboost.XGBModel().get_params(), *OWN}, "XGBoost", all_known=False)
+        check_names(
+            estimator.get_params(), {*xgboost.XGBModel().get_params(), *OWN_PARAMETERS}, "XGBoost", all_known=False
+        )
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
-        return {*super()._wrapper_params(), *OWN}  # type: ignore[misc]
+        return {*super()._wrapper_params(), *OWN_PARAMETERS}  # type: ignore[misc]
 
     def predict(self, X: Table, **named: Any) -> Any:
         """What XGBoost's own ``predict`` says; of a Dask collection as a Dask array.
@@ -135,7 +138,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier whose scores are distributed alike in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
-    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labelled
+    the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labeled
     from 0 on as XGBoost asks for; docs/boosting.md says how large strengths are kept stable.
 
     Parameters
@@ -188,7 +191,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     """An XGBoost regressor whose predictions are distributed alike in all groups.
 
-    The loss is the squared error; inside, the target is standardised, so that a strength means the same on every scale,
+    The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
     and what it does in FairRegressor.
 
     Parameters
@@ -229,7 +232,7 @@ def _check_labels(classes: Sequence[object]) -> None:
 
 
 def _metrics(given: Any, plan: FitPlan) -> Any:
-    """The metrics asked for, and the penalised risk, which comes last and therefore stops."""
+    """The metrics asked for, and the penalized risk, which comes last and therefore stops."""
     several = list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
     for metric in several:
         if not isinstance(metric, str):
@@ -242,9 +245,9 @@ def _metrics(given: Any, plan: FitPlan) -> Any:
             f"eval_metric={given!r} besides {METRIC_NAME}, where strength > 0, needs XGBoost 3.1 or later, and this is "
             f"{xgboost.__version__}: leave it out, or install a later one"
         )
-    penalised = plan.metric()
+    penalized = plan.metric()
 
-    def penalised_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
-        return penalised(output)
+    def penalized_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
+        return penalized(output)
 
-    return [*several, penalised_risk] if several else penalised_risk
+    return [*several, penalized_risk] if several else penalized_risk

@@ -79,13 +79,13 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         of the steps, and the step size falls to 0 over the last half; with a number both are as they are from the
         start.
     weight_decay : float, default=0.0
-        Weight of half the squared parameters, those of standardised features.
+        Weight of half the squared parameters, those of standardized features.
     early_stopping : bool or float, default=False
         Keep this share of the rows aside (True: a tenth; of each group, and class, alike), and the weights with the
         lowest risk + strength x unfairness on them; once the strength has grown to its own, stop after ten epochs
         without a lower one. Every model of a frontier keeps its own best weights. Linear models then take steps.
     standardize : bool, default=True
-        Centre and scale the features inside.
+        Center and scale the features inside.
     device : str, default="auto"
         ``"auto"`` takes a CUDA device where there is one.
     random_state : int, generator or None, default=None

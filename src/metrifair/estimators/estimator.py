@@ -242,7 +242,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         """Everything that is handed over, checked; the first time it says what values stand for."""
         check_settings(self)
         first = not hasattr(self, "scheme_")
-        penalised = any([self.strength] if strengths is None else strengths)
+        penalized = any([self.strength] if strengths is None else strengths)
         numeric = bool(is_regressor(self))
         _check_labels(np.asarray(y), numeric=numeric)
         with _numbers_explained(self, X):
@@ -252,7 +252,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
         given = Given(target, sensitive_features, control_features, sample_weight, rows={"X": X, "y": y})
         if not first:
             problem = later_problem(given, self.scheme_)
-        elif penalised and sensitive_features is None:
+        elif penalized and sensitive_features is None:
             raise DataError(
                 f"strength={self.strength} asks for fairness between groups; pass sensitive_features, one value per "
                 "sample, or set strength=0"
@@ -268,7 +268,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
                 target="numbers" if numeric else "labels",
                 classes=None if classes is None else np.unique(np.asarray(classes)).tolist(),
                 groups=groups,
-                compared=penalised,
+                compared=penalized,
             )
             if not numeric:
                 self.classes_ = np.asarray(problem.scheme.classes, dtype=target.dtype if classes is None else None)

@@ -26,7 +26,7 @@ from metrifair.training import weighted_moments
 class FairRegressor(RegressorMixin, FairEstimator):
     """A regressor whose predictions are distributed alike in all groups.
 
-    With ``standardize`` the target too is centred and scaled inside, so that a strength means the same on every scale.
+    With ``standardize`` the target too is centered and scaled inside, so that a strength means the same on every scale.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
     solver, hidden, batch_size, epochs, learning_rate : as in FairClassifier
     learning_rate_decay, weight_decay, early_stopping : as in FairClassifier
     standardize : bool, default=True
-        Centre and scale the features and the target inside.
+        Center and scale the features and the target inside.
     device, random_state, verbose : as in FairClassifier
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         The loss.
@@ -50,7 +50,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
     Attributes
     ----------
     target_scaling_ : tuple of float
-        Centre and spread of the target.
+        Center and spread of the target.
     left_out_ : tuple of str
         Groups that were too small to train on, with their numbers of rows.
     n_features_in_ : int
@@ -92,8 +92,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
             Predictions.
         """
         output = output_of(self, X)
-        centre, spread = self.target_scaling_
-        return output * spread + centre
+        center, spread = self.target_scaling_
+        return output * spread + center
 
     @property
     def coef_(self) -> Floats:
@@ -104,8 +104,8 @@ class FairRegressor(RegressorMixin, FairEstimator):
     @property
     def intercept_(self) -> float:
         """What a linear model adds to them."""
-        centre, spread = self.target_scaling_
-        return float(linear_parts(self, "intercept_")[1][0] * spread + centre)
+        center, spread = self.target_scaling_
+        return float(linear_parts(self, "intercept_")[1][0] * spread + center)
 
     def _task_and_targets(self, problem: Problem, *, stream: bool) -> tuple[Task, NDArray[Any]]:
         y = np.asarray(problem.labels)
@@ -118,5 +118,5 @@ class FairRegressor(RegressorMixin, FairEstimator):
                 if bool(deviation.isinf()):
                     raise DataError("y spreads so far that its square is infinite; rescale it")
                 self.target_scaling_ = (mean.item(), deviation.item())
-        centre, spread = self.target_scaling_
-        return regression(self.loss), (y - centre) / spread
+        center, spread = self.target_scaling_
+        return regression(self.loss), (y - center) / spread

@@ -215,7 +215,7 @@ def _large_enough(
 
 
 def objective_for(
-    settings: Settings,
+    aim: Aim,
     scheme: Scheme,
     task: Task,
     comparisons: Sequence[Comparison] | None = None,
@@ -227,10 +227,10 @@ def objective_for(
         task,
         scheme.comparisons if comparisons is None else tuple(comparisons),
         criterion_for(scheme),
-        settings.metric,
-        estimate=settings.estimate,
-        combine=settings.combine,
-        compare=settings.compare,
+        aim.metric,
+        estimate=aim.estimate,
+        combine=aim.combine,
+        compare=aim.compare,
         generator=torch.Generator().manual_seed(_PROJECTIONS_SEED),
         class_weight=class_weight,
     )

@@ -177,8 +177,8 @@ def _kernel_width(pair: Pair) -> Tensor:
     else:
         counts = (pair.weights > 0).to(z.dtype)
         count = counts.sum(-1, keepdim=True)
-        centred = z - (counts * z).sum(-1, keepdim=True) / count
-        width = ((counts * centred.square()).sum(-1, keepdim=True) / count).sqrt() * count**-0.2
+        centered = z - (counts * z).sum(-1, keepdim=True) / count
+        width = ((counts * centered.square()).sum(-1, keepdim=True) / count).sqrt() * count**-0.2
     return torch.where(width > 0, width, 1.0)
 
 

@@ -121,7 +121,7 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
     with torch.no_grad():
         array = _plain_array(pair)
         if array is None:
-            coefficients, centre = _coefficients(pair, form_of(pair, unbiased=unbiased))
+            coefficients, center = _coefficients(pair, form_of(pair, unbiased=unbiased))
         else:
             fractions: Sequence[Any] = (1.0, 1.0)
             if unbiased:
@@ -131,10 +131,10 @@ def energy_between(pair: Pair, *, unbiased: bool = False) -> Tensor:
                     (0.0, 0.0) if q is None else q.tolist() if q.ndim == 1 else [p.numpy() for p in q.split(1, -1)]
                 )
             counted = energy_coefficients(array, *pair.left, fractions=fractions)
-            coefficients, centre = (torch.from_numpy(np.asarray(part)) for part in counted)
-    # They sum to 0: any centre gives the same value, one among the scores the smallest rounding error.
-    centred = z - (centre if z.ndim == 1 else centre.unsqueeze(-1))
-    value: Tensor = torch.dot(coefficients, centred) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centred)
+            coefficients, center = (torch.from_numpy(np.asarray(part)) for part in counted)
+    # They sum to 0: any center gives the same value, one among the scores the smallest rounding error.
+    centered = z - (center if z.ndim == 1 else center.unsqueeze(-1))
+    value: Tensor = torch.dot(coefficients, centered) if z.ndim == 1 else torch.linalg.vecdot(coefficients, centered)
     return value if unbiased else value.clamp_min(0.0)
 
 

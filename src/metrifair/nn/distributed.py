@@ -166,7 +166,7 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     losses : Tensor of shape (n,)
         The loss of each row (``reduction="none"``), times its weight where rows have weights.
     across : {"auto"}, process group or None, default="auto"
-        All processes where a process group is initialised, those of a group, or this one alone.
+        All processes where a process group is initialized, those of a group, or this one alone.
 
     Returns
     -------

@@ -90,7 +90,7 @@ class UnfairnessPenalty(torch.nn.Module):
     random_state : int, default=0
         Seed of the projections.
     across : {"auto"}, process group or None, default="auto"
-        Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialised, of the processes of
+        Whose rows a batch holds: those of all processes where ``torch.distributed`` is initialized, of the processes of
         a group, or of this process alone. Alone, the mean over processes is still unbiased where the estimate is, and
         only noisier, if every process has rows enough.
 

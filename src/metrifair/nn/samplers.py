@@ -46,7 +46,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     for two rows of every group (one, where the batch's own distance is all that is wanted).
 
     Where several processes train one model, each has a sampler of its own with its ``rank`` and the same ``world_size``
-    (both known from torch.distributed, once it is initialised) and ``random_state``: all draw the same batch, and each
+    (both known from torch.distributed, once it is initialized) and ``random_state``: all draw the same batch, and each
     takes its rows of it, as many of every group as the others or one more. Together they see the very batches that one
     process would.
 
@@ -76,7 +76,7 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
         Seed of the batches.
     rank : int, default=None
         Which of the processes that train together this one is; by default as torch.distributed says where it is
-        initialised, else the only one.
+        initialized, else the only one.
     world_size : int, default=None
         How many processes train together, likewise; ``batch_size`` is that of all of them.
 

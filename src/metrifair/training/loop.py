@@ -203,7 +203,7 @@ def train(
     device: torch.device | str = "cpu",
     verbose: bool = False,
 ) -> Trained:
-    """Models of every seed (initialisation and batches) and every strength.
+    """Models of every seed (initialization and batches) and every strength.
 
     ``rows`` gives each seed its own training rows of the shared data; else all seeds use all rows. With ``validation``
     rows of each seed a model keeps the weights whose objective was lowest there. ``source`` gives other batches than

@@ -1,7 +1,7 @@
 """Linear models by a solver instead of steps: all rows at once, in double precision, without a seed.
 
 Risk + strength x the rows' own distance is piecewise smooth in the weights and cheap to evaluate exactly: one product
-with the features, one sort, one product back. L-BFGS from the unpenalised optimum ends lower than a thousand
+with the features, one sort, one product back. L-BFGS from the unpenalized optimum ends lower than a thousand
 stochastic steps, sooner, and at the same place every time (docs/defaults.md). The energy distance is a sum of squares,
 of the gaps between two distribution functions: where little is left of them, its curvature is that of Gauss and Newton.
 """
@@ -106,7 +106,7 @@ class _Constant(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """The way from the unpenalised optimum to the minimum at a strength."""
+    """The way from the unpenalized optimum to the minimum at a strength."""
 
     problem: _Problem
     start: Minimum
@@ -117,7 +117,7 @@ class _Search:
     def stages(self, largest: float) -> list[tuple[float, Minimum]]:
         """Strengths and rough minima to start from: 0, 1, 10, 100 and so on below the largest, one after the other.
 
-        From the unpenalised optimum straight to a large strength the search gets caught at kinks more often. They are
+        From the unpenalized optimum straight to a large strength the search gets caught at kinks more often. They are
         the same whatever strengths are asked for, so that models of a frontier equal single fits. The last one is where
         a constant is as good: what is not constant only rises with the strength.
         """

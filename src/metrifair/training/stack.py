@@ -187,7 +187,7 @@ class Stack:
     def begin_near(self, constants: Tensor) -> None:
         """Start networks of ours near these outputs, (seeds, 1, outputs).
 
-        Not linear models: the intercept, which with centred features is then where it belongs, would have no gradient
+        Not linear models: the intercept, which with centered features is then where it belongs, would have no gradient
         but rounding errors, which Adam makes steps of.
         """
         if isinstance(self.model, Network) and self.model.hidden:
