@@ -94,7 +94,7 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
 def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
     weight = np.repeat([0.0, 1.0, 1.0, 1.0], 1_000)
     x, y, a, w = spread(X, Y, A, weight)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         model = FairXGBClassifier(5.0, **SETTINGS).fit(
             x,
             y,
@@ -114,7 +114,7 @@ def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
 
 def test_expected_groups_are_refused() -> None:
     x, y, a = spread(X, Y, A)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"):
         for model in (FairXGBClassifier(5.0), FairXGBRegressor(5.0)):
             with pytest.raises(DataError, match=r"^expected_groups=True is not computed where X is a Dask collection"):
                 model.fit(x, y, sensitive_features=a)
