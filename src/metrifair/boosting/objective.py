@@ -220,7 +220,7 @@ class PenalizedRisk:
                     slopes += (table * weight).astype(prediction.dtype)[place] * share
         return value, torch.from_numpy(slopes)
 
-    def _places(self, prediction: Floats) -> tuple[NDArray[Any], Floats] | None:
+    def _places(self, prediction: Floats) -> tuple[NDArray[Any], AnyFloats] | None:
         """The place of each prediction among points that are counted at; None where predictions are sorted instead."""
         if on_grid(self.objective.task, len(prediction)):
             return grid_places(prediction)
