@@ -384,13 +384,18 @@ def kernel_utility(
     both: Merged, kernel: KernelName | KernelFunction = "gaussian", bandwidth: Bandwidth = 1.0
 ) -> Utility:
     """Difference of the mean kernels of two samples, over its norm."""
-    function = kernel_function(kernel, bandwidth, both.points)
     signed = both.difference.diff(prepend=both.difference.new_zeros(1))
-    rows = max(1, _BLOCK // len(both.points))
+    return mean_kernel_difference(both.points, signed, kernel_function(kernel, bandwidth, both.points))
+
+
+def mean_kernel_difference(points: Tensor, signed: Tensor, kernel: KernelFunction, *, vector: bool = False) -> Utility:
+    """The same for points (k,), or vectors (k, d), with the left sample's masses less the right one's (k,)."""
+    rows, axis = max(1, _BLOCK // len(points)), -2 if vector else -1
 
     def difference(score: Floats) -> Floats:
         blocks: tuple[Tensor, ...] = torch.as_tensor(score).split(rows)
-        return np.concatenate([(function(block.unsqueeze(-1), both.points) @ signed).numpy() for block in blocks])
+        parts = [kernel(block.unsqueeze(axis), points.unsqueeze(axis - 1)) @ signed for block in blocks]
+        return torch.cat(parts).numpy()
 
-    norm = np.sqrt(max(float(difference(both.points.numpy()) @ signed.numpy()), 0.0))
-    return lambda score: difference(score) / norm if norm > 0 else np.zeros_like(score)
+    norm = np.sqrt(max(float(difference(points.numpy()) @ signed.numpy()), 0.0))
+    return lambda score: difference(score) / norm if norm > 0 else np.zeros(len(score))
