@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -421,3 +422,12 @@ def test_a_group_whose_rows_have_no_weight_is_not_there() -> None:
     weight = (np.arange(N) >= 4) * 1.0
     model = FairClassifier(epochs=2, random_state=0).fit(X, Y, sensitive_features=groups, sample_weight=weight)
     assert model.scheme_.attributes == (Attribute("sensitive_features", ("f", "m")),)
+
+
+def test_code_and_texts_agree_on_the_share_of_steps_in_which_the_strength_grows() -> None:
+    assert schedule_for(FairClassifier(), 5_000).growth == 0.5
+    words = [" ".join(str(text).split()) for text in (FairClassifier.__doc__, schedule_for.__doc__)]
+    assert "over the first half of the steps" in words[0]
+    assert "over the first half of them" in words[1]
+    page = (Path(__file__).parents[2] / "docs" / "defaults.md").read_text(encoding="utf-8")
+    assert "every step of the first half" in " ".join(page.split())

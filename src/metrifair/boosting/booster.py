@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import cycle
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,6 +90,10 @@ class FairBooster(Saved):
         Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
         own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
     """
+
+    if TYPE_CHECKING:  # the parameters and methods of the booster
+
+        def __getattr__(self, name: str) -> Any: ...
 
     _eval_weights: ClassVar[str]  # what the booster calls the weights of its evaluation sets
     _plan: FitPlan | None = None  # while a penalized fit runs

@@ -48,10 +48,9 @@ class _FairLGBM(FairBooster):
 
     def _check_names(self) -> None:
         """LightGBM itself passes over a name that it does not know, and says nothing."""
-        estimator: Any = self
         _aliases("objective")  # has LightGBM read them all
         known = {name for names in lightgbm.basic._ConfigAliases.aliases.values() for name in names}
-        check_names(estimator.get_params(), {*known, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
+        check_names(self.get_params(), {*known, *self._plain().get_params(), *OWN_PARAMETERS}, "LightGBM")
 
     def _process_params(self, stage: str) -> dict[str, Any]:
         """LightGBM's own way from an estimator's parameters to those of a training."""
@@ -67,12 +66,11 @@ class _FairLGBM(FairBooster):
         return params
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:
-        estimator: Any = self
         model = lightgbm.LGBMClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
             num_leaves=GROUP_LEAVES,
-            n_jobs=estimator.n_jobs,
+            n_jobs=self.n_jobs,
             verbose=-1,
         )
         columns = {name: arguments[name] for name in ("feature_name", "categorical_feature") if name in arguments}
@@ -80,16 +78,14 @@ class _FairLGBM(FairBooster):
         return found
 
     def _pace(self) -> tuple[int, float]:
-        estimator: Any = self
-        params = estimator.get_params()
+        params = self.get_params()
         # Any other name of the rounds wins over n_estimators; no other name of the learning rate over learning_rate.
         given = [params[name] for name in _aliases("num_iterations") if name in params and name != "n_estimators"]
-        return int([*given, estimator.n_estimators][0]), float(estimator.learning_rate)
+        return int([*given, self.n_estimators][0]), float(self.learning_rate)
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        estimator: Any = self
         several = plan.problem.task.vector
-        _check_usable(estimator.get_params(), _OF_CLASSES if several else self._objectives)
+        _check_usable(self.get_params(), _OF_CLASSES if several else self._objectives)
         arguments = dict(plan.arguments)
         if arguments.get("eval_X") is not None:
             raise DataError("eval_X cannot be used where strength > 0: pass eval_set, a list of (X, y)")
@@ -105,13 +101,13 @@ class _FairLGBM(FairBooster):
         except lightgbm.basic.LightGBMError as error:
             if "num_features" not in str(error):
                 raise
-            rows, least = len(plan.problem.training.weight), estimator.min_child_samples
+            rows, least = len(plan.problem.training.weight), self.min_child_samples
             raise DataError(
                 f"LightGBM finds no feature in X that it could split: all are constant, or {rows} rows are too few for "
                 f"two leaves of min_child_samples={least} each; pass more rows or features, or lower min_child_samples"
             ) from error
         classes = f"multiclass num_class:{len(plan.problem.scheme.classes)}"
-        _complete(estimator.booster_, start, classes if several else self._in_model_text)
+        _complete(self.booster_, start, classes if several else self._in_model_text)
 
 
 @as_in(FairBooster)

@@ -34,10 +34,7 @@ class _FairXGB(FairBooster):
 
     def _check_names(self) -> None:
         """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
-        estimator: Any = self
-        check_names(
-            estimator.get_params(), {*xgboost.XGBModel().get_params(), *OWN_PARAMETERS}, "XGBoost", all_known=False
-        )
+        check_names(self.get_params(), {*xgboost.XGBModel().get_params(), *OWN_PARAMETERS}, "XGBoost", all_known=False)
 
     def _wrapper_params(self) -> set[str]:
         """Parameters that are not XGBoost's."""
@@ -66,10 +63,9 @@ class _FairXGB(FairBooster):
         fit_on_cluster(self, *given)
 
     def _check_objective(self, *, several: bool = False) -> None:
-        estimator: Any = self
-        if estimator.objective != self._objective and not (several and estimator.objective == _OF_CLASSES):
+        if self.objective != self._objective and not (several and self.objective == _OF_CLASSES):
             wanted = repr(_OF_CLASSES if several else self._objective)
-            raise DataError(f"objective must be {wanted} where strength > 0, got {estimator.objective!r}")
+            raise DataError(f"objective must be {wanted} where strength > 0, got {self.objective!r}")
 
     def _group_chances(self, X: Any, arguments: dict[str, Any], kinds: Integers, weight: Floats) -> Floats:  # noqa: ARG002
         names = (
@@ -81,8 +77,7 @@ class _FairXGB(FairBooster):
             "feature_types",
             "max_cat_to_onehot",
         )
-        estimator: Any = self
-        of_data = {name: value for name, value in estimator.get_params().items() if name in names}
+        of_data = {name: value for name, value in self.get_params().items() if name in names}
         model = xgboost.XGBClassifier(
             n_estimators=GROUP_ROUNDS,
             learning_rate=GROUP_RATE,
@@ -94,10 +89,9 @@ class _FairXGB(FairBooster):
         return found
 
     def _pace(self) -> tuple[int, float]:
-        estimator: Any = self
-        params = estimator.get_params()
+        params = self.get_params()
         given = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
-        return int(estimator.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
+        return int(self.get_num_boosting_rounds()), float([*given, _LEARNING_RATE][0])
 
     def _risk_weight(self, problem: BoostingProblem) -> NDArray[np.float64] | None:
         of_positives = getattr(self, "scale_pos_weight", None)  # not looked at where there are several classes
@@ -108,29 +102,28 @@ class _FairXGB(FairBooster):
         )
 
     def _fit_booster(self, fit: Callable[..., Any], plan: FitPlan) -> None:
-        estimator: Any = self
         several, classes = plan.problem.task.vector, plan.problem.scheme.classes
         self._check_objective(several=several)
         _check_labels(classes)
-        kept = {name: getattr(estimator, name) for name in ("objective", "eval_metric", "base_score")}
+        kept = {name: getattr(self, name) for name in ("objective", "eval_metric", "base_score")}
 
         def objective(_: Any, output: Any, sample_weight: Any = None) -> Any:  # noqa: ARG001  (in the objective already)
             return plan.descent.step(output)
 
-        estimator.objective = objective
+        self.objective = objective
         if plan.evaluations:
-            estimator.eval_metric = _metrics(estimator.eval_metric, plan)
-        if estimator.base_score is None and plan.arguments.get("xgb_model") is None:
+            self.eval_metric = _metrics(self.eval_metric, plan)
+        if self.base_score is None and plan.arguments.get("xgb_model") is None:
             start = plan.problem.start
             if several and _FROM_3_1:
-                estimator.base_score = (start - np.mean(start)).tolist()
+                self.base_score = (start - np.mean(start)).tolist()
             elif not several:  # XGBoost asks for the prediction that it stands for
-                estimator.base_score = 1 / (1 + np.exp(-start)) if classes else start
+                self.base_score = 1 / (1 + np.exp(-start)) if classes else start
         try:
             fit(**plan.arguments)
         finally:
             for name, value in kept.items():
-                setattr(estimator, name, value)
+                setattr(self, name, value)
 
 
 @as_in(FairBooster)

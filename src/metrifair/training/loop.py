@@ -25,6 +25,7 @@ from metrifair.training.objective import Objective
 from metrifair.training.stack import (
     Epoch,
     EpochSource,
+    Schedule,
     SeedOutputs,
     Stack,
     sent,
@@ -145,32 +146,6 @@ _MOST_ON_ONE_THREAD = 2**26
 2^30 as long as one thread does."""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How long and how fast to train; docs/defaults.md says why estimators begin and end as they do."""
-
-    batch_size: int
-    epochs: int
-    learning_rate: float
-    learning_rate_decay: float = 1.0  # factor after each epoch
-    weight_decay: float = 0.0
-    growth: float = 0.0  # share of the steps, the first ones, in which the strength grows from 0 to its own
-    cooldown: float = 0.0  # share of the steps, the last ones, in which the learning rate falls to 0
-    from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
-    patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
-
-    def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
-        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
-        if not self.growth:
-            return strength.expand(len(times), -1)
-        passed = torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
-        return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
-
-    def rate_at(self, time: float) -> float:
-        """The share of the learning rate at a time from 0 to 1."""
-        return min(1.0, (1 - time) / self.cooldown) if self.cooldown else 1.0
-
-
 class Trained(NamedTuple):
     """A stack of trained models, in double precision on the device they were trained on."""
 
@@ -231,11 +206,9 @@ def train(
         objective,
         scaling,
         source,
+        schedule=schedule,
         strengths=rounds[0],
         seeds=seeds,
-        learning_rate=schedule.learning_rate,
-        weight_decay=schedule.weight_decay,
-        scaled=schedule.growth > 0,
         device=where,
     )
     torch.get_num_threads()  # one_thread wants torch's settings read

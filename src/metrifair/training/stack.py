@@ -136,6 +136,32 @@ Step: TypeAlias = Callable[[Tensor, Tensor], None]
 """One step of all models, on rows (seeds, size) with loss weights of that shape."""
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train; docs/defaults.md says why estimators begin and end as they do."""
+
+    batch_size: int
+    epochs: int
+    learning_rate: float
+    learning_rate_decay: float = 1.0  # factor after each epoch
+    weight_decay: float = 0.0
+    growth: float = 0.0  # share of the steps, the first ones, in which the strength grows from 0 to its own
+    cooldown: float = 0.0  # share of the steps, the last ones, in which the learning rate falls to 0
+    from_constant: bool = False  # networks start near the best constant, and end at it where it is lower
+    patience: int = 10  # epochs without gain on validation rows, where there are any, after which training stops
+
+    def strengths_at(self, times: Sequence[float], strength: Tensor) -> Tensor:
+        """Strengths at each time, from 0 at the beginning to 1 at the end: 1 + strength grows by one factor a step."""
+        if not self.growth:
+            return strength.expand(len(times), -1)
+        passed = torch.tensor(times, dtype=torch.float64).div_(self.growth).to(strength).unsqueeze(-1)
+        return torch.where(passed < 1, (1 + strength) ** passed - 1, strength)
+
+    def rate_at(self, time: float) -> float:
+        """The share of the learning rate at a time from 0 to 1."""
+        return min(1.0, (1 - time) / self.cooldown) if self.cooldown else 1.0
+
+
 @dataclass(eq=False)
 class Stack:
     """Models in training, with all that a step needs, on one device."""
@@ -236,15 +262,13 @@ def stack_at_start(
     scaling: Scaling,
     source: EpochSource,
     *,
-    learning_rate: float,
-    weight_decay: float,
-    scaled: bool,
+    schedule: Schedule,
     strengths: Sequence[float],
     seeds: Sequence[int],
     device: torch.device,
 ) -> Stack:
     """Models of every seed and strength before the first step, with their data, on the device."""
-    dtype = torch.float64 if source.whole else torch.float32
+    dtype, scaled = torch.float64 if source.whole else torch.float32, schedule.growth > 0
     if device.type != "cpu":  # projections of vector scores are drawn where they are used
         generator = torch.Generator(device).manual_seed(objective.generator.initial_seed())
         objective = replace(objective, generator=generator)
@@ -267,10 +291,10 @@ def stack_at_start(
         objective,
         left_to_do,
         tuple(sides),
-        Adam(start, learning_rate=learning_rate, weight_decay=0.0 if scaled else weight_decay),
+        Adam(start, learning_rate=schedule.learning_rate, weight_decay=0.0 if scaled else schedule.weight_decay),
         torch.tensor(strengths, dtype=dtype, device=device),
         torch.zeros(len(seeds), len(strengths), dtype=torch.bool, device=device),
-        weight_decay=weight_decay if scaled else 0.0,
+        weight_decay=schedule.weight_decay if scaled else 0.0,
         scaled=scaled,
         value=None if data.value is None else data.value.to(device),
     )
