@@ -198,9 +198,9 @@ def card_command(
       metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
+    from metrifair.api.compare import audit_in
     from metrifair.api.loading import load
     from metrifair.api.model_card import to_card
-    from metrifair.auditing.compare import audit_in
     from metrifair.tradeoff.result import Frontier
 
     known, front = load(model), None if swept is None else load(swept)
