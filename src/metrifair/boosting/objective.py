@@ -55,6 +55,23 @@ class Expansion(NamedTuple):
     unfairness_slope: Floats
 
 
+class LossTerms(NamedTuple):
+    """The loss of each row on the scale of the plain booster, which halves the squared error of targets as they are."""
+
+    prediction: Tensor
+    slope: Tensor
+    curvature: Tensor
+    unit: float  # of that scale, times which the unfairness counts
+
+
+def loss_terms(task: Task, output: Tensor, y: Tensor, spread: float) -> LossTerms:
+    """Those of log-odds and labels, or of standardized outputs and targets of this ``spread``."""
+    if task.name == BINARY.name:  # by name: a task from another process is another object
+        prediction = torch.sigmoid(output)
+        return LossTerms(prediction, prediction - y, prediction * (1 - prediction), 1.0)
+    return LossTerms(output, (output - y) * spread, torch.ones_like(output), spread / 2)
+
+
 @dataclass(frozen=True, eq=False)
 class PenalizedRisk:
     """Risk and unfairness of outputs for fixed rows.
@@ -88,24 +105,18 @@ class PenalizedRisk:
         risk = float(samples.weight @ self.objective.task.loss(standard, samples.y)) / len(samples)
         if self.objective.task.vector:
             return self._of_classes(standard, risk)
-        if self.objective.task.name == BINARY.name:
-            prediction, unit = torch.sigmoid(standard), self.total_weight
-            link_slope = prediction * (1 - prediction)
-            risk_slope, curvature = prediction - samples.y, link_slope * samples.weight
-        else:  # boosters halve the squared error, and do not standardize
-            prediction, unit, link_slope = standard, self.total_weight * self.spread / 2, torch.ones_like(standard)
-            risk_slope, curvature = (standard - samples.y) * self.spread, samples.weight
+        prediction, risk_slope, curvature, unit = loss_terms(self.objective.task, standard, samples.y, self.spread)
         if self._by_counting:
             unfairness, slope = self._counted(prediction.numpy())
-            slope = slope * link_slope
+            slope = slope * curvature  # which is the slope of the link
         else:
             unfairness, slope = self._by_autograd(standard)
         return Expansion(
             risk,
             unfairness,
             (risk_slope * (samples.weight * share)).numpy(),
-            (curvature * share).numpy(),
-            (slope * unit).numpy(),
+            (curvature * samples.weight * share).numpy(),
+            (slope * (self.total_weight * unit)).numpy(),
         )
 
     def _of_classes(self, output: Tensor, risk: float) -> Expansion:
