@@ -1,4 +1,4 @@
-"""The fair regressor, as scikit-learn knows regressors."""
+"""The fair regressor, a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from metrifair.training import weighted_moments
 @as_in(FairClassifier)
 @dataclass(eq=False, repr=False)
 class FairRegressor(RegressorMixin, FairEstimator):
-    """A regressor whose predictions are distributed alike in all groups.
+    """A regressor with similar distributions of predictions in all groups.
 
-    With ``standardize`` the target too is centered and scaled inside, so that a strength means the same on every scale.
+    With ``standardize`` the target too is centered and scaled, so that a strength means the same on every scale.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is an ordinary regressor, which needs no groups.
+        Penalty strength: the weight of the unfairness. 0 trains an ordinary regressor, which needs no groups.
     criterion, metric, estimate, combine : as in FairClassifier
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs, which are the same here up to scale.
