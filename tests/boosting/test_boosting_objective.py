@@ -50,7 +50,7 @@ def settings_of(**changes: Any) -> Any:
         "metric": "energy",
         "estimate": "rows",
         "combine": "mean",
-        "on_small": "leave_out",
+        "small_groups": "leave_out",
         "compare": "prediction",
         "contrast": "pairs",
         "intersectional": False,
@@ -317,7 +317,7 @@ def test_a_group_of_one_is_left_out_or_refused() -> None:
         risk = problem.objective_of(problem.training)
     assert [one.groups for one in risk.objective.comparisons] == [("a", "c")]
     assert np.flatnonzero(risk.at(np.arange(5.0)).unfairness_slope).tolist() == [0, 1, 3, 4]
-    for rows, more in ((three, {"on_small": "error"}), (Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
+    for rows, more in ((three, {"small_groups": "error"}), (Given([0, 1, 0, 1, 0], ["a", "a", "b", "a", "a"]), {})):
         with pytest.raises(TooFewSamples, match=r"^too small to train on: .* 'b' \(1 row\); "):
             penalized(rows, regression=False, **more)
 

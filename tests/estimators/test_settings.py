@@ -227,10 +227,10 @@ def test_a_group_of_one_is_left_out_of_the_penalty_and_named(size: Any, estimate
 
 @pytest.mark.parametrize("criterion", ["equalized_odds", "equal_opportunity"])
 def test_a_group_of_one_is_refused_where_that_is_asked_for_or_nothing_is_left(criterion: str) -> None:
-    asked: dict[str, Any] = {"on_small": "error"} if criterion == "equalized_odds" else {}
+    asked: dict[str, Any] = {"small_groups": "error"} if criterion == "equalized_odds" else {}
     model = FairClassifier(criterion=criterion, epochs=1, **asked)
     told = refusal(TooFewSamples, lambda: model.fit(X, RARE, sensitive_features={"sex": SEX}))
-    more = ", or leave them out of the penalty with on_small='leave_out'" if asked else ""
+    more = ", or leave them out of the penalty with small_groups='leave_out'" if asked else ""
     assert told == (f"too small to train on: sex 'm', y = 1 (1 row); merge small groups, mark them as missing{more}")
 
 
@@ -260,7 +260,7 @@ def test_the_former_name_of_estimate_is_told(kind: Any) -> None:
 
 
 WORDS = {
-    "on_small": "'leave_out', 'error'",
+    "small_groups": "'leave_out', 'error'",
     "estimate": "'rows', 'population', 'batch'",
     "combine": "'mean', 'sum'",
     "contrast": "'pairs', 'rest', 'independence'",

@@ -27,7 +27,7 @@ from metrifair.boosting.problem import (
 )
 from metrifair.errors import DataError
 from metrifair.estimators.classifier import FairClassifier
-from metrifair.estimators.settings import OnSmall
+from metrifair.estimators.settings import SmallGroups
 from metrifair.metrics.registry import Estimate, MetricLike, warn_without_estimate
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Combine, Contrast
@@ -85,7 +85,7 @@ class FairBooster(Saved):
         Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
         number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
         in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
-    on_small : as in FairClassifier
+    small_groups : as in FairClassifier
     expected_groups : bool, default=True
         Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
         own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
@@ -110,7 +110,7 @@ class FairBooster(Saved):
         contrast: Contrast = "pairs",
         intersectional: bool = False,
         continuous: Continuous = "auto",
-        on_small: OnSmall = "leave_out",
+        small_groups: SmallGroups = "leave_out",
         pos_label: object = None,
         expected_groups: bool = True,
         **booster: Any,
@@ -126,7 +126,7 @@ class FairBooster(Saved):
         self.contrast = contrast
         self.intersectional = intersectional
         self.continuous = continuous
-        self.on_small = on_small
+        self.small_groups = small_groups
         self.pos_label = pos_label
         self.expected_groups = expected_groups
 

@@ -123,7 +123,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
     expected_groups : as in FairBooster
@@ -161,7 +161,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain LGBMRegressor, to the last bit, and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         For classifiers only.
     expected_groups : as in FairBooster

@@ -139,7 +139,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         The positive class; by default the last one.
     expected_groups : as in FairBooster
@@ -192,7 +192,7 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     strength : float, default=1.0
         Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
-    contrast, intersectional, continuous, on_small : as in FairBooster
+    contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
         For classifiers only.
     expected_groups : as in FairBooster

@@ -56,7 +56,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
         attribute is ``energy_dependence``, and no groups are formed. ``"auto"`` selects numeric columns with more than
         20 different values and warns.
-    on_small : {"leave_out", "error"}, default="leave_out"
+    small_groups : {"leave_out", "error"}, default="leave_out"
         Treatment of groups with fewer than two training rows (in a set of the criterion). ``"leave_out"`` excludes
         them from the penalty and warns; ``"error"`` raises.
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"

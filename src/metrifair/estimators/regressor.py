@@ -35,7 +35,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
     criterion, metric, estimate, combine : as in FairClassifier
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs, which are the same here up to scale.
-    contrast, intersectional, continuous, on_small : as in FairClassifier
+    contrast, intersectional, continuous, small_groups : as in FairClassifier
     model : {"mlp", "linear"} or torch.nn.Module, default="mlp"
         A network, a linear model, or a module of your own from features to one output per sample. Layers that
         keep running statistics, as BatchNorm does, are refused.

@@ -33,7 +33,7 @@ _GROWTH = 0.5  # share of the steps, the first ones, in which the strength grows
 _COOLDOWN = 0.5  # share of the steps, the last ones, in which the learning rate falls
 _MOST_NUMBERS = 10**8  # in X, that a solver goes through again and again
 _MOST_PAIRED_ROWS = 2_000  # where a metric looks at all pairs of them
-OnSmall: TypeAlias = Literal["leave_out", "error"]
+SmallGroups: TypeAlias = Literal["leave_out", "error"]
 """What becomes of a group that is too small to train on."""
 
 FEWEST = 2  # rows that have a distribution; one alone would draw everybody to itself
@@ -52,7 +52,7 @@ class Aim(Protocol):
     contrast: Contrast
     intersectional: bool
     continuous: Continuous
-    on_small: OnSmall
+    small_groups: SmallGroups
 
 
 @dataclass(eq=False, repr=False)
@@ -69,7 +69,7 @@ class Settings:
     contrast: Contrast = "pairs"
     intersectional: bool = False
     continuous: Continuous = "auto"
-    on_small: OnSmall = "leave_out"
+    small_groups: SmallGroups = "leave_out"
     model: str | torch.nn.Module = "mlp"
     solver: Solver = "auto"
     hidden: Sequence[int] = (16,)
@@ -132,7 +132,7 @@ def check_aim(aim: Aim) -> None:
     check_known("compare", aim.compare, ("prediction", "output"))
     check_known("contrast", aim.contrast, CONTRASTS)
     check_known("combine", aim.combine, ("mean", "sum"))
-    check_known("on_small", aim.on_small, ("leave_out", "error"))
+    check_known("small_groups", aim.small_groups, ("leave_out", "error"))
     check_known("estimate", aim.estimate, ESTIMATES)
 
 
@@ -167,12 +167,12 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     found = [_large_enough(one, problem, sizes, of_cell, small) for one in problem.comparisons]
     kept = [one for one in found if one is not None]
     named = "; ".join(list(small)[:_NAMED]) + (f"; and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
-    if small and (aim.on_small == "error" or not kept):
+    if small and (aim.small_groups == "error" or not kept):
         equal = all(one.endswith(_EQUAL) for one in small)
         advice = "leave out what has one value" if equal else "merge small groups, mark them as missing"
         raise TooFewSamples(
             f"too small to train on: {named}; {advice}"
-            + (", or leave them out of the penalty with on_small='leave_out'" if kept else "")
+            + (", or leave them out of the penalty with small_groups='leave_out'" if kept else "")
         )
     if small:
         warnings.warn(
