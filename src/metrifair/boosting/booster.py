@@ -73,22 +73,25 @@ class FairBooster(Saved):
     ----------
     criterion, metric : as in FairClassifier
     estimate : {"rows", "population", "batch"}, default="rows"
-        What is estimated, for energy and mmd: the distance between the groups' training rows, which every round sees
-        all of ("batch" is the same); or that of the population behind them, which may be negative.
+        What is estimated, for energy and mmd. ``"rows"``: the distance between the groups' training rows (``"batch"``
+        is the same, since every round sees all rows). ``"population"``: the distance of the population, which may be
+        negative.
     combine : as in FairClassifier
     compare : {"prediction", "output"}, default="prediction"
         Compare predictions or outputs.
     contrast : {"pairs", "rest", "independence"}, default="pairs"
-        Compare all pairs of groups, or each group with the rest; or ask how much scores depend on the group.
+        ``"pairs"`` compares all pairs of groups, ``"rest"`` each group with the rest. ``"independence"`` measures how
+        much scores depend on the group.
     intersectional : as in FairClassifier
     continuous : "auto", bool or list of str, default="auto"
-        Which sensitive features are numbers, such as ages: those columns, all or none. How much scores depend on a
-        number is the penalty then. ``"auto"`` takes columns of numbers with more than 20 different values, and says so
-        in a warning. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
+        Which sensitive features are numeric, such as ages: the named columns, all, or none. The penalty of a numeric
+        attribute is ``energy_dependence``. ``"auto"`` selects numeric columns with more than 20 different values and
+        warns. From 131,072 rows on a classifier cuts numbers into at most 256 levels.
     small_groups : as in FairClassifier
     expected_groups : bool, default=True
-        Pull each row by the groups that its features speak for, as told by trees that have not seen it, and not by its
-        own: the booster cannot then learn by heart who is in which group, and test rows are as fair as training rows.
+        Weight the penalty of each row by predicted group probabilities instead of its own group. Trees that were
+        fitted to other rows predict them. The booster then cannot memorize groups, and test rows are as fair as
+        training rows.
     """
 
     if TYPE_CHECKING:  # the parameters and methods of the booster
@@ -159,11 +162,11 @@ class FairBooster(Saved):
             The group of each sample; a table holds several attributes. Missing values mean that the group is not
             known: such samples count for the risk only.
         control_features : array-like or table, default=None
-            Strata within which the criterion is asked for.
+            Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights.
         eval_set : list of (X, y), default=None
-            Sets that are judged, and stopped early, by ``penalized_risk``.
+            Evaluation sets; early stopping uses their ``penalized_risk``.
         eval_sensitive_features, eval_control_features : list, default=None
             Groups and strata, one entry for each set of ``eval_set``.
         **booster

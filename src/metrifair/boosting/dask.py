@@ -106,7 +106,7 @@ def fit_on_cluster(
         # A worker without a partition, of which Dask may leave one, cannot read the names off its rows.
         feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
     )
-    trained, *judged = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
+    trained, *evaluated = (matrix(own[0], **named) for own, named in zip(tables, columns, strict=True))
     found = xgboost_dask.train(
         client,
         params,
@@ -115,7 +115,7 @@ def fit_on_cluster(
         early_stopping_rounds=booster.early_stopping_rounds,
         verbose_eval=arguments.get("verbose", False),
         callbacks=booster.callbacks,
-        evals=[(one, f"validation_{place}") for place, one in enumerate(judged)],
+        evals=[(one, f"validation_{place}") for place, one in enumerate(evaluated)],
         **objective,
     )
     booster._Booster, booster.evals_result_ = found["booster"], found["history"]

@@ -112,7 +112,7 @@ class _FairLGBM(FairBooster):
 
 @as_in(FairBooster)
 class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[misc]
-    """A LightGBM classifier whose scores are distributed alike in all groups.
+    """A LightGBM classifier with similar score distributions in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
     the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes;
@@ -121,7 +121,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain LGBMClassifier, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMClassifier and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
@@ -151,7 +151,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
 
 @as_in(FairBooster)
 class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc]
-    """A LightGBM regressor whose predictions are distributed alike in all groups.
+    """A LightGBM regressor with similar distributions of predictions in all groups.
 
     The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
     and what it does in FairRegressor.
@@ -159,7 +159,7 @@ class FairLGBMRegressor(_FairLGBM, lightgbm.LGBMRegressor):  # type: ignore[misc
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain LGBMRegressor, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain LGBMRegressor and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None

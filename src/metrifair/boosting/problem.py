@@ -48,7 +48,7 @@ def expected_shares(
     unknown group nothing is expected. None where features tell the group of every row, as where it is one of them.
     """
     found: dict[int, Shares] = {}
-    told = True
+    revealed = True  # whether features reveal the group of every row
     for column, attribute in enumerate(problem.scheme.attributes):
         cells = []
         for code in range(len(attribute.groups)):
@@ -77,9 +77,9 @@ def expected_shares(
             chances=chances,
             random=random,
         )
-        told = told and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
+        revealed = revealed and bool((chance.argmax(1) == problem.groups[:, column])[counts].all())
         found |= {place: ((chance * left).sum(1), (chance * right).sum(1)) for place, (left, right) in sides.items()}
-    return None if told else tuple(found[place] for place in range(len(comparisons)))
+    return None if revealed else tuple(found[place] for place in range(len(comparisons)))
 
 
 def _chances_of_groups(
@@ -245,11 +245,11 @@ class BoostingProblem:
 
 def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     """That of a classifier, or of a regressor, whose objective sees the target standardized."""
-    asked = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
+    settings = {name: getattr(booster, name) for name in ("criterion", "contrast", "intersectional", "continuous")}
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(f"pos_label is for classifiers; leave it out of a regressor, got {booster.pos_label!r}")
-        rows = BoostingRows.of(problem_of(_with_outcome(given, labels=False), target="numbers", **asked))
+        rows = BoostingRows.of(problem_of(_with_outcome(given, labels=False), target="numbers", **settings))
         moments = weighted_moments(torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight))
         center, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), center, spread)
@@ -257,7 +257,7 @@ def boosting_problem(booster: Any, given: Given) -> BoostingProblem:
     classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
         raise DataError(f"y must hold two classes or more where strength > 0, got one: {classes.tolist()}")
-    problem = problem_of(labeled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **asked)
+    problem = problem_of(labeled, target="labels", pos_label=booster.pos_label, classes=classes.tolist(), **settings)
     counted = np.bincount(np.asarray(problem.labels), minlength=len(classes))
     if not counted.all():
         missing = classes[counted == 0].tolist()

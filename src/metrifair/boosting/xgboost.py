@@ -128,7 +128,7 @@ class _FairXGB(FairBooster):
 
 @as_in(FairBooster)
 class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
-    """An XGBoost classifier whose scores are distributed alike in all groups.
+    """An XGBoost classifier with similar score distributions in all groups.
 
     Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score distributions, and
     the strength meaning what it does in FairClassifier. Predicting needs no groups. Any number of classes, labeled
@@ -137,7 +137,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain XGBClassifier, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBClassifier and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
@@ -182,7 +182,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 
 @as_in(FairBooster)
 class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
-    """An XGBoost regressor whose predictions are distributed alike in all groups.
+    """An XGBoost regressor with similar distributions of predictions in all groups.
 
     The loss is the squared error; inside, the target is standardized, so that a strength means the same on every scale,
     and what it does in FairRegressor.
@@ -190,7 +190,7 @@ class FairXGBRegressor(_FairXGB, xgboost.XGBRegressor):  # type: ignore[misc]
     Parameters
     ----------
     strength : float, default=1.0
-        Weight of the unfairness; 0 is the plain XGBRegressor, to the last bit, and needs no groups.
+        Penalty strength: the weight of the unfairness. 0 is exactly the plain XGBRegressor and needs no groups.
     criterion, metric, estimate, combine, compare : as in FairBooster
     contrast, intersectional, continuous, small_groups : as in FairBooster
     pos_label : object, default=None
@@ -215,12 +215,12 @@ def _check_labels(classes: Sequence[object]) -> None:
     """Raise a DataError where labels are not numbered from 0 on."""
     if list(classes) == list(range(len(classes))):
         return
-    wanted, told, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
+    wanted, remedy, others = "0 and 1", f"(y == {classes[1]!r}).astype(int)", ""
     if len(classes) > 2:
-        wanted, told, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
+        wanted, remedy, others = f"0 to {len(classes) - 1}", "np.unique(y, return_inverse=True)[1]", " and others"
     raise DataError(
         f"y must hold the labels {wanted}, as XGBoost asks for, got {classes[0]!r} and {classes[1]!r}{others}; pass "
-        f"{told}, or use FairLGBMClassifier, which takes any labels"
+        f"{remedy}, or use FairLGBMClassifier, which takes any labels"
     )
 
 

@@ -108,7 +108,7 @@ class FairEstimator(Settings, Saved, BaseEstimator):
             The group of each sample; a table holds several attributes. Missing values mean that the group is not
             known: such samples count for the risk only. May be left out where strength is 0.
         control_features : array-like or table, default=None
-            Strata within which the criterion is asked for.
+            Strata within which groups are compared.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights. A sample of weight 0 is as if it were not there.
 

@@ -187,11 +187,11 @@ class UnfairnessPenalty(torch.nn.Module):
         str
             As they would be typed.
         """
-        told = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
-        told += f", contrast={self.contrast!r}, combine={self.combine!r}"
-        told += "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
-        told += "" if self.sampler is None else f", sampler={self.sampler!r}"
-        return told if self.across == "auto" else f"{told}, across={self.across!r}"
+        text = f"{self.criterion.name!r}, metric={self.metric!r}, estimate={self.estimate!r}"
+        text += f", contrast={self.contrast!r}, combine={self.combine!r}"
+        text += "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
+        text += "" if self.sampler is None else f", sampler={self.sampler!r}"
+        return text if self.across == "auto" else f"{text}, across={self.across!r}"
 
     def forward(
         self,

@@ -113,9 +113,9 @@ def some_rows(cell: Tensor, work: int, most: int) -> Tensor:
 class BestWeights:
     """The weights of each model where it was best on rows kept aside, until it has not become better for long."""
 
-    def __init__(self, parameters: Parameters, judges: RowsObjective, patience: int) -> None:
+    def __init__(self, parameters: Parameters, validator: RowsObjective, patience: int) -> None:
         some = next(iter(parameters.values()))
-        self.judges, self.patience = judges, patience
+        self.validator, self.patience = validator, patience
         self.parameters = {name: value.detach().clone() for name, value in parameters.items()}
         self.value = torch.full(some.shape[:2], torch.inf, dtype=some.dtype, device=some.device)
         self.epoch = torch.zeros(some.shape[:2], dtype=torch.long, device=some.device)
@@ -129,7 +129,7 @@ class BestWeights:
         stopped is left alone, so that it is the same whatever others it is trained beside.
         """
         now = models.adam.parameters
-        value = self.judges(models.outputs_of(now), strengths)
+        value = self.validator(models.outputs_of(now), strengths)
         better = (value < self.value) & ~self.stopped
         self.value[better], self.epoch[better] = value[better], epoch
         for name, kept in self.parameters.items():
@@ -213,9 +213,9 @@ def train(
     )
     torch.get_num_threads()  # one_thread wants torch's settings read
     small = where.type == "cpu" and stack.work(source.size) <= _MOST_ON_ONE_THREAD
-    judges = None
+    validator = None
     if validation is not None:  # fresh rows of the population
-        judges = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)
+        validator = RowsObjective.of(data, validation, replace(objective, estimate="population"), like=stack.x)
     on_its_device = torch.cuda.device(where) if where.type == "cuda" else nullcontext()  # for streams and graphs
     with one_thread() if small else on_its_device:
         constants = None
@@ -223,7 +223,7 @@ def train(
             constants = torch.stack([_constant(data, part, objective, model.outputs) for part in own])
             stack.begin_near(constants)
         parameters, failed, epochs = _trained(
-            stack, source, schedule, rounds, seeds=seeds, judges=judges, verbose=verbose
+            stack, source, schedule, rounds, seeds=seeds, validator=validator, verbose=verbose
         )
         if constants is not None and any(strengths) and isinstance(model, Network):
             flat = model.near(parameters, constants, spread=0.0)
@@ -240,14 +240,14 @@ def _trained(
     rounds: Sequence[Sequence[float]],
     *,
     seeds: Sequence[int],
-    judges: RowsObjective | None,
+    validator: RowsObjective | None,
     verbose: bool,
 ) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     """The parameters at the end of every round of strengths, where training failed, and after how many epochs."""
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     ends: list[tuple[dict[str, Tensor], Tensor, Tensor]] = []
     total = schedule.epochs * len(rounds)
-    best = None if judges is None else BestWeights(stack.adam.parameters, judges, schedule.patience)
+    best = None if validator is None else BestWeights(stack.adam.parameters, validator, schedule.patience)
 
     def drawn() -> Epoch:
         return source.draw(generators, stack.outputs).on(stack.x.device, stack.x.dtype)
@@ -258,13 +258,13 @@ def _trained(
         for epoch in range(1, total + 1):
             within = (epoch - 1) % schedule.epochs + 1
             if within == 1:
-                asked = rounds[len(ends)]
-                courses = _courses(stack, schedule, upcoming.rows.shape[1], asked)
+                strength = rounds[len(ends)]
+                courses = _courses(stack, schedule, upcoming.rows.shape[1], strength)
             run(upcoming, *next(courses))
             if epoch < total:  # before the device is waited for: it is still at work
                 upcoming = drawn()
             grown = schedule.growth * schedule.epochs
-            stopped = best is not None and best.compare(stack, stack.x.new_tensor(asked), within, grown=grown)
+            stopped = best is not None and best.compare(stack, stack.x.new_tensor(strength), within, grown=grown)
             if within == schedule.epochs or stopped:
                 reached = torch.full_like(stack.failed, within, dtype=torch.long) if best is None else best.epoch
                 ends.append((*stack.end(stack.adam.parameters if best is None else best.parameters), reached))
@@ -287,14 +287,14 @@ def _runner(stack: Stack, like: Epoch) -> Callable[[Epoch, Tensor, Tensor], None
 
 def _courses(stack: Stack, schedule: Schedule, steps: int, strengths: Sequence[float]) -> Iterator[tuple[Tensor, ...]]:
     """Strengths (steps, strengths) and learning rates (steps,) of the steps of each epoch; many are sent at once."""
-    asked, total = torch.tensor(strengths, dtype=stack.x.dtype), steps * schedule.epochs
+    strength, total = torch.tensor(strengths, dtype=stack.x.dtype), steps * schedule.epochs
     at_once = steps * max(1, _COURSE // steps)
     for first in range(0, total, at_once):
         places = range(first, min(total, first + at_once))
         decayed = [schedule.learning_rate * schedule.learning_rate_decay ** (place // steps) for place in places]
         rates = [rate * schedule.rate_at(place / total) for rate, place in zip(decayed, places, strict=True)]
         parts = (
-            schedule.strengths_at([(place + 1) / total for place in places], asked),
+            schedule.strengths_at([(place + 1) / total for place in places], strength),
             torch.tensor(rates, dtype=torch.float64),
         )
         yield from zip(*(sent(part, stack.x.device).split(steps) for part in parts), strict=True)
@@ -311,8 +311,8 @@ def _or_constants(
     stack: Stack, found: dict[str, Tensor], flat: dict[str, Tensor], rows: RowsObjective, strengths: Sequence[float]
 ) -> dict[str, Tensor]:
     """The models found, or constant ones where these have a lower objective on the rows that all were trained on."""
-    asked = torch.tensor(strengths).to(stack.x)
-    lower = (asked > 0) & (rows(stack.outputs_of(flat), asked) < rows(stack.outputs_of(found), asked))
+    strength = torch.tensor(strengths).to(stack.x)
+    lower = (strength > 0) & (rows(stack.outputs_of(flat), strength) < rows(stack.outputs_of(found), strength))
     return {name: torch.where(lower[..., None, None], flat[name], value) for name, value in found.items()}
 
 

@@ -281,8 +281,8 @@ def check_dependences(comparisons: Sequence[Comparison], metric: MetricLike) -> 
     """Raise a DataError where scores should not depend on an attribute, and the metric does not measure that."""
     dependent = next((one for one in comparisons if isinstance(one, Dependence)), None)
     if dependent is not None and metric != "energy":
-        told = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
+        name = getattr(metric, "__name__", "a function") if callable(metric) else repr(metric)
         raise DataError(
-            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {told}; cut "
+            f"how much scores depend on {dependent.attribute} is measured by metric='energy' only, got {name}; cut "
             "numbers into groups for other metrics, and use contrast='pairs'"
         )

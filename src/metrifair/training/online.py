@@ -74,7 +74,7 @@ class Learner:
         waiting = chunk if self.waiting is None else joined([self.waiting, chunk])
         start = steps = 0
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # what diverges is told below
+            with np.errstate(over="ignore", invalid="ignore"):  # divergence raises below
                 while True:
                     try:
                         batch = cut(waiting, self.rule, start)

@@ -241,8 +241,8 @@ class _Problem:
 
     def score(self, output: Tensor) -> Tensor:
         """What is compared."""
-        asked = self.objective
-        return scores(asked.criterion, asked.task, output, self.rows.samples.y, compare=asked.compare)
+        objective = self.objective
+        return scores(objective.criterion, objective.task, output, self.rows.samples.y, compare=objective.compare)
 
     def of_strength(self, strength: float) -> Value:
         """Value and gradient of the objective."""
@@ -313,7 +313,7 @@ class _Problem:
     def penalty_curvature(self, vector: Floats) -> Floats:
         """The second derivative of the penalty along the axes, as if there were hardly any: that of a sum of squares.
 
-        Where scores move, what moves past a point is their density there, in each side. Both are told by bins.
+        Where scores move, what moves past a point is their density there, in each side. Bins estimate both.
         """
         output = self.output(vector).requires_grad_()
         with torch.enable_grad():
@@ -353,8 +353,8 @@ def _problem(
     """
     x, y = data.x.double().numpy(), data.y.double().numpy()
     first, place = _distinct(x)
-    told = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
-    chosen, number = _distinct(np.stack(told, 1).astype(np.float64))
+    content = [place, y, data.cell.numpy()] + ([] if data.value is None else list(data.value.numpy().T))
+    chosen, number = _distinct(np.stack(content, 1).astype(np.float64))
     weight = torch.zeros(len(chosen), dtype=torch.float64)
     weight.index_add_(0, torch.from_numpy(number), data.weight.double())
     taken, features = torch.from_numpy(chosen), torch.from_numpy(place[chosen])
