@@ -122,9 +122,9 @@ def test_what_cannot_be_meant_is_refused(
 
 
 def test_families_that_need_groups_say_so(people: Path, call: Any) -> None:
-    done = call("frontier", str(people), "--label", "y", "--group", "age", "--families", "linear,barycentre")
+    done = call("frontier", str(people), "--label", "y", "--group", "age", "--families", "linear,barycenter")
     assert done.exit_code == 2
-    assert "--families barycentre needs groups, and 'age' is a number; cut it with --cuts" in " ".join(
+    assert "--families barycenter needs groups, and 'age' is a number; cut it with --cuts" in " ".join(
         done.output.split()
     )
 

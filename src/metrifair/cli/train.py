@@ -122,7 +122,7 @@ def train_command(
     "--families",
     type=Families(),
     default=(),
-    help=f"Several models on one frontier, such as mlp,linear,barycentre: {', '.join(FAMILIES)}. barycentre and "
+    help=f"Several models on one frontier, such as mlp,linear,barycenter: {', '.join(FAMILIES)}. barycenter and "
     "threshold process --model without a penalty, and need the group at prediction.  [default: --model alone]",
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Models of each strength.")
@@ -189,7 +189,7 @@ def frontier_command(
 
     \b
     Example: what knowing the group at prediction would give
-      metrifair frontier people.csv --label income --group sex --families mlp,linear,barycentre --html report.html
+      metrifair frontier people.csv --label income --group sex --families mlp,linear,barycenter --html report.html
     """
     if cost is not None and utility is not None:
         raise click.UsageError("--cost is a utility of its own; leave --utility out")

@@ -166,9 +166,9 @@ class TrainingFile:
             return metrifair.ThresholdPostprocessor(base, criterion=options.criterion, pos_label=positive)
         if criterion_named(options.criterion).name != "statistical_parity":
             raise DataError(
-                f"--families barycentre is for statistical_parity, not for {options.criterion}; take threshold instead"
+                f"--families barycenter is for statistical_parity, not for {options.criterion}; take threshold instead"
             )
-        return metrifair.BarycentrePostprocessor(base)
+        return metrifair.BarycenterPostprocessor(base)
 
     def model(self, encoder: TableEncoder, estimator: Any) -> TableModel:
         """A fitted estimator that takes raw tables."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from metrifair.support.provenance import SourceFile
 
-FAMILIES = ("barycentre", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
+FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")  # the first two around --model
 
 
 class Strengths(click.ParamType):  # type: ignore[type-arg]  # not generic before click 8.2
