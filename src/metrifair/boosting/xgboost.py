@@ -31,6 +31,9 @@ class _FairXGB(FairBooster):
 
     _eval_weights = "sample_weight_eval_set"
     _objective: ClassVar[str]  # the one that the penalized risk is the risk of
+    objective: Any
+    eval_metric: Any
+    base_score: Any
 
     def _check_names(self) -> None:
         """XGBoost itself warns of other names that it does not use: which these are depends on its settings."""
