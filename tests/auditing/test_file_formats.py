@@ -174,8 +174,6 @@ def test_words_are_replaced_in_all_columns_and_nothing_else_is_touched(tmp_path:
     for absent in (None, float("nan")):
         message = "must not read 'N/A' as .*; pass missing='N/A' instead"
         refused(tmp_path / "s.csv", message, replace={"f": 1, "N/A": absent})
-            tmp_path / "s.csv", "must not read 'N/A' as .*; pass missing='N/A' instead", replace={"f": 1, "N/A": absent}
-        )
     refused(tmp_path / "s.csv", "replace names 'f' twice", replace={"f": 1, " f ": 0})
 
 
