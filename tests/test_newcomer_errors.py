@@ -141,12 +141,12 @@ def _labels(**given: Any) -> list[str]:
 
 def test_the_positive_label_is_told_unless_it_is_plain_or_given() -> None:
     words = np.where(_Y == 1, "denied", "approved")
-    told = "Positive label: 'denied' (the last of 'approved', 'denied'); pass pos_label= to change it."
+    told = "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
     assert _labels(y_true=words) == [told]
     assert _labels(y_true=words, pos_label="denied") == []
     for plain in (_Y, _Y == 1, 2 * _Y - 1, None):
         assert _labels(y_true=plain) == []
-    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2); pass pos_label= to change it."]
+    assert _labels(y_true=_Y + 1) == ["Positive label: 2 (the last of 1, 2); name another positive label to change it."]
 
 
 def test_scores_that_rank_worse_than_chance_are_told() -> None:

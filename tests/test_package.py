@@ -114,7 +114,6 @@ def test_no_source_file_asks_for_code_to_be_executed():
         text = path.read_text()
         if path.name == "parallel.py":  # joblib packs what processes of one program send each other; no file is read so
             text = text.replace("pickle", "")
-        text = text.replace("ast import literal_eval", "").replace("literal_eval(", "")  # reads literals, runs nothing
         assert not [word for word in banned if word in text], path
 
 
