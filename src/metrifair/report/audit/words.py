@@ -98,8 +98,8 @@ def cut_sentence(
 ) -> str:
     """Who scores lower, below or above the worst cut of a number, and by how much; of a group and the rest, the gap.
 
-    >>> cut_sentence("age", ("up to 41", "above 41"), 0.37, (0.4, 0.61))
-    'People of age above 41 score lower: 21.0 points more of them than of those up to 41 have a score of 0.37 or less.'
+    >>> cut_sentence("age", ("≤41", ">41"), 0.37, (0.4, 0.61))
+    'People of age >41 score lower: 21.0 points more of them than of those ≤41 have a score of 0.37 or less.'
     """
     if groups[1] == REST:
         return gap_sentence(groups, score, shares, span)
