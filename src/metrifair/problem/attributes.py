@@ -277,15 +277,19 @@ def _crossed(columns: Sequence[Column]) -> tuple[Column, dict[object, tuple[obje
     """One column of joint names, missing where any part is; and by name, the values that it joins."""
     missing = np.logical_or.reduce([is_missing(column) for column in columns])
     rows = list(zip(*columns, strict=True))
-    joint = [None if gone else " x ".join(map(_part, row)) for gone, row in zip(missing, rows, strict=True)]
+    joint = [None if gone else _joint_name(row) for gone, row in zip(missing, rows, strict=True)]
     parts = {name: row for name, row in zip(joint, rows, strict=True) if name is not None}
     return np.array(joint, dtype=object), parts
+
+
+def _joint_name(row: Sequence[object]) -> str:
+    return " x ".join(map(_part, row))
 
 
 def _part(value: object) -> str:
     """The name of a value within a joint one: the same for 1 and 1.0; in quotes where it would look like two.
 
-    >>> " x ".join(map(_part, ["a x b", 1])), " x ".join(map(_part, ["a", "b x c", 1.0]))
+    >>> _joint_name(["a x b", 1]), _joint_name(["a", "b x c", 1.0])
     ('"a x b" x 1', 'a x "b x c" x 1')
     """
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
@@ -318,11 +322,19 @@ def stratum_codes(control_features: Table, strata: Strata | None = None) -> tupl
         found = levels(name, column)
         if not found:
             raise DataError(f"{name} holds missing values only; leave it out")
-        rows = [(level,) if parts is None else parts[level] for level in found]
-        conditions = [tuple(zip(given, row, strict=True)) for row in rows]
-        names = [",".join(f"{feature}={value}" for feature, value in each) for each in conditions]
-        strata = separate_strata(names, found, conditions)
+        strata = strata_by_values(list(given), [(level,) if parts is None else parts[level] for level in found])
     return codes(name, column, strata.values or ()), strata
+
+
+def strata_by_values(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Strata:
+    """One stratum for each combination of values of these columns.
+
+    >>> strata_by_values(["region", "level"], [("north", 1), ("south", 2)]).names
+    ('region=north,level=1', 'region=south,level=2')
+    """
+    conditions = [tuple(zip(columns, row, strict=True)) for row in rows]
+    names = [",".join(f"{column}={value}" for column, value in each) for each in conditions]
+    return separate_strata(names, [row[0] if len(row) == 1 else _joint_name(row) for row in rows], conditions)
 
 
 def _all_booleans(column: Column) -> bool:
