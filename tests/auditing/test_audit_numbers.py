@@ -50,7 +50,7 @@ def test_the_worst_cut_and_the_dependence_are_found_and_said() -> None:
     assert dependence.value == pytest.approx(energy_dependence(score, age), rel=1e-12)
     assert 0 < dependence.interval.low < dependence.value < dependence.interval.high
     assert f"distance correlation is {distance_correlation(score, age):.3f}"[:32] in dependence.meaning
-    assert cut.sentence.startswith(f"People of age >{worst:.0f} score lower: ")
+    assert cut.sentence.startswith(f"People of age above {worst:.0f} score lower: ")
     assert found.summary[0].startswith("The largest gap that is certain is between “≤")
     (bands,) = [one for one in found.decisions if one.attribute == "age"]
     assert len(bands.rates) == 5
@@ -107,7 +107,7 @@ def test_the_page_shows_the_cut(tmp_path) -> None:
         tmp_path / "page.html"
     )
     page = (tmp_path / "page.html").read_text()
-    assert "People of age &gt;" in page
+    assert "People of age above" in page
     assert "&gt;60" in page or "≤60" in page
 
 
@@ -174,7 +174,7 @@ def test_each_distance_names_its_own_worst_cut(tmp_path) -> None:
     far = of(found, "wasserstein")
     assert far.sizes == (900, 100)
     assert far.value == pytest.approx(wasserstein_distance(score[age <= 8], score[age > 8]), rel=1e-9)
-    assert "age >8" in far.sentence or "age ≤8" in far.sentence
+    assert "age above 8" in far.sentence or "age up to 8" in far.sentence
     found.to_html(tmp_path / "r.html")
 
 

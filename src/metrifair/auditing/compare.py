@@ -1,283 +1,223 @@
-"""``compare(before, after)``: what got better or worse between audits, and what cannot be told apart.
-
-JSON files hold figures and intervals, which is all that audits of different rows take; rows in memory also tell what
-two audits of the same rows have in common.
-"""
+"""Compare audits: each figure of an audit with the same figure of the first, matched by values."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
-import msgspec
-import narwhals.stable.v2 as nw
-
-from metrifair.auditing.differences import correlations, counterparts, difference_of, figures_of, judged, meant
-from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord, Pairing
-from metrifair.auditing.result import JSON_VERSION, Audit
+from metrifair.auditing.differences import (
+    BY_GROUP,
+    DECISIONS,
+    Change,
+    ComparedFigure,
+    Names,
+    adjusted_p_values,
+    change,
+)
+from metrifair.auditing.paired import correlations
+from metrifair.auditing.records import AuditRecord, Conditions, Difference, DifferenceRecord, Finding, Pairing
+from metrifair.auditing.result import AuditResult
 from metrifair.errors import DataError
-from metrifair.problem.tables import Backend, frame_of
-from metrifair.report.audit.difference import difference_html, difference_summary
-from metrifair.report.html import framed, write_html
+from metrifair.figures.selection_rates import HIGHEST
+from metrifair.problem.criteria import CRITERIA
+from metrifair.problem.values import Value
 from metrifair.support.checks import check_switches
-from metrifair.support.files import reason_of, write_json
-from metrifair.support.provenance import Provenance, call_text, files_of, made_now, said_of
+from metrifair.support.provenance import Provenance, files_of
 
-_COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
-    "model": (nw.String, lambda one: one.model),
-    "attribute": (nw.String, lambda one: one.attribute),
-    "criterion": (nw.String, lambda one: one.criterion),
-    "within": (nw.String, lambda one: one.within),
-    "groups": (nw.String, lambda one: " / ".join(one.groups)),
-    "metric": (nw.String, lambda one: one.metric),
-    "before": (nw.Float64, lambda one: one.before),
-    "after": (nw.Float64, lambda one: one.after),
-    "difference": (nw.Float64, lambda one: one.difference),
-    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
-    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
-    "p_value": (nw.Float64, lambda one: one.p_value),
-    "p_jointly": (nw.Float64, lambda one: one.p_jointly),
-    "verdict": (nw.String, lambda one: one.verdict),
-}
+_BY_GROUP = {"auc": True, "accuracy": True, "log_loss": False, "calibration_error": False}  # whether more is better
+_WORST_CUT, _WORST_GROUP = "worst_cut", "worst_group"
+
+Key: TypeAlias = tuple[str, str, Conditions, frozenset[Value], str]
+"""What identifies a figure in all audits: attribute, criterion, conditions, group values and metric."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AuditDifference:
-    """Audits compared: every figure of each with the same figure of the first, the baseline.
+def compared_figures(record: AuditRecord) -> dict[Key, ComparedFigure]:
+    """The figures of an audit that others may have as well. Distances have no direction."""
+    figures: dict[Key, ComparedFigure] = {}
+    for one in record.findings:
+        key = one.attribute, one.criterion, one.conditions, _compared_groups(one), one.metric
+        names = one.attribute, one.criterion, one.within, one.groups, one.metric
+        values = one.group_values, one.conditions, one.sizes
+        figures[key] = ComparedFigure(*names, one.value, one.interval, False, *values)
+    for table in record.decisions:
+        if table.selection_ratio is not None:
+            key = table.attribute, DECISIONS, table.conditions, frozenset(), "selection_ratio"
+            names = table.attribute, DECISIONS, table.within, (), "selection_ratio"
+            interval = table.selection_ratio_interval
+            figures[key] = ComparedFigure(*names, table.selection_ratio, interval, True, (), table.conditions)
+    for by_group in record.by_group:
+        for group in by_group.groups:
+            for metric, more_is_better in _BY_GROUP.items():
+                measure = getattr(group, metric)
+                if measure is not None:
+                    values = (group.group_value,), by_group.conditions
+                    key = by_group.attribute, BY_GROUP, by_group.conditions, frozenset(values[0]), metric
+                    names = by_group.attribute, BY_GROUP, by_group.within, (group.group,), metric
+                    figures[key] = ComparedFigure(*names, measure.value, measure.interval, more_is_better, *values)
+    return figures
 
-    Parameters
-    ----------
-    audits : mapping of str to Audit
-        The audits by name, the baseline first.
-    record : DifferenceRecord
-        Everything that was found, as plain values; ``compare`` makes it.
 
-    Examples
-    --------
-    >>> from metrifair import audit
-    >>> group = ["a", "a", "a", "b", "b", "b"] * 20
-    >>> found = audit({"old": [0.1, 0.2, 0.3, 0.7, 0.8, 0.9] * 20, "new": [0.1, 0.4, 0.7, 0.2, 0.5, 0.8] * 20},
-    ...               sensitive_features=group, random_state=0)
-    >>> found.differences[0].verdict, list(found.audits)
-    ('better', ['old', 'new'])
+def _compared_groups(finding: Finding) -> frozenset[Value]:
+    """The groups of a finding, unless each audit picks the worst: of all cuts of a number, or of all groups."""
+    if not finding.cuts:
+        return frozenset(finding.group_values)
+    is_number = all(value is None for value in finding.group_values)
+    return frozenset([_WORST_CUT if is_number else _WORST_GROUP])
+
+
+def check_settings(audits: Mapping[str, AuditRecord], keys: Collection[Key]) -> None:
+    """Raise a DataError where two audits differ in a setting that changes a figure which both have.
+
+    ``standard`` and ``contrast`` change which figures there are, and none that two audits have in common.
     """
-
-    audits: Mapping[str, Audit]
-    record: DifferenceRecord
-
-    @property
-    def differences(self) -> Sequence[Difference]:
-        """One for each figure and audit but the first."""
-        return self.record.differences
-
-    @property
-    def summary(self) -> Sequence[str]:
-        """The comparison in plain sentences; one of them says how rows were taken together."""
-        return self.record.summary
-
-    def to_frame(self, backend: Backend | None = None) -> Any:
-        """The differences as a data frame, one row each.
-
-        Parameters
-        ----------
-        backend : {"polars", "pandas"}, default=None
-            Whose frame; by default that of the data that were audited, else polars where it is installed.
-
-        Returns
-        -------
-        DataFrame
-            With the fields of ``Difference`` as columns; what is not known is missing.
-        """
-        known = (one.library for one in self.audits.values())
-        chosen = backend or next((one for one in known if one), None)
-        return frame_of(self.differences, _COLUMNS, chosen)
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The comparison as strict JSON text: ``kind`` ("metrifair comparison"), ``version`` and the record's fields.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            Where the text is written as well.
-
-        Returns
-        -------
-        str
-            The text.
-        """
-        return write_json({"kind": "metrifair comparison", "version": 1, **asdict(self.record)}, path)
-
-    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one page with all audits and their differences.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file.
-        title : str, default=None
-            What stands on top; by default the title of the audits, or "Audits compared".
-        """
-        write_html(path, self._page(title))
-
-    def _page(self, title: str | None = None) -> str:
-        title = self.record.origin.title or "Audits compared" if title is None else title
-        return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
-
-    def __repr__(self) -> str:
-        return "\n".join(self.summary)
-
-    def _repr_html_(self) -> str:
-        return framed(self._page(), height=640, title="Audits compared")
-
-
-def compare(
-    before: Audit | str | os.PathLike[str],
-    after: Audit | str | os.PathLike[str],
-    *,
-    paired: bool | None = None,
-    title: str | None = None,
-    about: Mapping[str, str] | None = None,
-) -> AuditDifference:
-    """What got better or worse from one audit to another, and what cannot be told apart.
-
-    Every finding that both audits have is compared, with an interval of the difference and a p-value. Two models on the
-    same rows are compared by these rows (paired), if one call of ``audit`` made both, or ``paired=True`` says so; then
-    what both have in common cancels. Otherwise the rows are taken for different ones, such as those of two periods.
-    What counts as better or worse holds for all differences at once (Holm).
-
-    Parameters
-    ----------
-    before, after : Audit or path of a JSON file
-        The baseline, and what is compared with it. A JSON file that ``to_json`` wrote holds no rows.
-    paired : bool, default=None
-        Whether both are about the same rows, in the same order; by default only audits that one call made are: equal
-        groups and labels do not tell. Of one file whose rows are not at hand, intervals hold however both audits
-        depend on each other; False takes them for different rows. True is an error where rows are not at hand.
-    title : str, default=None
-        What stands on top of the report.
-    about : dict of str, default=None
-        What is to be known, such as why both are compared: part of the report.
-
-    Returns
-    -------
-    AuditDifference
-        The differences, in sentences, tables, JSON and one page with both audits.
-
-    Raises
-    ------
-    DataError
-        Where the audits have no finding in common, or cannot be compared.
-
-    Examples
-    --------
-    >>> from metrifair import audit
-    >>> group = ["a", "b"] * 50
-    >>> one = audit([0.1, 0.6] * 50, sensitive_features=group, random_state=0)
-    >>> print(compare(one, one))
-    None of the 4 figures of “after” can be told apart from those of “before”.
-    Both audits are of the same 100 rows: what they have in common cancels (paired).
-    """
-    origin = Provenance(call=call_text(compare, dict(locals())), **said_of(title, about), **made_now())
-    audits = {"before": audit_in(before), "after": audit_in(after)}
-    return compared_audits(audits, paired=paired, origin=origin)
-
-
-def audit_in(given: Audit | str | os.PathLike[str]) -> Audit:
-    """The audit itself, or that of a JSON file."""
-    if isinstance(given, Audit):
-        return given
-    if not isinstance(given, str | os.PathLike):
-        raise DataError(f"compare takes audits, or JSON files that Audit.to_json wrote, got {type(given).__name__}")
-    try:
-        with open(given, "rb") as file:  # noqa: PTH123  (a path of any kind)
-            content = file.read()
-        head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-        kind, version = (msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version"))
-        if kind != "metrifair audit":
-            raise DataError(f"{os.fspath(given)} is not the JSON of an audit; write one with metrifair audit --json")
-        if not isinstance(version, int) or version > JSON_VERSION:
+    first, second = audits.values()
+    for setting, values in _settings(first, second, keys).items():
+        if values[0] != values[1]:
+            texts = [f"{value!r} in {name}" for value, name in zip(values, audits, strict=True)]
             raise DataError(
-                f"{os.fspath(given)} has the version {version} of an audit's JSON, and this metrifair reads up to "
-                f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with this one"
-            )
-        return Audit(msgspec.json.decode(content, type=AuditRecord))
-    except OSError as error:
-        raise DataError(f"cannot read {os.fspath(given)}: {reason_of(error)}") from None
-    except msgspec.DecodeError as error:
-        raise DataError(f"{os.fspath(given)} is not the JSON of an audit: {error}") from None
-
-
-def _check_comparable(first: AuditRecord, other: AuditRecord) -> None:
-    """Raise a DataError where figures of the same name are of different things; old files lack some."""
-    if other.confidence != first.confidence:
-        raise DataError(
-            f"intervals of confidence {first.confidence} and {other.confidence} cannot be compared; "
-            "audit both with the same confidence"
-        )
-    for argument in ("favourable", "pos_label"):
-        told = [getattr(one, argument) for one in (first, other)]
-        if None not in told and meant(told[0]) != meant(told[1]):
-            raise DataError(
-                f"audits with {argument}={told[0]!r} and {argument}={told[1]!r} cannot be compared; audit both "
-                f"with the same {argument}"
+                f"the audits differ in {setting}, {texts[0]} and {texts[1]}, so that their figures do not compare; "
+                f"audit both with the same {setting}"
             )
 
 
-def compared_audits(
-    audits: Mapping[str, Audit],
+def _settings(first: AuditRecord, second: AuditRecord, keys: Collection[Key]) -> dict[str, tuple[object, object]]:
+    """The settings of both audits that change one of these figures, in the order in which they are checked."""
+    mine, theirs = first.settings, second.settings
+    found: dict[str, tuple[object, object]] = {"confidence": (first.confidence, second.confidence)}
+    if any(map(_depends_on_outcome, keys)):
+        found["favourable"] = mine.favourable, theirs.favourable
+        if None not in (mine.pos_label, theirs.pos_label):
+            found["pos_label"] = mine.pos_label, theirs.pos_label
+    if any(key[1] in CRITERIA and CRITERIA[key[1]].score == "loss" for key in keys):
+        found["loss"] = mine.loss, theirs.loss
+    if any(key[-1] in ("selection_ratio", "accuracy") for key in keys) and not _select_alike(first, second):
+        found["threshold"] = _threshold(first), _threshold(second)
+    for attribute in {key[0]: None for key in keys if key[-1] == "selection_ratio"}:
+        found["least_share"] = mine.least_share, theirs.least_share
+        references = tuple(one.reference.get(attribute, HIGHEST) for one in (mine, theirs))
+        if references[0] != references[1]:
+            found["reference"] = references
+    cut = {one.attribute for record in (first, second) for one in record.findings if one.cuts}
+    if any(key[0] in cut for key in keys):  # which cuts and bands of a numeric attribute there are
+        found["least_count"] = mine.least_count, theirs.least_count
+    return found
+
+
+def _depends_on_outcome(key: Key) -> bool:
+    """True unless a figure is a distance between predictions, which is the same whatever label they predict."""
+    return key[1] not in CRITERIA or CRITERIA[key[1]].score != "prediction"
+
+
+def _threshold(record: AuditRecord) -> float | str | None:
+    """The threshold that was used, whether it was passed or is a default."""
+    if record.settings.selected_by == "median" or not record.decisions:
+        return record.settings.selected_by
+    return record.decisions[0].threshold
+
+
+def _select_alike(first: AuditRecord, second: AuditRecord) -> bool:
+    """Whether both audits would select the same rows, given the same scores."""
+    passed = [(one.settings.threshold, one.settings.standard) for one in (first, second)]
+    used = [_threshold(first), _threshold(second)]
+    if passed[0] == passed[1] or used[0] == used[1]:
+        return True
+    # Any threshold from 0 to 1 selects the decisions 1.
+    decided = "decisions" in (first.settings.selected_by, second.settings.selected_by)
+    return decided and all(not isinstance(one, str | None) and 0 < one <= 1 for one in used)
+
+
+def compare_audits(
+    audits: Mapping[str, AuditResult],
     *,
     paired: bool | None = None,
     same_rows: bool = False,
     origin: Provenance | None = None,
-) -> AuditDifference:
-    """Each audit compared with the first one; ``same_rows`` says that all are of the same ones, at hand or not.
+) -> DifferenceRecord:
+    """Compare each audit with the first.
 
-    Then one call made all audits, and ``origin`` is theirs.
+    ``same_rows``: one call made all audits, of the same rows, and ``origin`` is theirs.
     """
     if paired is not None:
         check_switches(paired=paired)
     (baseline, first), *others = audits.items()
+    confidence, mine = first.record.confidence, compared_figures(first.record)
     differences: list[Difference] = []
-    unmatched, pairing, at_hand = 0, set[Pairing](), False
+    directions: list[Change] = []
+    unmatched, pairings = 0, set[Pairing]()
     for name, other in others:
-        _check_comparable(first.record, other.record)
-        held = first.rows, other.rows
-        origins = [None if one is None else one.origin for one in held]
-        known_same = same_rows or first is other or (origins[0] is not None and origins[0] is origins[1])
-        mine, theirs = figures_of(first.record), figures_of(other.record)
-        pairs = counterparts(mine, theirs)
-        common = correlations([first, other], pairs) if paired or (paired is None and known_same) else None
-        at_hand |= None not in held
-        if common is None and paired:
-            raise DataError(
-                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
-                "such as audit({'a': scores, 'b': others}, ...)"
-            )
-        hashes = [{one.sha256 for one in each.provenance.files} for each in (first, other)]
-        same = same_rows or (paired is None and hashes[0] == hashes[1] != set())  # of one file, whose rows are not here
-        how: Pairing = "rows" if common is not None else "unknown" if same else "independent"
-        pairing.add(how)
-        unmatched += len(mine) + len(theirs) - 2 * len(pairs)
-        for key, counterpart in pairs.items():
-            by_rows = None if common is None else common.get(key)
-            known = by_rows if how == "rows" else 0.0 if how == "independent" else None
-            differences.append(difference_of(name, mine[key], theirs[counterpart.key], known, first.record.confidence))
+        theirs = compared_figures(other.record)
+        matches = {key: (figure, theirs[key]) for key, figure in mine.items() if key in theirs}
+        check_settings({baseline: first.record, name: other.record}, matches)
+        unmatched += len(mine) + len(theirs) - 2 * len(matches)
+        pairing, common = _pairing(first, other, list(matches.values()), paired=paired, same_rows=same_rows)
+        pairings.add(pairing)
+        for before, after in matches.values():
+            correlation = common.get(before.names) if pairing == "rows" else 0.0 if pairing == "independent" else None
+            directions.append(change(before, after, correlation, confidence))
+            differences.append(_difference(name, before, after, directions[-1]))
     if not differences:
         raise DataError(
             f"{baseline} and {', '.join(name for name, _ in others)} have no finding in common; audit the same groups, "
             "criteria and metrics in both"
         )
-    found = judged(differences, first.record.confidence)
-    record = DifferenceRecord(
+    adjusted = adjusted_p_values([one.p_value for one in differences])
+    differences = [
+        replace(one, p_adjusted=p_value, verdict=direction.verdict(p_value, 1 - confidence))
+        for one, direction, p_value in zip(differences, directions, adjusted, strict=True)
+    ]
+    sources = [one.record.provenance for one in audits.values()]
+    return DifferenceRecord(
         tuple(audits),
-        next(iter(pairing)) if len(pairing) == 1 else "unknown",
-        first.record.confidence,
-        found,
+        [one.record.rows for one in audits.values()],
+        pairings.pop() if len(pairings) == 1 else "unknown",
+        confidence,
+        differences,
         unmatched,
+        can_pair=paired is None and first.rows is not None and any(one.rows is not None for _, one in others),
+        provenance=sources,
+        origin=replace(origin or sources[0], files=files_of(sources)),
     )
-    summary = difference_summary(record, [one.record for one in audits.values()], at_hand=at_hand and paired is None)
-    sources = [one.provenance for one in audits.values()]
-    whole = replace(origin or sources[0], files=files_of(sources))
-    return AuditDifference(audits, replace(record, summary=summary, provenance=sources, origin=whole))
+
+
+def _difference(name: str, before: ComparedFigure, after: ComparedFigure, found: Change) -> Difference:
+    return Difference(
+        name,
+        after.attribute,
+        after.criterion,
+        after.within,
+        after.groups,
+        after.metric,
+        before.value,
+        after.value,
+        found.difference,
+        found.interval,
+        found.p_value,
+        group_values=after.group_values,
+        conditions=after.conditions,
+    )
+
+
+def _pairing(
+    first: AuditResult,
+    other: AuditResult,
+    figures: Sequence[tuple[ComparedFigure, ComparedFigure]],
+    *,
+    paired: bool | None,
+    same_rows: bool,
+) -> tuple[Pairing, Mapping[Names, float]]:
+    """How the rows of two audits are related, and the correlations of their figures where rows are paired."""
+    origins = [None if one.rows is None else one.rows.origin for one in (first, other)]
+    one_call = same_rows or first.record is other.record or (origins[0] is not None and origins[0] is origins[1])
+    if paired or (paired is None and one_call):
+        found = correlations(first, other, figures)
+        if found is not None:
+            return "rows", found
+        if paired:
+            raise DataError(
+                "paired=True needs the rows of both audits, the same ones in the same order; audit both in memory, "
+                "such as audit({'a': scores, 'b': others}, ...)"
+            )
+    hashes = [{file.sha256 for file in one.record.provenance.files} for one in (first, other)]
+    one_file = paired is None and hashes[0] == hashes[1] != set()
+    return "unknown" if same_rows or one_file else "independent", {}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.audit import audit_of_rows
-from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import (
     DEFAULT_THRESHOLD,
     Selection,
@@ -27,9 +25,9 @@ from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, 
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
 from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import AuditResult, audit_rows
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import ROUNDING, are_probabilities
 from metrifair.problem.problem import Given, problem_of
 from metrifair.support.checks import names_of
@@ -46,10 +44,10 @@ def roles_by_score(score: str | Sequence[str], request: Request, tolerance: floa
     """What columns are, by that of the scores; several are those of several models. Checked, as is the tolerance."""
     names = names_of("score", score)
     if not names or len(set(names)) < len(names):
-        raise DataError(f"score must name one column, or several different ones, got {score!r}")
+        raise DataError("must name one column, or several different ones", argument="score", received=score)
     found = {one: Roles.named(score=one, **columns, cuts=request.cuts, continuous=request.numbers) for one in names}
     if not (isinstance(tolerance, int | float) and 0 <= tolerance < float("inf")):
-        raise DataError(f"tolerance must be a number from 0 upwards, got {tolerance!r}")
+        raise DataError("must be a number from 0 upwards", argument="tolerance", received=tolerance)
     return found
 
 
@@ -64,16 +62,12 @@ def not_models(scores: Sequence[str]) -> DataError:
     """What is wrong with columns that are not the scores of several models but one model's, of all classes."""
     return DataError(
         f"the scores {', '.join(map(repr, scores))} add up to 1 in every row: they are one model's probabilities of "
-        "classes, not several models to compare; audit one class at a time, with its name as pos_label (if they are "
-        "several models nonetheless, audit each by itself, and compare the audits)"
+        "classes, not several models to compare",
+        remedy=[
+            Remedy("pos_label", detail=" and audit the column of that class"),
+            "audit each by itself and compare the audits if they are several models",
+        ],
     )
-
-
-def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
-    """The only audit, or all of them compared with the first."""
-    if len(audits) == 1:
-        return next(iter(audits.values()))
-    return compared_audits(audits, same_rows=True)
 
 
 def audit_of_columns(
@@ -85,7 +79,7 @@ def audit_of_columns(
     *,
     is_text: bool,
     scores: Sequence[str] = (),
-) -> Audit:
+) -> AuditResult:
     """The audit of the columns of all rows of a file or table, which are held in memory.
 
     Of several ``scores``, of as many models, rows that lack one are left out of every audit: all are of the same rows.
@@ -107,11 +101,13 @@ def audit_of_columns(
     columns = decoded(roles, levels, rows.codes, is_text=is_text)
     request = _as_read(request, columns["y_true"])
     sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
-    left_out = rows.left_out + Counter({"without the score of another model": every - len(table)})
-    return audit_of_rows(replace(sample, left_out=left_out), request, generator)
+    left_out = rows.left_out + Counter({"missing_other_score": every - len(table)})
+    return audit_rows(replace(sample, left_out=left_out), request, generator)
 
 
-def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Generator, *, tolerance: float) -> Audit:
+def audit_of_counts(
+    rows: CountedRows, request: Request, generator: np.random.Generator, *, tolerance: float
+) -> AuditResult:
     """The audit of rows that are too many to hold: counted in bins, by cell."""
     metrics = request.named_metrics()
     check_brackets("metrics", metrics)
@@ -156,7 +152,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
         return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete
 
-    return Audit(audit_record(sample, request, generator, selection, prove=prove, lows=base.low))
+    return AuditResult(audit_record(sample, request, generator, selection, prove=prove, lows=base.low))
 
 
 def _selection(

@@ -43,7 +43,7 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
     "FairLGBMRegressor": "metrifair.boosting.lightgbm",
     "FairXGBClassifier": "metrifair.boosting.xgboost",
     "FairXGBRegressor": "metrifair.boosting.xgboost",
-    "BarycentrePostprocessor": "metrifair.postprocessing.barycenter",
+    "BarycenterPostprocessor": "metrifair.postprocessing.barycenter",
     "ThresholdPostprocessor": "metrifair.postprocessing.threshold",
 }
 PIPELINE, POSTPROCESSOR = "pipeline", "postprocessor"  # kinds of files; which post-processor, the record says

@@ -1,0 +1,421 @@
+"""The result of an audit: findings and notes in words, as tables, JSON and pages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import narwhals.stable.v2 as nw
+
+from metrifair.auditing.ranking import headline_finding, worst_finding
+from metrifair.auditing.records import AuditRecord, Decisions, Finding, Note
+from metrifair.auditing.result import AuditedRows
+from metrifair.errors import DataError
+from metrifair.figures.selection_rates import GroupRates
+from metrifair.problem.tables import Backend, frame, frame_of
+from metrifair.report.audit.charts import AuditChartKind, audit_chart
+from metrifair.report.html import framed, write_html
+from metrifair.support.files import write_json
+from metrifair.support.provenance import Provenance
+from metrifair.wording.findings import TESTS, Description, describe, significance_text
+from metrifair.wording.notes import Style, note_text
+from metrifair.wording.numbers import count_text, figure_text
+from metrifair.wording.summary import audit_summary
+
+if TYPE_CHECKING:
+    from metrifair.report.frontier.view import FrontierView
+
+JSON_VERSION = 1
+_IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it
+
+_COLUMNS: dict[str, tuple[Any, Callable[[Finding], object]]] = {
+    "attribute": (nw.String, lambda one: one.attribute),
+    "criterion": (nw.String, lambda one: one.criterion),
+    "within": (nw.String, lambda one: one.within),
+    "group": (nw.String, lambda one: one.groups[0]),
+    "other_group": (nw.String, lambda one: one.groups[1]),
+    "size": (nw.Int64, lambda one: one.sizes[0]),
+    "other_size": (nw.Int64, lambda one: one.sizes[1]),
+    "metric": (nw.String, lambda one: one.metric),
+    "value": (nw.Float64, lambda one: one.value),
+    "lower": (nw.Float64, lambda one: one.bracket.low if one.bracket else one.value),
+    "upper": (nw.Float64, lambda one: one.bracket.high if one.bracket else one.value),
+    "unbiased": (nw.Float64, lambda one: one.unbiased),
+    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
+    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
+    "certified": (nw.Float64, lambda one: one.certified),
+    "certified_jointly": (nw.Float64, lambda one: one.certified_jointly),
+    "paper_bound": (nw.Float64, lambda one: one.paper_bound),
+    "p_value": (nw.Float64, lambda one: one.p_value),
+    "joint_low": (nw.Float64, lambda one: one.joint_interval.low if one.joint_interval else None),
+    "joint_high": (nw.Float64, lambda one: one.joint_interval.high if one.joint_interval else None),
+    "significance": (nw.String, lambda one: significance_text(one) or None),
+    "tested_by": (nw.String, lambda one: TESTS[one.tested_by] or None),
+    "sentence": (nw.String, lambda one: describe(one).sentence),
+    "meaning": (nw.String, lambda one: describe(one).meaning),
+}
+
+
+_RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] = {
+    "standard": (nw.String, lambda table, _: table.standard or None),
+    "attribute": (nw.String, lambda table, _: table.attribute),
+    "within": (nw.String, lambda table, _: table.within),
+    "group": (nw.String, lambda _, rate: rate.group),
+    "rows": (nw.Int64, lambda _, rate: rate.size),
+    "share": (nw.Float64, lambda _, rate: rate.share),
+    "selected": (nw.Int64, lambda _, rate: rate.selected),
+    "rate": (nw.Float64, lambda _, rate: rate.selection_rate),
+    "rate_low": (nw.Float64, lambda _, rate: rate.interval.low if rate.interval else None),
+    "rate_high": (nw.Float64, lambda _, rate: rate.interval.high if rate.interval else None),
+    "reference": (nw.String, lambda table, _: table.reference),
+    "ratio": (nw.Float64, lambda _, rate: rate.ratio),
+    "ratio_low": (nw.Float64, lambda _, rate: rate.ratio_interval.low if rate.ratio_interval else None),
+    "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
+    "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
+    "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
+    "excluded": (nw.String, lambda _, rate: rate.left_out or None),
+    "too_few": (nw.Boolean, lambda _, rate: rate.few),
+    "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
+    "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
+    "true_positive_rate": (nw.Float64, lambda _, rate: rate.true_positive_rate),
+    "false_positive_rate": (nw.Float64, lambda _, rate: rate.false_positive_rate),
+    "selected_by": (nw.String, lambda table, _: table.selected_by),
+    "threshold": (nw.Float64, lambda table, _: table.threshold),
+    "favourable": (nw.String, lambda table, _: table.favourable),
+}
+
+
+class Viewable(Protocol):
+    """A Frontier, of which this room knows nothing but that a page can show it."""
+
+    def view(self) -> FrontierView:
+        """What the page shows."""
+
+
+def _view_of(frontier: Viewable | FrontierView) -> FrontierView:
+    return frontier.view() if hasattr(frontier, "view") else frontier
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """The result of an audit: findings, decisions, notes and a summary.
+
+    Parameters
+    ----------
+    record : AuditRecord
+        The result as plain values. ``audit`` and ``audit_file`` return it.
+    rows : AuditedRows, default=None
+        The rows, where they are in memory: two models are compared by them. They are in no file that is written, and
+        are left behind where the audit is copied or sent to another process.
+    library : str, default=None
+        Of the data frames that were audited, which ``to_frame`` uses too.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+    >>> found.worst().value, found.worst("wasserstein").groups
+    (0.5, ('a', 'b'))
+    >>> found
+    Audit of 4 rows: 3 findings, 1 table of decisions, 1 note
+    no gap above sampling noise
+    """
+
+    record: AuditRecord
+    rows: AuditedRows | None = None
+    library: Backend | None = None
+
+    def __reduce__(self) -> tuple[type[Audit], tuple[AuditRecord, None, Backend | None]]:
+        return Audit, (self.record, None, self.library)
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the audit comes from: files with hashes, columns, the call, the seed, versions, the time."""
+        return self.record.provenance
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Distances between groups, by attribute, criterion, set and metric."""
+        return self.record.findings
+
+    @property
+    def decisions(self) -> Sequence[Decisions]:
+        """Rates at the threshold, by attribute and stratum."""
+        return self.record.decisions
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """Caveats, as kinds and facts. ``note_texts`` has them in sentences."""
+        return self.record.notes
+
+    def note_texts(self, style: Style = "python") -> list[str]:
+        """The notes in sentences.
+
+        Parameters
+        ----------
+        style : {"python", "option"}, default="python"
+            How they name arguments: as Python does, or as options of the command line.
+
+        Returns
+        -------
+        list of str
+            One text for each note.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> print(audit([1, 2, 3, 4], sensitive_features=["a", "a", "b", "b"], random_state=0).note_texts()[0])
+        No selection rates: the scores are not probabilities, so 0.5 is no natural threshold. Pass threshold=... to \
+compute them.
+        """
+        return [note_text(note, style) for note in self.notes]
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """The audit in sentences, the most important first."""
+        return audit_summary(self.record)
+
+    def describe(self, finding: Finding | None = None) -> Description:
+        """A finding in words.
+
+        Parameters
+        ----------
+        finding : Finding, default=None
+            One of the findings; by default the worst one.
+
+        Returns
+        -------
+        Description
+            Its ``sentence``, where the gap is largest, and its ``meaning``, what the value says.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> print(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).describe().sentence)
+        The decision is 1 for 50.0% of “a” and 100.0% of “b”.
+        """
+        return describe(self.worst() if finding is None else finding)
+
+    @property
+    def headline(self) -> Finding | None:
+        """The finding whose joint confidence interval is furthest above 0; None where all include 0."""
+        return headline_finding(self.findings)
+
+    def worst(self, metric: str | None = None, criterion: str | None = None) -> Finding:
+        """The finding with the largest value, significant or not; act on ``headline``.
+
+        Parameters
+        ----------
+        metric : str, default=None
+            Among the findings by this metric; by default by Kolmogorov, or else by the first one audited.
+        criterion : str, default=None
+            Among the findings of this criterion; by default of all.
+
+        Returns
+        -------
+        Finding
+            The worst one.
+
+        Raises
+        ------
+        DataError
+            Where the audit has no such finding.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).worst("wasserstein").value
+        0.5
+        """
+        found = worst_finding(self.findings, metric, criterion)
+        if found is not None:
+            return found
+        asked = [f"{name}={value!r}" for name, value in (("metric", metric), ("criterion", criterion)) if value]
+        metrics = sorted({finding.metric for finding in self.findings})
+        criteria = sorted({finding.criterion for finding in self.findings})
+        raise DataError(
+            f"no finding{' with ' if asked else ''}{', '.join(asked)}; this audit has the metrics {metrics} and the "
+            f"criteria {criteria}"
+        )
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The findings as a data frame, one row each.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Whose frame; by default that of the data that were audited, else polars where it is installed, else pandas.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Finding`` as columns; what is not known is missing.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.to_frame("pandas")[["metric", "value"]].to_dict("list")["metric"]
+        ['kolmogorov', 'wasserstein', 'energy']
+        """
+        return frame_of(self.findings, _COLUMNS, backend or self.library)
+
+    def rates_to_frame(self, backend: Backend | None = None) -> Any:
+        """Rates and ratios as a data frame, one row for each group of each table of decisions.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            Whose frame, as in ``to_frame``.
+
+        Returns
+        -------
+        DataFrame
+            With the fields of ``Decisions`` and ``GroupRates`` as columns; what is not known is missing.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.rates_to_frame("pandas")[["group", "ratio"]].values.tolist()
+        [['a', 0.5], ['b', 1.0]]
+        """
+        rows = [(table, rate) for table in self.decisions for rate in (*table.rates, table.unknown) if rate is not None]
+        columns = {name: [value(*row) for row in rows] for name, (_, value) in _RATE_COLUMNS.items()}
+        for at in range(9) if any(rate.decile_ratios for _, rate in rows) else ():
+            columns[f"ratio_at_{10 * (at + 1)}"] = [(*rate.decile_ratios, *[None] * 9)[at] for _, rate in rows]
+        kinds = {name: _RATE_COLUMNS[name][0] if name in _RATE_COLUMNS else nw.Float64 for name in columns}
+        library = backend or self.library
+        if library not in ("polars", "pyarrow"):  # whose integers can be missing
+            kinds |= {name: nw.Float64 for name in ("selected", "shortfall") if None in columns[name]}
+        return frame(columns, kinds, library)
+
+    def to_json(
+        self, path: str | os.PathLike[str] | None = None, *, frontier: Viewable | FrontierView | None = None
+    ) -> str:
+        """The whole audit as strict JSON text.
+
+        An object with ``kind`` ("metrifair audit"), ``version`` (1) and the fields of the record by their names:
+        ``rows``, ``left_out``, ``score_range`` [low, high], ``confidence``, ``findings`` (objects with the fields of
+        Finding; ``interval`` and ``bracket`` are {"low", "high"}), ``decisions``, ``distributions``, ``notes`` (kind
+        and facts), ``settings`` and ``provenance``. Missing values are null; there is no NaN. ``summary`` and the
+        ``text`` of each note are for people; no reader uses them.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where the text is written as well.
+        frontier : Frontier or FrontierView, default=None
+            Adds ``alternatives``: the ``best`` of its models, and the ``models`` that are as good, within its interval,
+            and less unfair.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        DataError
+            Where nothing can be written there.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> import json
+        >>> json.loads(audit([0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"], random_state=0).to_json())["rows"]
+        4
+        """
+        content = {"kind": "metrifair audit", "version": JSON_VERSION, "summary": self.summary, **asdict(self.record)}
+        content["notes"] = [{**asdict(note), "text": note_text(note)} for note in self.notes]
+        if frontier is not None:
+            best, models = _view_of(frontier).alternatives
+            content["alternatives"] = {"best": asdict(best), "models": [asdict(one) for one in models]}
+        return write_json(content, path)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        frontier: Viewable | FrontierView | None = None,
+    ) -> None:
+        """Write the audit as one HTML page that needs nothing but a browser.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default=None
+            What stands on top; by default the title of the audit, or "Fairness audit".
+        frontier : Frontier or FrontierView, default=None
+            Adds what fairer models would cost: a ``Frontier``, or its ``view()``.
+
+        Raises
+        ------
+        DataError
+            Where nothing can be written there.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> import tempfile, pathlib
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found.to_html(pathlib.Path(folder, "audit.html"))
+        """
+        from metrifair.report.audit.page import audit_html  # noqa: PLC0415 (scikit-learn, pandas: 100 MB for pages only)
+
+        view = None if frontier is None else _view_of(frontier)
+        title = title or self.provenance.title or "Fairness audit"
+        write_html(path, audit_html(self.record, title=title, frontier=view))
+
+    def __repr__(self) -> str:
+        counts = count_text(len(self.findings), "finding"), count_text(len(self.notes), "note")
+        tables = f"{count_text(len(self.decisions), 'table')} of decisions"
+        first = f"Audit of {count_text(self.record.rows, 'row')}: {counts[0]}, {tables}, {counts[1]}"
+        one = self.headline
+        if one is None or one.joint_interval is None:
+            return f"{first}\nno gap above sampling noise" if self.findings else first
+        groups = f"{one.attribute} {one.groups[0]!r} vs {one.groups[1]!r}, {one.within} ({one.criterion})"
+        least, value = figure_text(one.joint_interval.low), figure_text(one.value)
+        return f"{first}\nlargest gap above sampling noise: {one.metric} distance {value}, at least {least}: {groups}"
+
+    def plot(self, kind: AuditChartKind = "findings") -> Any:
+        """An altair chart.
+
+        Parameters
+        ----------
+        kind : {"findings", "distributions", "roc", "reliability"}, default="findings"
+            Distances with their confidence intervals, the share of each group below each score, or curves by group,
+            which need labels.
+
+        Returns
+        -------
+        altair chart
+            To be shown in a notebook, or changed further.
+
+        Raises
+        ------
+        MissingExtra
+            If altair is not installed.
+        DataError
+            Where the audit has nothing of this kind to draw.
+
+        Examples
+        --------
+        >>> from metrifair import audit
+        >>> found = audit([0.2, 0.8, 0.4, 0.9], sensitive_features=["a", "a", "b", "b"], random_state=0)
+        >>> found.plot("distributions").to_dict()["mark"]["type"]
+        'line'
+        """
+        return audit_chart(self.record, kind)
+
+    def _repr_html_(self) -> str:
+        """The page, shortened, in a frame of its own: no style leaves it."""
+        from metrifair.report.audit.page import audit_html  # noqa: PLC0415
+
+        title = self.provenance.title or "Fairness audit"
+        return framed(audit_html(self.record, title=title, most_bytes=_IN_NOTEBOOKS), height=640, title="Audit")

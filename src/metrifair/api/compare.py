@@ -1,0 +1,222 @@
+"""``compare(before, after)``: which figures differ significantly between audits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import msgspec
+import narwhals.stable.v2 as nw
+
+from metrifair.api.audit_result import JSON_VERSION, Audit
+from metrifair.auditing.compare import compare_audits
+from metrifair.auditing.records import AuditRecord, Difference, DifferenceRecord
+from metrifair.auditing.result import AuditResult
+from metrifair.errors import DataError
+from metrifair.problem.tables import Backend, frame_of
+from metrifair.report.audit.difference import difference_html
+from metrifair.report.html import framed, write_html
+from metrifair.support.files import reason_of, write_json
+from metrifair.support.provenance import Provenance, call_text, made_now, said_of
+from metrifair.wording.compare import difference_sentences
+
+_COLUMNS: dict[str, tuple[Any, Callable[[Difference], object]]] = {
+    "model": (nw.String, lambda one: one.model),
+    "attribute": (nw.String, lambda one: one.attribute),
+    "criterion": (nw.String, lambda one: one.criterion),
+    "within": (nw.String, lambda one: one.within),
+    "groups": (nw.String, lambda one: " / ".join(one.groups)),
+    "metric": (nw.String, lambda one: one.metric),
+    "before": (nw.Float64, lambda one: one.before),
+    "after": (nw.Float64, lambda one: one.after),
+    "difference": (nw.Float64, lambda one: one.difference),
+    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
+    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
+    "p_value": (nw.Float64, lambda one: one.p_value),
+    "p_adjusted": (nw.Float64, lambda one: one.p_adjusted),
+    "verdict": (nw.String, lambda one: one.verdict),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditDifference:
+    """A comparison of audits: each figure with the same figure of the first audit, the baseline.
+
+    Parameters
+    ----------
+    audits : mapping of str to Audit
+        The audits by name, the baseline first.
+    record : DifferenceRecord
+        The values of the comparison, as ``compare`` returns them.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> group = ["a", "a", "a", "b", "b", "b"] * 20
+    >>> found = audit({"old": [0.1, 0.2, 0.3, 0.7, 0.8, 0.9] * 20, "new": [0.1, 0.4, 0.7, 0.2, 0.5, 0.8] * 20},
+    ...               sensitive_features=group, random_state=0)
+    >>> found.differences[0].verdict, list(found.audits)
+    ('better', ['old', 'new'])
+    """
+
+    audits: Mapping[str, Audit]
+    record: DifferenceRecord
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        """The differences, one for each figure and audit but the first."""
+        return self.record.differences
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """The comparison in sentences; one of them states whether rows are paired."""
+        return difference_sentences(self.record)
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The differences as a data frame, one row each.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}, default=None
+            The library of the frame; by default that of the audited data, else polars if it is installed.
+
+        Returns
+        -------
+        DataFrame
+            The fields of ``Difference`` as columns; unknown values are missing.
+        """
+        known = (one.library for one in self.audits.values())
+        chosen = backend or next((one for one in known if one), None)
+        return frame_of(self.differences, _COLUMNS, chosen)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The comparison as JSON text: ``kind`` ("metrifair comparison"), ``version``, ``summary`` and all values.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to which the text is written as well.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        content = {"kind": "metrifair comparison", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write one page with all audits and their differences.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default=None
+            The title of the page; by default that of the audits, or "Audits compared".
+        """
+        write_html(path, self._page(title))
+
+    def _page(self, title: str | None = None) -> str:
+        title = self.record.origin.title or "Audits compared" if title is None else title
+        return difference_html(self.record, {name: one.record for name, one in self.audits.items()}, title=title)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary)
+
+    def _repr_html_(self) -> str:
+        return framed(self._page(), height=640, title="Audits compared")
+
+
+def compare(
+    before: Audit | str | os.PathLike[str],
+    after: Audit | str | os.PathLike[str],
+    *,
+    paired: bool | None = None,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> AuditDifference:
+    """Compare two audits: which figures are better, worse or not distinguishable from sampling noise.
+
+    Each figure that both audits have is compared, with an interval of the difference and a p-value. Groups, labels and
+    strata match by value: True, 1 and "true" are one group, unless an audit has several of them. Verdicts are adjusted
+    for all differences (Holm). Two models on the same rows are paired, so that errors in common cancel.
+
+    Parameters
+    ----------
+    before, after : Audit or path of a JSON file
+        The baseline, and the audit that is compared with it. A JSON file of ``to_json`` contains no rows.
+    paired : bool, default=None
+        Whether both audits have the same rows, in the same order. By default only audits of one call are paired.
+        Audits of one file whose rows are not in memory get intervals that hold for any correlation. False treats the
+        rows as different. True raises an error unless the rows are in memory.
+    title : str, default=None
+        The title of the report.
+    about : dict of str, default=None
+        Metadata shown in the report, such as the reason of the comparison.
+
+    Returns
+    -------
+    AuditDifference
+        The differences; as sentences, table, JSON and one page with both audits.
+
+    Raises
+    ------
+    DataError
+        If the audits have no figure in common, or differ in a setting that changes a figure, such as the threshold.
+
+    Examples
+    --------
+    >>> from metrifair import audit
+    >>> group = ["a", "b"] * 50
+    >>> one = audit([0.1, 0.6] * 50, sensitive_features=group, random_state=0)
+    >>> print(compare(one, one))
+    No figure of “after” differs significantly from “before” (4 tested).
+    Both audits have the same 100 rows: errors in common cancel (paired).
+    """
+    origin = Provenance(call=call_text(compare, dict(locals())), **said_of(title, about), **made_now())
+    return compare_named({"before": read_audit(before), "after": read_audit(after)}, paired=paired, origin=origin)
+
+
+def compare_models(audits: Mapping[str, Audit]) -> AuditDifference:
+    """Compare audits of the same rows, which one call made, with the first of them."""
+    return compare_named(audits, same_rows=True)
+
+
+def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
+    """Return the only audit, or all of them compared with the first."""
+    return next(iter(audits.values())) if len(audits) == 1 else compare_models(audits)
+
+
+def compare_named(audits: Mapping[str, Audit], **options: Any) -> AuditDifference:
+    """Compare each audit with the first; ``options`` are those of ``compare_audits``."""
+    results = {name: AuditResult(one.record, one.rows) for name, one in audits.items()}
+    return AuditDifference(audits, compare_audits(results, **options))
+
+
+def read_audit(audit: Audit | str | os.PathLike[str]) -> Audit:
+    """Return an audit as it is, or read that of a JSON file."""
+    if isinstance(audit, Audit):
+        return audit
+    if not isinstance(audit, str | os.PathLike):
+        raise DataError(f"compare takes audits, or JSON files that Audit.to_json wrote, got {type(audit).__name__}")
+    path = os.fspath(audit)
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123  (a path of any kind)
+            content = file.read()
+        head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+        kind, version = (msgspec.json.decode(head.get(name, b"null")) for name in ("kind", "version"))
+        if kind != "metrifair audit":
+            raise DataError(f"{path} is not the JSON of an audit; write one with metrifair audit --json")
+        if not isinstance(version, int) or version > JSON_VERSION:
+            raise DataError(
+                f"{path} has the version {version} of an audit's JSON, and this metrifair reads up to "
+                f"{JSON_VERSION}; read it with a newer metrifair, or audit the rows again with this one"
+            )
+        return Audit(msgspec.json.decode(content, type=AuditRecord))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {reason_of(error)}") from None
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path} is not the JSON of an audit: {error}") from None

@@ -1,0 +1,242 @@
+"""``monitor(states)``: the distances of each period, and a test for change that holds for repeated looks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from metrifair.api.audit_result import Audit
+from metrifair.api.compare import read_audit
+from metrifair.api.state import AuditState
+from metrifair.auditing.monitor import Pool, series_record
+from metrifair.auditing.records import AuditRecord, Look, SeriesRecord
+from metrifair.auditing.request import Criteria
+from metrifair.errors import DataError
+from metrifair.figures.intervals import FEW
+from metrifair.problem.cells import Contrast
+from metrifair.problem.tables import Backend, frame_of
+from metrifair.report.audit.difference import series_html
+from metrifair.report.html import framed, write_html
+from metrifair.support.checks import seed_of
+from metrifair.support.files import write_json
+from metrifair.support.provenance import Provenance, call_text, files_of, made_now, names_of_files, said_of
+from metrifair.support.signatures import as_in
+from metrifair.wording.compare import series_sentences
+
+_COLUMNS: dict[str, tuple[Any, Callable[[Look], object]]] = {
+    "look": (nw.String, lambda one: one.look),
+    "attribute": (nw.String, lambda one: one.attribute),
+    "criterion": (nw.String, lambda one: one.criterion),
+    "within": (nw.String, lambda one: one.within),
+    "groups": (nw.String, lambda one: " / ".join(one.groups)),
+    "metric": (nw.String, lambda one: one.metric),
+    "value": (nw.Float64, lambda one: one.value),
+    "interval_low": (nw.Float64, lambda one: one.interval.low if one.interval else None),
+    "interval_high": (nw.Float64, lambda one: one.interval.high if one.interval else None),
+    "difference": (nw.Float64, lambda one: one.difference),
+    "p_value": (nw.Float64, lambda one: one.p_value),
+    "level": (nw.Float64, lambda one: one.level),
+    "alarm": (nw.String, lambda one: one.alarm),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditSeries:
+    """Distances over time, and which of them have changed significantly since their baselines.
+
+    Parameters
+    ----------
+    record : SeriesRecord
+        The values of the series, as ``monitor`` returns them.
+
+    Examples
+    --------
+    >>> from metrifair import AuditState
+    >>> days = [AuditState(name=name).add([0.2, 0.8] * 50, list("fm") * 50) for name in ("Monday", "Tuesday")]
+    >>> monitor(days, random_state=0).alarms
+    []
+    """
+
+    record: SeriesRecord
+
+    @property
+    def alarms(self) -> list[Look]:
+        """The distances that have changed significantly, at each look that shows it."""
+        return [one for one in self.record.series if one.alarm in ("better", "worse")]
+
+    @property
+    def summary(self) -> Sequence[str]:
+        """The series in sentences, with what is not tested."""
+        return series_sentences(self.record)
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """The series as a data frame, one row for each distance and look.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas", "pyarrow", "modin", "cudf"}, default=None
+            The library of the frame; by default polars if it is installed, else pandas.
+
+        Returns
+        -------
+        DataFrame
+            The fields of ``Look`` as columns.
+        """
+        return frame_of(self.record.series, _COLUMNS, backend)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The series as JSON text: ``kind`` ("metrifair series"), ``version``, ``summary`` and all values.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            A file to which the text is written as well.
+
+        Returns
+        -------
+        str
+            The text.
+        """
+        content = {"kind": "metrifair series", "version": 1, "summary": self.summary, **asdict(self.record)}
+        return write_json(content, path)
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write the series as one page: a chart for each distance.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        title : str, default=None
+            The title of the page; by default that of the record, or "Audits over time".
+        """
+        title = self.record.origin.title or "Audits over time" if title is None else title
+        write_html(path, series_html(self.record, title=title))
+
+    def __repr__(self) -> str:
+        return "\n".join(self.summary)
+
+    def _repr_html_(self) -> str:
+        return framed(series_html(self.record, title="Audits over time"), height=640, title="Audits over time")
+
+
+@as_in(AuditState.audit)
+def monitor(
+    states: Sequence[AuditState | Audit | str | os.PathLike[str]] | Mapping[str, AuditState | Audit | str],
+    *,
+    criteria: Criteria = None,
+    metrics: Sequence[str] | str | None = None,
+    contrast: Contrast = "pairs",
+    confidence: float = 0.95,
+    random_state: Any = None,
+    resamples: int = 500,
+    least_count: int = FEW,
+    title: str | None = None,
+    about: Mapping[str, str] | None = None,
+) -> AuditSeries:
+    """Test whether the distances of several periods have changed since their baselines.
+
+    Looks have different rows, such as those of one day each. The probability of any false alarm, over all distances and
+    however many looks follow, is at most 1 - confidence: the k-th look after the first is tested at
+    (1 - confidence) / (k (k + 1)), divided by the number of distances. Intervals are simultaneous likewise.
+
+    The baseline of a distance is the first look that has it. Where a group is smaller than ``least_count`` there, the
+    following looks are pooled with it until both groups reach that size (of audits, which contain no rows, the first
+    look that is large enough is the baseline). A group that appears later begins a series with a baseline of its own.
+
+    Parameters
+    ----------
+    states : sequence of AuditState, Audit or paths of JSON files, or a mapping of names to them
+        The periods in their order. States are audited with the options below, without p-values.
+    criteria, metrics, contrast : as in AuditState.audit
+    confidence : float, default=0.95
+        The probability of no false alarm. Audits must have the same confidence.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of resampling.
+    resamples : int, default=500
+        Number of bootstrap resamples for intervals.
+    least_count : int, default=30
+        Minimum group size. Smaller groups are not tested; the record and the summary list them.
+    title, about : as in AuditState.audit
+
+    Returns
+    -------
+    AuditSeries
+        The series and its alarms; as sentences, table, JSON and page.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two periods, or they have no distance in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from metrifair import AuditState
+    >>> group, scores = np.repeat(["f", "m"], 400), np.linspace(0, 1, 800) % 0.5
+    >>> days = {f"day {k}": AuditState().add(np.where(group == "m", scores + gap, scores), group)
+    ...         for k, gap in enumerate([0.1, 0.1, 0.3])}
+    >>> {(one.look, one.alarm) for one in monitor(days, random_state=0).alarms}
+    {('day 2', 'worse')}
+    """
+    origin = Provenance(call=call_text(monitor, dict(locals())), **said_of(title, about), **made_now())
+    if not isinstance(states, Iterable) or isinstance(states, str):
+        raise DataError(f"states must be a sequence or dict of audits or counts, one for each look, got {states!r}")
+    looks = [] if isinstance(states, Mapping) else list(states)
+    named: dict[str, Any] = dict(states if isinstance(states, Mapping) else zip(_names(looks), looks, strict=True))
+    if len(named) < 2:
+        raise DataError(f"monitor needs at least two looks, got {len(named)}")
+    seed = seed_of(random_state)
+    generator = np.random.default_rng(seed)
+    options: dict[str, Any] = {
+        "criteria": criteria,
+        "metrics": metrics,
+        "contrast": contrast,
+        "confidence": confidence,
+        "resamples": resamples,
+        "least_count": least_count,
+    }
+    audits = {
+        name: one.audit(**options, permutations=0, random_state=generator)
+        if isinstance(one, AuditState)
+        else read_audit(one)
+        for name, one in named.items()
+    }
+    record = series_record(
+        {name: one.record for name, one in audits.items()},
+        confidence=confidence,
+        least_count=least_count,
+        pool=_pool(list(named.values()), options, generator),
+    )
+    origins = [one.provenance for one in audits.values()]
+    whole = replace(origin, seed=seed, files=files_of(origins))
+    return AuditSeries(replace(record, provenance=origins, origin=whole))
+
+
+def _pool(states: Sequence[Any], options: Mapping[str, Any], generator: np.random.Generator) -> Pool | None:
+    """How the rows of several looks are audited together; None unless all looks are states."""
+    if not all(isinstance(one, AuditState) for one in states):
+        return None
+
+    def pool(first: int, last: int) -> AuditRecord:
+        merged = states[first].merge(*states[first + 1 : last + 1])
+        return merged.audit(**options, permutations=0, random_state=generator).record
+
+    return pool
+
+
+def _names(states: Sequence[Any]) -> list[str]:
+    """The names of states, or of their files; looks without a name are numbered."""
+    names: dict[int, str] = {}
+    files = {number: one for number, one in enumerate(states) if isinstance(one, str | os.PathLike)}
+    for number, one in enumerate(states):
+        if number not in files:
+            name = ", ".join(one.names) if isinstance(one, AuditState) else ""
+            names[number] = name if name and name not in names.values() else f"{name} look {number + 1}".strip()
+    names |= zip(files, names_of_files(files.values(), names.values()), strict=True)
+    return [names[number] for number in range(len(states))]

@@ -1,0 +1,212 @@
+"""Numbers as people read them: figures, shares and strengths as text; and words in the middle of a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+from metrifair.figures.intervals import FEW, Interval
+from metrifair.problem.problem import is_evident_positive
+
+MISSING = "\N{EN DASH}"
+"""Shown where a figure does not exist; never "NaN"."""
+
+MINUS = "\N{MINUS SIGN}"
+
+_LISTED = 5
+
+
+def figure_text(value: float | None, *, digits: int = 3, signed: bool = False) -> str:
+    """The value with this many decimals; an en dash where there is none.
+
+    >>> figure_text(0.8419), figure_text(-0.5), figure_text(float("nan")), figure_text(0.02, signed=True)
+    ('0.842', '−0.500', '–', '+0.020')
+    >>> figure_text(123456.7), figure_text(-0.0001)
+    ('1.23e5', '0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if abs(value) >= 1e4:
+        text = f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
+    else:
+        text = f"{round(value, digits) + 0.0:.{digits}f}"  # + 0.0: no minus before zero
+    text = f"+{text}" if signed and value > 0 and text.strip("0.") else text
+    return text.replace("-", MINUS)
+
+
+def number_text(value: float | None) -> str:
+    """A number of any size, in three decimals or four digits where that will do; an en dash where there is none.
+
+    >>> number_text(0.8419), number_text(21.456), number_text(48123.4), number_text(0.0), number_text(None)
+    ('0.842', '21.46', '48123', '0.000', '–')
+    >>> number_text(0.00042), number_text(0.000042), number_text(-7.25e12)
+    ('0.0004', '4.20e−5', '−7.25e12')
+    """
+    if value is None or not math.isfinite(float(f"{value:.2e}")):  # the largest numbers there are round to infinity
+        return MISSING
+    # By the digits that are shown, so that the text of the shown number is the same text.
+    if value and not 1e-4 <= abs(float(f"{value:.3g}")) < 1e5:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}e{int(exponent)}".replace("-", MINUS)
+    size = abs(float(f"{value:.4g}"))
+    decimals = 3 if size < 10 else max(0, 3 - math.floor(math.log10(size)))
+    decimals += bool(0 < abs(float(f"{value:.4f}")) < 0.001)
+    return f"{value + 0.0:.{decimals}f}".replace("-", MINUS)
+
+
+def interval_text(interval: Interval | None, show: Callable[[float], str] = number_text) -> str:
+    """Both ends, each as ``show`` has it; an en dash where there is none.
+
+    >>> interval_text(Interval(0.1, 0.25)), interval_text(Interval(0.1, 0.25), percent_text), interval_text(None)
+    ('0.100 to 0.250', '10.0 to 25.0%', '–')
+    """
+    return MISSING if interval is None else f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
+
+
+def shown_number(value: float | None) -> float | None:
+    """The number that is shown, as a number: the page's script then cannot round it otherwise.
+
+    >>> shown_number(0.0625), number_text(0.0625), shown_number(float("inf"))
+    (0.062, '0.062', None)
+    """
+    text = number_text(value)
+    return None if text == MISSING else float(text.replace(MINUS, "-"))
+
+
+def percent_text(share: float) -> str:
+    """A share in percent.
+
+    >>> percent_text(0.8419)
+    '84.2%'
+    """
+    return f"{figure_text(100 * share, digits=1)}%"
+
+
+def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:
+    """Short texts of the strengths, with as many digits as it takes to tell them apart.
+
+    >>> strength_texts([0, 0.0316227766, 1000.0])
+    ('0', '0.0316', '1000')
+    >>> strength_texts([0.5001, 0.5002, 2e-7])
+    ('0.5001', '0.5002', '2e−7')
+    """
+    values = list(strengths)
+    distinct = len(set(values))
+    for digits in range(3, 17):
+        texts = tuple(_significant(value, digits) for value in values)
+        if len(set(texts)) == distinct:
+            return texts
+    return tuple(repr(value) for value in values)
+
+
+def _significant(value: float, digits: int) -> str:
+    if value == 0:
+        return "0"
+    if 1e-4 <= abs(value) < 1e6:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        text = f"{value:.{decimals}f}"
+        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    shown = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{shown}e{int(exponent)}".replace("-", MINUS)
+
+
+def p_text(value: float | None) -> str:
+    """A p-value in four decimals, as far as resampling tells.
+
+    >>> p_text(0.01234), p_text(3e-36), p_text(None)
+    ('0.0123', '< 0.0001', '–')
+    """
+    return MISSING if value is None else f"{value:.4f}" if value >= 1e-4 else "< 0.0001"
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first few items as text.
+
+    >>> listed(["a", "b"]), listed(list("abcdefg"))
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = len(items) - _LISTED
+    return ", ".join(items[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def score_text(score: float, span: float = 0.0) -> str:
+    """A score in plain digits: three, and as many as distinguish hundredths of the ``span`` of all scores.
+
+    >>> score_text(0.43217), score_text(-12345.6), score_text(0.2), score_text(0.99968, 0.0004)
+    ('0.432', '-12346', '0.2', '0.99968')
+    """
+    if score == 0 or not 1e-9 < abs(score) < 1e15:
+        return f"{score:.3g}"
+    decimals = 2 - math.floor(math.log10(abs(score)))
+    if span > 0:
+        decimals = max(decimals, math.ceil(2 - math.log10(span)))
+    text = f"{score:.{max(0, decimals)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def points_text(gap: float) -> str:
+    """A difference of shares in percentage points.
+
+    >>> points_text(0.21)
+    '21.0 points'
+    """
+    return f"{percent_text(gap).rstrip('%')} points"
+
+
+def confidence_text(confidence: float) -> str:
+    """A confidence in percent, without needless digits.
+
+    >>> confidence_text(0.95), confidence_text(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * confidence:.6g}%"
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count_text(1, "row"), count_text(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def quoted(name: str) -> str:
+    """A group's name in quotation marks."""
+    return f"“{name}”"
+
+
+def few_text(groups: Iterable[tuple[str, str, str, int]], least: int = FEW) -> str:
+    """Which of these (group, attribute, set, samples) are too small for their figures to say much; empty if none.
+
+    >>> few_text([("north", "region", "everyone", 4), ("south", "region", "everyone", 90)])
+    'Fewer than 30 samples say little about a group: “north” of region (4 in everyone).'
+    """
+    few = dict.fromkeys(
+        f"“{group}” of {attribute} ({size} in {within})" for group, attribute, within, size in groups if size < least
+    )
+    return f"Fewer than {least} samples say little about a group: {listed(list(few))}." if few else ""
+
+
+def positive_text(classes: Sequence[object], positive: int) -> str:
+    """Which of two labels counts as the positive one, where nobody said so; empty where they tell it themselves.
+
+    >>> positive_text(["approved", "denied"], 1)
+    "Positive label: 'denied' (the last of 'approved', 'denied'); name another positive label to change it."
+    >>> positive_text(["No", "Yes"], 1)
+    ''
+    """
+    if is_evident_positive(classes, positive):
+        return ""
+    names, place = ", ".join(map(repr, classes)), "last" if positive else "first"
+    return f"Positive label: {classes[positive]!r} (the {place} of {names}); name another positive label to change it."
+
+
+def noun(label: str) -> str:
+    """A label in the middle of a sentence: its capital goes, unless it is an abbreviation or a name of the user's.
+
+    >>> noun("Unfairness of decisions"), noun("AUC"), noun("<b>")
+    ('unfairness of decisions', 'AUC', '<b>')
+    """
+    return label[0].lower() + label[1:] if label[:1].isupper() and label[1:2].islower() else label
