@@ -19,12 +19,11 @@ from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, frontier, load
 from metrifair.errors import MetrifairWarning, ModelFileError
-from metrifair.saving.modelfile import Content, from_bytes
+from metrifair.saving.modelfile import Content, from_bytes, write
 from metrifair.saving.models import content_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
-FORMAT1 = Path(__file__).parent / "format1"
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=200)
 X = GENERATOR.normal(size=(200, 3)) + A[:, None]
@@ -90,11 +89,13 @@ def test_a_forged_text_of_lightgbm_is_refused(case: str, tmp_path: Path) -> None
     refusal(tmp_path / "m", with_text(content, changed))
 
 
-def test_parameters_of_lightgbm_in_an_older_file_are_read_over_but_must_be_what_it_writes(tmp_path: Path) -> None:
-    content = from_bytes((FORMAT1 / "lightgbm.model").read_bytes())
+def test_parameters_of_lightgbm_are_read_over_but_must_be_what_it_writes(tmp_path: Path) -> None:
+    content = lightgbm_content()
     text = content.arrays["trees"].tobytes().decode()
-    assert "[valid: ]" in text
-    refusal(tmp_path / "m", with_text(content, text.replace("[valid: ]", "[valid1 ]")))
+    parameters = text.replace("\npandas_", "\nparameters:\n[valid: ]\n\nend of parameters\n\npandas_")
+    write(tmp_path / "m", with_text(content, parameters))
+    load(tmp_path / "m")
+    refusal(tmp_path / "m", with_text(content, parameters.replace("[valid: ]", "[valid1 ]")))
 
 
 def test_a_file_holds_no_parameters_of_lightgbm() -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.encoding.column_types import level_name
 from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.intervals import FEW
@@ -20,8 +19,8 @@ from metrifair.figures.measures import Floats, Measured, Predictions
 from metrifair.figures.selection_rates import enough_rows
 from metrifair.figures.utility import UTILITIES, Utility, expected_cost
 from metrifair.problem.bands import BANDS, in_bands
-from metrifair.problem.problem import Given, Problem, problem_of
-from metrifair.problem.tables import Table, columns, is_missing
+from metrifair.problem.problem import Given, Problem, positive_of, problem_of
+from metrifair.problem.tables import Table, columns, spelled_as
 from metrifair.saving.modelfile import Content, prefixed, under
 from metrifair.saving.models import content_of, encoder_of, encoder_record
 from metrifair.saving.records import InnerRecord, TableModelRecord, record_of
@@ -99,8 +98,8 @@ class TableModel(Saved):
     @property
     def positive(self) -> int:
         """Place of the class that counts as a yes: the one that was chosen at training, else the last."""
-        chosen, classes = getattr(self.estimator, "pos_label", None), [] if self.classes is None else list(self.classes)
-        return len(classes) - 1 if chosen is None else classes.index(chosen)
+        classes = () if self.classes is None else self.classes.tolist()
+        return positive_of(classes, getattr(self.estimator, "pos_label", None))
 
     def predict(self, table: Table) -> NDArray[Any]:
         """The most probable class of each row, or its number; with a threshold, the class that it decides for.
@@ -159,7 +158,7 @@ class TableModel(Saved):
         return bool(getattr(self.estimator, "needs_group", False))
 
     def _groups(self, table: Table) -> dict[str, Any]:
-        """The groups as an argument, where the estimator asks for them: text where they were text at its fit."""
+        """The groups as an argument, where the estimator asks for them, spelled as they were at its fit."""
         if not self.needs_group:
             return {}
         given = columns("table", table)
@@ -167,10 +166,7 @@ class TableModel(Saved):
             raise DataError(f"the table has no column {missing[0]!r}, whose groups this model needs to predict")
         found: dict[str, Any] = {}
         for attribute, name in zip(self.estimator.crossed_.scheme.attributes, self.sensitive, strict=True):
-            column = given[name]
-            texts = all(isinstance(group, str) for group in attribute.groups)
-            values = zip(column.tolist(), is_missing(column), strict=True)
-            found[name] = [None if gone else level_name(value) if texts else value for value, gone in values]
+            found[name] = spelled_as(attribute.groups, given[name])
         return {"sensitive_features": found}
 
     def choose_threshold(
