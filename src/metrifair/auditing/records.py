@@ -221,15 +221,16 @@ class AuditRecord:
 
 
 Verdict = Literal["better", "worse", "not_distinguishable", "not_tested"]
+"""How a figure has changed; "not_distinguishable": by no more than sampling noise."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How a figure of one audit differs from the same figure of another, the baseline."""
+    """The difference between a figure of one audit and the same figure of another, the baseline."""
 
     model: str  # the audit that is compared with the baseline
     attribute: str
-    criterion: str
+    criterion: str  # or "decisions", "by_group"
     within: str
     groups: Sequence[str]
     metric: str
@@ -237,36 +238,37 @@ class Difference:
     after: float
     difference: float  # after less before
     interval: Interval | None = None
-    p_value: float | None = None  # of "they are equal", by itself
-    p_jointly: float | None = None  # the same, all differences considered (Holm)
-    verdict: Verdict = "not_tested"  # at the stated confidence, all differences considered
+    p_value: float | None = None  # of equal figures, not adjusted
+    p_adjusted: float | None = None  # adjusted for all differences (Holm)
+    verdict: Verdict = "not_tested"  # by the adjusted p-value, at the stated confidence
     group_values: tuple[Value, ...] = ()
     conditions: Conditions = ()
 
 
 Pairing = Literal["rows", "independent", "unknown"]
-"""Same rows, at hand; different rows; or the same rows, which are not at hand: bounds then hold for any correlation."""
+"""The same rows, in memory; different rows; or the same rows, not in memory: intervals hold for any correlation."""
 
 
 @dataclass(frozen=True)
 class DifferenceRecord:
-    """Everything that a comparison of audits found."""
+    """The result of a comparison of audits."""
 
     names: Sequence[str]  # of the audits; the first one is the baseline
+    rows: Sequence[int]  # of each audit
     pairing: Pairing
     confidence: float
     differences: Sequence[Difference]
     unmatched: int = 0  # figures that only one of two audits has
-    summary: Sequence[str] = ()
+    can_pair: bool = False  # the rows of two audits are in memory, but not paired
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each audit
-    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the comparison
 
 
 @dataclass(frozen=True)
 class Look:
-    """A distance at one look of a series, and how it differs from the first look."""
+    """A distance at one look of a series, and its difference from the baseline."""
 
-    look: str
+    look: str  # of a baseline: the last of its looks
     attribute: str
     criterion: str
     within: str
@@ -274,23 +276,42 @@ class Look:
     metric: str
     sizes: tuple[int, int]
     value: float
-    interval: Interval | None = None  # with the stated confidence those of all looks and distances hold, for ever
-    difference: float = 0.0  # from the first look
-    p_value: float | None = None  # of "it is as at the first look", by itself
-    level: float | None = None  # the p-value from which on down it is an alarm, all looks and distances considered
+    interval: Interval | None = None  # simultaneous over all looks, however many follow, and all distances
+    difference: float = 0.0  # from the baseline
+    p_value: float | None = None  # of no change since the baseline, not adjusted
+    level: float | None = None  # a p-value of at most so much is an alarm; None: the baseline
     alarm: Verdict = "not_tested"
+    group_values: tuple[Value, ...] = ()
+    conditions: Conditions = ()
+    baseline: int = 0  # the place of its baseline in the record
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The looks with which a distance is compared: the first ones, pooled until both groups reach the minimum size."""
+
+    attribute: str
+    criterion: str
+    within: str
+    groups: Sequence[str]
+    metric: str
+    looks: Sequence[str]
+    sizes: tuple[int, int]  # of the pooled groups
+    enough: bool  # False: the groups are still too small, so that no look is tested
+    untested: Sequence[str] = ()  # later looks at which a group is below the minimum size, or missing
     group_values: tuple[Value, ...] = ()
     conditions: Conditions = ()
 
 
 @dataclass(frozen=True)
 class SeriesRecord:
-    """Everything that a series of audits found, look by look."""
+    """The result of a series of audits, look by look."""
 
-    looks: Sequence[str]  # the first one is the baseline
+    looks: Sequence[str]
     rows: Sequence[int]
     confidence: float
+    least_count: int  # rows of a group that is tested
     series: Sequence[Look]
-    summary: Sequence[str] = ()
+    baselines: Sequence[Baseline]  # one for each distance, in the order of their first looks
     provenance: Sequence[Provenance] = field(default=(), compare=False)  # of each look
-    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the whole
+    origin: Provenance = field(default_factory=Provenance, compare=False)  # of the series
