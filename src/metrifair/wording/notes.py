@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from shlex import quote
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import REST, Favourable, Note
@@ -42,6 +43,7 @@ class Template(NamedTuple):
     topic: Topic
     text: Callable[..., str]
     remedy: str = ""
+    purpose: str = ""  # of the remedy
 
 
 def note_text(note: Note, style: Style = "python") -> str:
@@ -57,7 +59,7 @@ def note_text(note: Note, style: Style = "python") -> str:
     if not template.remedy:
         return text
     value = note.facts["group"] if template.remedy == "missing" else ...
-    return f"{text} {_remedy(template.remedy, value, style)}"
+    return f"{text} {_remedy(template, value, style)}"
 
 
 def note_topic(note: Note) -> Topic:
@@ -75,19 +77,16 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
 
 
-_OPTIONS = {
-    "threshold": ("threshold", "NUMBER", " to compute them"),
-    "pos_label": ("positive", "CLASS", " to change it"),
-    "missing": ("missing", "VALUE", " if it marks missing values"),
-}
+_OPTIONS = {"threshold": "--threshold NUMBER", "pos_label": "--positive CLASS"}
 
 
-def _remedy(argument: str, value: object, style: Style) -> str:
-    """What to pass; a value that only the user can know is a placeholder."""
-    option, placeholder, purpose = _OPTIONS[argument]
-    if style == "option":
-        return f"Use --{option} {placeholder if value is ... else value}{purpose}."
-    return f"Pass {argument}={'...' if value is ... else repr(value)}{purpose}."
+def _remedy(template: Template, value: object, style: Style) -> str:
+    """What to pass. A value that only the user can know is a placeholder."""
+    if template.remedy == "missing":
+        read = f"use --missing {quote(str(value))}" if style == "option" else f"read the file with missing={value!r}"
+        return f"Leave these cells empty if it marks missing values, or {read}."
+    passed = f"Use {_OPTIONS[template.remedy]}" if style == "option" else f"Pass {template.remedy}=..."
+    return f"{passed} {template.purpose}."
 
 
 # --- the same result for everyone
@@ -303,9 +302,9 @@ def _training_rows_bounded(
 NOTES = {
     "constant_scores": Template("constant", _without_gaps("constant_scores")),
     "constant_probabilities": Template("constant", _without_gaps("constant_probabilities")),
-    "same_decision": Template("constant", _without_contrast, "threshold"),
+    "same_decision": Template("constant", _without_contrast, "threshold", "to compare decisions that differ"),
     "nearly_all_selected": Template("constant", _without_meaning),
-    "positive_label": Template("labels", _positive_label, "pos_label"),
+    "positive_label": Template("labels", _positive_label, "pos_label", "to change it"),
     "reversed_score": Template("labels", _reversed_score),
     "groups_are_labels": Template("parity", _groups_are_labels),
     "uninformative_score": Template("parity", _uninformative_score),
@@ -319,7 +318,7 @@ NOTES = {
     "missing_all_groups": Template("missing", _missing_all_groups),
     "name_like_missing": Template("missing", _name_like_missing, "missing"),
     "names_alike": Template("missing", _names_alike),
-    "undecided": Template("exactness", _undecided, "threshold"),
+    "undecided": Template("exactness", _undecided, "threshold", "to compute them"),
     "binned_attribute": Template("exactness", _binned_attribute),
     "binned_counts": Template("exactness", _binned_counts),
     "median_bracket": Template("exactness", _median_bracket),
