@@ -450,7 +450,7 @@ def test_a_score_that_says_nothing_of_one_groups_outcome_is_noted(tmp_path):
     score = np.where(group == 1, 0.5 * label, 0.25) + 0.5 * generator.random(5000)
     pl.DataFrame({"p": score, "g": group, "y": label}).write_parquet(tmp_path / "lot.parquet")
     found = audit_file(tmp_path / "lot.parquet", score="p", group="g", label="y", **QUICK, **STREAMED)
-    assert [note.kind for note in found.notes].count("parity") == 1
+    assert [note.kind for note in found.notes].count("uninformative_score") == 1
 
 
 values = st.one_of(st.floats(-1e6, 1e6), st.integers(-2, 2).map(float), st.just(None), st.just(float("nan")))

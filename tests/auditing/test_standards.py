@@ -98,7 +98,7 @@ def test_small_categories_and_unknown_ones_are_in_no_ratio() -> None:
     rates = {rate.group: rate for rate in found.rates}
     assert (found.reference, found.selection_ratio) == ("b", 0.8)
     assert (rates["few"].selection_rate, rates["few"].ratio, rates["few"].few) == (1.0, None, True)
-    assert rates["few"].left_out == "under 2% of the rows"
+    assert rates["few"].left_out == "small_share"
     assert found.unknown is not None
     assert (found.unknown.size, found.unknown.selection_rate, found.unknown.ratio) == (7, 1.0, None)
     assert rates["a"].shortfall == 10
@@ -247,7 +247,7 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
         threshold=0.5,
         **ALL,
     )
-    assert any("(within control_features = x)" in line and "ratio of 0.50." in line for line in apart.summary)
+    assert any("(within control_features = x)" in line and "impact ratio 0.50." in line for line in apart.summary)
     apart.to_html(tmp_path / "r.html")
     page = re.sub("(?s)<script.*?</script>", "", (tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "four fifths" not in " ".join(apart.summary) + page
@@ -259,7 +259,7 @@ def test_a_standard_is_about_everyone_also_where_there_are_strata(tmp_path: Path
         reference="a",
         **ALL,
     ).decisions
-    assert [rate.left_out for rate in absent[1].rates] == ["the reference “a” is not here"] * 2
+    assert [rate.left_out for rate in absent[1].rates] == ["reference_absent"] * 2
 
 
 def test_the_table_of_rates_and_json_hold_everything() -> None:
@@ -274,7 +274,7 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
     assert frame["group"].to_list() == ["a", "b", "unknown"]
     assert frame["ratio"].to_list() == [0.75, 1.0, None]
     assert frame["rows"].to_list() == [2, 3, 1]
-    assert frame["left_out"].to_list() == [None, None, "its category is not known"]
+    assert frame["left_out"].to_list() == [None, None, "unknown_group"]
     assert frame["fisher_p"].to_list() == [1.0, None, None]
     assert [name for name in frame.columns if name.startswith("ratio_at_")] == [
         f"ratio_at_{10 * k}" for k in range(1, 10)

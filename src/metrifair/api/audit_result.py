@@ -75,7 +75,7 @@ _RATE_COLUMNS: dict[str, tuple[Any, Callable[[Decisions, GroupRates], object]]] 
     "ratio_high": (nw.Float64, lambda _, rate: rate.ratio_interval.high if rate.ratio_interval else None),
     "fisher_p": (nw.Float64, lambda _, rate: rate.p_value),
     "shortfall": (nw.Int64, lambda _, rate: rate.shortfall),
-    "excluded": (nw.String, lambda _, rate: rate.left_out or None),
+    "left_out": (nw.String, lambda _, rate: rate.left_out or None),
     "too_few": (nw.Boolean, lambda _, rate: rate.few),
     "mean_difference": (nw.Float64, lambda _, rate: rate.mean_difference),
     "accuracy": (nw.Float64, lambda _, rate: rate.accuracy),
