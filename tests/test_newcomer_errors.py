@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from metrifair import (
-    BarycentrePostprocessor,
+    BarycenterPostprocessor,
     FairClassifier,
     FairLGBMClassifier,
     FairRegressor,
@@ -21,12 +21,12 @@ from metrifair import (
     FairXGBRegressor,
     TableEncoder,
     TableModel,
-    ZafarClassifier,
     audit,
     frontier,
     load,
     monitor,
 )
+from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
 from metrifair.wording.notes import note_text, note_topic
 
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "no groups where the model asks for them": (
         lambda: (
-            BarycentrePostprocessor(FairClassifier(0, model="linear")).fit(_X, _Y, sensitive_features=_A).predict(_X)
+            BarycenterPostprocessor(FairClassifier(0, model="linear")).fit(_X, _Y, sensitive_features=_A).predict(_X)
         ),
         DataError,
         "sensitive_features is missing, although the rows of fit came with it; pass one value per row",
@@ -189,7 +189,7 @@ _ROWS = np.repeat(_X, 3, 0), np.repeat(_Y, 3), np.repeat(np.where(_Y == 1, "good
         FairLGBMClassifier(n_estimators=2, n_jobs=1, verbose=-1),
         FairXGBClassifier(n_estimators=2, n_jobs=1),
         FairXGBRegressor(n_estimators=2, n_jobs=1),
-        BarycentrePostprocessor(LogisticRegression()),
+        BarycenterPostprocessor(LogisticRegression()),
         ZafarClassifier(),
     ],
     ids=lambda model: type(model).__name__,

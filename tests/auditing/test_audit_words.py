@@ -32,8 +32,8 @@ def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
     assert found.describe() == (
         "The gap is largest at score 0.2: 50.0% of “a” and 0.0% of “b” score at or below it.",
         (
-            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 percentage points. The largest "
-            "difference is at 0.2."
+            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 percentage points. The "
+            "largest difference is at 0.2."
         ),
     )
 

@@ -292,16 +292,19 @@ def test_the_table_of_rates_and_json_hold_everything() -> None:
         ({"standard": ""}, "standard must be one of 'll144', 'four-fifths', 'credit', got ''"),
         (
             {"standard": "credit", "threshold": 3},
-            "standard='credit' compares with a reference; pass reference=..., one of the groups",
+            "standard compares with a reference group, got 'credit'; pass reference=..., one of the groups",
         ),
-        ({"standard": "ll144", "reference": "m"}, "standard='ll144' divides by the highest rate; leave reference out"),
+        (
+            {"standard": "ll144", "reference": "m"},
+            "reference does not go with the standard 'll144', which divides by the highest rate, got 'm'; leave",
+        ),
         (
             {"standard": "four-fifths"},
-            "these scores are no probabilities; pass threshold=..., from which score on people",
+            "these scores are not probabilities, got 'four-fifths'; pass threshold=..., the lowest score",
         ),
         (
             {"standard": "ll144", "threshold": None},
-            "threshold=None selects nobody; pass threshold=..., from which score",
+            "no threshold selects anybody, got 'll144'; pass threshold=..., the lowest score",
         ),
         ({"reference": "x", "threshold": 3}, "reference must be one of the groups of sex, such as 'f', or 'highest'"),
         ({"reference": {"age": "x"}, "threshold": 3}, "reference names 'age', which is none of ['sex']"),

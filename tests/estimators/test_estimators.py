@@ -22,8 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
+from experiments.populations import Example1, Normal, normal_distances
 from metrifair import audit, energy_distance, unfairness
-from metrifair.datasets.synthetic import HiddenExperience, Normal, OffsetRegression, normal_distances
+from metrifair.datasets.synthetic import OffsetRegression
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics.registry import METRICS
@@ -114,7 +115,7 @@ def test_offset_regression_is_solved_from_a_random_sample(p1: float, strength: f
 @pytest.mark.parametrize("strength", [0.05, 0.25, 1.0])
 def test_hidden_experience_is_solved_up_to_the_sign_of_a_slope(strength: float) -> None:
     """Slopes within 0.06: three standard errors of a slope fitted to 2,500 rows of noise; objective within 0.004."""
-    population = HiddenExperience(p1=0.5)
+    population = Example1(p1=0.5)
     raw, y, a = population.sample(5000, seed=2)
     features = np.column_stack([raw, raw[:, 0] * raw[:, 1]])
     longer = EXACT | {"epochs": 500, "learning_rate": 0.2, "learning_rate_decay": 0.99}

@@ -251,13 +251,6 @@ def test_a_crossing_of_one_row_does_not_stop_the_training(estimate: Any) -> None
     )
 
 
-@pytest.mark.parametrize("kind", [FairClassifier, FairRegressor])
-def test_the_former_name_of_estimate_is_told(kind: Any) -> None:
-    with pytest.raises(DataError) as caught:
-        kind(1.0, unbiased=True)
-    assert str(caught.value) == "unbiased is now estimate: 'rows', 'population' (as unbiased=True was) or 'batch'"
-
-
 WORDS = {
     "on_small": "'leave_out', 'error'",
     "estimate": "'rows', 'population', 'batch'",

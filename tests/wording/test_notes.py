@@ -1,5 +1,7 @@
 """Every kind of note as a table: kind and facts in, sentences out."""
 
+# ruff: noqa: E501 (sentences)
+
 import inspect
 from typing import Any
 
@@ -46,8 +48,8 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "reversed_score": (
         {"auc": 0.3, "favourable": "high"},
         (
-            "The score ranks the positive label lower than the negative one (AUC 0.30). The score or the positive label "
-            "may be reversed."
+            "The score ranks the positive label lower than the negative one (AUC 0.30). The score or the positive "
+            "label may be reversed."
         ),
     ),
     "groups_are_labels": (

@@ -34,7 +34,7 @@ from metrifair.problem.criteria import Compare, Criterion
 from metrifair.problem.problem import Given
 from metrifair.problem.tables import Table
 from metrifair.saving.saved import Saved
-from metrifair.support.checks import check_renamed, seed_of
+from metrifair.support.checks import seed_of
 from metrifair.support.signatures import as_in
 
 METRIC_NAME = "penalised_risk"
@@ -110,7 +110,6 @@ class FairBooster(Saved):
         expected_groups: bool = True,
         **booster: Any,
     ) -> None:
-        check_renamed(booster)
         super().__init__(**booster)
         self.strength = strength
         self.criterion = criterion

@@ -36,7 +36,7 @@ from metrifair.problem.criteria import Compare, Criterion, Task
 from metrifair.problem.problem import Declared, Given, Problem, later_problem, problem_of
 from metrifair.problem.tables import Table, is_missing, not_numbers, wrapped
 from metrifair.saving.saved import Saved
-from metrifair.support.checks import check_renamed, seed_of
+from metrifair.support.checks import seed_of
 from metrifair.training import Predictor
 from metrifair.training.online import Learner
 
@@ -97,11 +97,6 @@ class FairEstimator(Saved, BaseEstimator):
     device: str = "auto"
     random_state: Any = None
     verbose: bool = False
-
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        """A bare object; an argument by its former name is told so."""
-        check_renamed(given)
-        return object.__new__(cls)
 
     def fit(
         self,

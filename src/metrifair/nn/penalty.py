@@ -31,7 +31,7 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.predictions import are_probabilities
 from metrifair.problem.problem import Scheme
 from metrifair.problem.tables import same_length
-from metrifair.support.checks import check_known, refuses_renamed
+from metrifair.support.checks import check_known
 from metrifair.training.objective import check_dependences, penalty
 
 
@@ -108,7 +108,6 @@ class UnfairnessPenalty(torch.nn.Module):
     True
     """
 
-    @refuses_renamed
     def __init__(
         self,
         criterion: str | Criterion = "statistical_parity",

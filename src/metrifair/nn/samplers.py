@@ -19,7 +19,7 @@ from metrifair.problem.cells import CONTRASTS, Attribute, Contrast, rows_by_cell
 from metrifair.problem.criteria import Criterion, Integers, criterion_named
 from metrifair.problem.problem import Problem, Scheme, positive_of, weights_of
 from metrifair.problem.tables import MOST_CLASSES, UNKNOWN, codes, same_length
-from metrifair.support.checks import check_integer, check_known, is_integer, refuses_renamed
+from metrifair.support.checks import check_integer, check_known, is_integer
 
 
 def _rank_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -100,7 +100,6 @@ class StratifiedBatchSampler(torch.utils.data.Sampler[list[int]]):
     True
     """
 
-    @refuses_renamed
     def __init__(
         self,
         groups: Tensor | ArrayLike,

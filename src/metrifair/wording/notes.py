@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from shlex import quote
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import REST, Favourable, Note
+from metrifair.errors import Style, value_text
 from metrifair.wording.findings import OTHERS
 from metrifair.wording.numbers import (
     confidence_text,
@@ -18,9 +18,6 @@ from metrifair.wording.numbers import (
     score_text,
 )
 from metrifair.wording.rates import selected_text
-
-Style: TypeAlias = Literal["python", "option"]
-"""How a note names an argument: as Python does, or as an option of the command line."""
 
 Topic: TypeAlias = Literal["constant", "labels", "parity", "small", "missing", "exactness", "weights", "training"]
 
@@ -77,16 +74,13 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
 
 
-_OPTIONS = {"threshold": "--threshold NUMBER", "pos_label": "--positive CLASS"}
-
-
 def _remedy(template: Template, value: object, style: Style) -> str:
     """What to pass. A value that only the user can know is a placeholder."""
+    argument = value_text(template.remedy, value, style)
     if template.remedy == "missing":
-        read = f"use --missing {quote(str(value))}" if style == "option" else f"read the file with missing={value!r}"
+        read = f"use {argument}" if style == "option" else f"read the file with {argument}"
         return f"Leave these cells empty if it marks missing values, or {read}."
-    passed = f"Use {_OPTIONS[template.remedy]}" if style == "option" else f"Pass {template.remedy}=..."
-    return f"{passed} {template.purpose}."
+    return f"{'Use' if style == 'option' else 'Pass'} {argument} {template.purpose}."
 
 
 # --- the same result for everyone
