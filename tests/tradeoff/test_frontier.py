@@ -31,6 +31,7 @@ from metrifair.tradeoff.frontier import DEFAULT_STRENGTHS, Frontier
 from metrifair.tradeoff.ledger import Job, Outcome
 from metrifair.tradeoff.points import Point, area, pareto
 from metrifair.tradeoff.split import data_set
+from metrifair.wording.provenance import provenance_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment
 
@@ -740,7 +741,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     y = Y if kind is FairClassifier else T
     front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0], title="Loans")
     front.select(max_unfairness=1.0)
-    told = dict(front.provenance.lines())
+    told = dict(provenance_lines(front.provenance))
     assert (
         told["Call"]
         == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0])"
@@ -749,7 +750,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     front.save(tmp_path / "front.metrifair")
     again = load(tmp_path / "front.metrifair")
     assert again.points == front.points
-    assert (again.provenance.title, dict(again.provenance.lines())) == ("Loans", told)
+    assert (again.provenance.title, dict(provenance_lines(again.provenance))) == ("Loans", told)
     assert again.validation_points == front.validation_points
     assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
     assert (again.chosen, again.limit, again.floor, again.small, again.sizes, again.notes, again.groups) == (
