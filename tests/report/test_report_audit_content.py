@@ -92,7 +92,7 @@ def test_curves_without_lines_are_thinned():
 
 def test_a_row_holds_the_numbers_of_its_finding():
     finding = Finding(
-        "sex", "equalized_odds", "y = 1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
+        "sex", "equalized_odds", "y=1", ("f", "m"), (10, 20), "energy", 0.123456, Interval(0.1, 0.2), 0.11,
         Interval(0.05, 0.3), 0.4, 0.5, 0.9, 0.04, sentence="S.", meaning="M.",
     )  # fmt: skip
     content = audit_content(demo_record(findings=[finding], distributions=[], decisions=[]))
@@ -107,7 +107,7 @@ def test_a_row_holds_the_numbers_of_its_finding():
     assert content["places"][0] == {
         "attribute": 0,
         "criterion": "Equalized odds",
-        "within": "y = 1",
+        "within": "y=1",
         "distribution": None,
     }
 
@@ -158,7 +158,7 @@ def test_a_gap_is_that_of_its_two_groups():
     finding = replace(bare_finding(0), groups=("a", "b"))
     assert pair_gap(CURVES, finding).score == 1
     assert pair_gap(CURVES, replace(finding, groups=("a", "c"))).score == 2
-    assert pair_gap(CURVES, replace(finding, groups=("a", "the rest"))) is None
+    assert pair_gap(CURVES, replace(finding, groups=("a", "rest"))) is None
     flat = WitnessCurve([0, 3], [0.0, 0.0], (0.0, 0.0))
     assert pair_gap(CURVES, replace(finding, witness=flat)).score == 1
 

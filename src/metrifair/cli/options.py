@@ -89,7 +89,7 @@ CUTS = click.option(
     "--cuts",
     type=Cuts(),
     multiple=True,
-    help="Make groups of a number: age=25,60 are up to 25, above 25 up to 60, above 60. Repeatable.",
+    help="Make groups of a number: age=25,60 are ≤25, (25,60] and >60. Repeatable.",
 )
 NUMBER_OPTIONS = (CONTINUOUS, CUTS)
 """Which groups are numbers, and which numbers are cut into groups."""
