@@ -16,7 +16,6 @@ from markdown_it import MarkdownIt
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from metrifair.wording.provenance import provenance_lines
 from metrifair import (
     Audit,
     BarycentrePostprocessor,
@@ -143,7 +142,7 @@ def test_a_frontier_gives_the_models_own_figures(front: Frontier, tmp_path: Path
         assert figures["unfairness"] == pytest.approx(outcome.test.unfairness, abs=5e-4)
         assert f"with strength {outcome.job.value:g} and seed 0. On rows that were used neither" in card
         (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
-        assert origin == dict([("", ""), *provenance_lines(front.provenance)])
+        assert origin == dict([("", ""), *front.provenance.lines()])
         save(outcome.model, tmp_path / "model")
         assert to_card(load(tmp_path / "model"), frontier=front) == card
     front.save(tmp_path / "front")

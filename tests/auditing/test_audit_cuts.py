@@ -102,7 +102,7 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(tmp_path,
     )
     cut = float(theirs["kolmogorov"].groups[0].removeprefix("≤"))
     assert theirs["kolmogorov"].sizes[0] == pytest.approx((table["income"] <= cut).sum(), abs=1)  # six digits of it
-    assert any("256 levels" in text for text in found.note_texts()) == (not exact)
+    assert any("256 levels" in note.text for note in found.notes) == (not exact)
 
 
 def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:

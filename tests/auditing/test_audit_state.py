@@ -77,7 +77,7 @@ def test_a_column_that_is_numbers_in_one_file_and_text_in_another_is_text():
     assert {bytes_of(one) for one in orders} == {bytes_of(orders[0])}
     np.testing.assert_array_equal(orders[0].selected, [1, 0, 1, 1])
     spelled = days[0].merge(AuditState().add([0.2], {"race": ["1.0"]}))
-    assert "'1' and '1.0' differ only in" in " ".join(spelled.audit(**QUICK).note_texts())
+    assert "'1' and '1.0' differ only by" in " ".join(note.text for note in spelled.audit(**QUICK).notes)
 
 
 @pytest.mark.parametrize("atoms", [2**12, 50])

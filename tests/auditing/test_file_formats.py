@@ -223,9 +223,9 @@ def test_what_is_wrong_with_a_workbook(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_names_that_look_like_mistakes_are_pointed_out() -> None:
     found = audit([0.1, 0.2, 0.3, 0.4, 0.5], sensitive_features={"sex": ["f", "F ", "m", "NA", "n / a"]}, **QUICK)
-    told = " ".join(found.note_texts())
-    assert "sex: 'NA' is treated as a group. Leave these cells empty if it marks missing values" in told
-    assert "sex: 'n / a' is treated as a group" in told
-    assert "sex: the groups 'F ' and 'f' differ only in spelling" in told
+    told = " ".join(note.text for note in found.notes)
+    assert "sex: 'NA' is taken for the name of a group; if it stands for a missing value" in told
+    assert "sex: 'n / a' is taken" in told
+    assert "sex: the groups 'F ' and 'f' differ only by how they are written" in told
     clean = audit([0.1, 0.2, 0.3], sensitive_features={"sex": ["f", "m", None], "n": [1, 1, 2]}, **QUICK)
-    assert not {"name_like_missing", "names_alike"} & {note.kind for note in clean.notes}
+    assert not [note.text for note in clean.notes if "taken for the name" in note.text or "differ only" in note.text]

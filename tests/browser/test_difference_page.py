@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from metrifair import AuditDifference, AuditState, audit, monitor
-from metrifair.wording.rates import NO_VERDICT
+from metrifair.figures.selection_rates import NO_VERDICT
 from metrifair.report.audit.page import audit_html
 from metrifair.support.provenance import Provenance
 from metrifair.wording.compare import VERDICTS

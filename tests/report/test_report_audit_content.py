@@ -158,7 +158,7 @@ def test_a_gap_is_that_of_its_two_groups():
     finding = replace(bare_finding(0), groups=("a", "b"))
     assert pair_gap(CURVES, finding).score == 1
     assert pair_gap(CURVES, replace(finding, groups=("a", "c"))).score == 2
-    assert pair_gap(CURVES, replace(finding, groups=("a", "rest"))) is None
+    assert pair_gap(CURVES, replace(finding, groups=("a", "the rest"))) is None
     flat = WitnessCurve([0, 3], [0.0, 0.0], (0.0, 0.0))
     assert pair_gap(CURVES, replace(finding, witness=flat)).score == 1
 

@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from metrifair.wording.provenance import provenance_lines
 from metrifair import FairClassifier, FairRegressor, audit, frontier, load, unfairness
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.figures.certificates import dkw_radius
@@ -741,7 +740,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     y = Y if kind is FairClassifier else T
     front = frontier(kind(epochs=5), X, y, sensitive_features=A, strengths=[0.0, 1.0, 9.0], title="Loans")
     front.select(max_unfairness=1.0)
-    told = dict(provenance_lines(front.provenance))
+    told = dict(front.provenance.lines())
     assert (
         told["Call"]
         == f"frontier({kind.__name__}(epochs=5), ..., ..., sensitive_features=..., strengths=[0.0, 1.0, 9.0])"
@@ -750,7 +749,7 @@ def test_a_saved_frontier_comes_back_whole(tmp_path: Path, monkeypatch: pytest.M
     front.save(tmp_path / "front.metrifair")
     again = load(tmp_path / "front.metrifair")
     assert again.points == front.points
-    assert (again.provenance.title, dict(provenance_lines(again.provenance))) == ("Loans", told)
+    assert (again.provenance.title, dict(again.provenance.lines())) == ("Loans", told)
     assert again.validation_points == front.validation_points
     assert [one.curves for one in again.outcomes] == [one.curves for one in front.outcomes]
     assert (again.chosen, again.limit, again.floor, again.small, again.sizes, again.notes, again.groups) == (

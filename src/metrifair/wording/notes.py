@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from shlex import quote
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import REST, Favourable, Note
@@ -76,16 +75,19 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     return [(topic, TOPICS[topic], own) for topic, own in texts.items() if own]
 
 
-_OPTIONS = {"threshold": "--threshold NUMBER", "pos_label": "--positive CLASS"}
+_OPTIONS = {
+    "threshold": ("threshold", "NUMBER", " to compute them"),
+    "pos_label": ("positive", "CLASS", " to change it"),
+    "missing": ("missing", "VALUE", " if it marks missing values"),
+}
 
 
 def _remedy(argument: str, value: object, style: Style) -> str:
-    """What to pass. A value that only the user can know is a placeholder."""
-    if argument == "missing":
-        read = f"use --missing {quote(str(value))}" if style == "option" else f"read the file with missing={value!r}"
-        return f"Leave these cells empty if it marks missing values, or {read}."
-    purpose = "to change it" if argument == "pos_label" else "to compute them"
-    return f"Use {_OPTIONS[argument]} {purpose}." if style == "option" else f"Pass {argument}=... {purpose}."
+    """What to pass; a value that only the user can know is a placeholder."""
+    option, placeholder, purpose = _OPTIONS[argument]
+    if style == "option":
+        return f"Use --{option} {placeholder if value is ... else value}{purpose}."
+    return f"Pass {argument}={'...' if value is ... else repr(value)}{purpose}."
 
 
 # --- the same result for everyone
