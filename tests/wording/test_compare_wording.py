@@ -37,8 +37,8 @@ COMPARISONS: dict[str, tuple[DifferenceRecord, str]] = {
     "independent": (
         replace(PAIRED, pairing="independent"),
         (
-            "Both audits are treated as having different rows (independent). If their rows are the same, audit the scores "
-            "together: intervals are then narrower."
+            "Both audits are treated as having different rows (independent). If their rows are the same, audit the "
+            "scores together: intervals are then narrower."
         ),
     ),
     "could be paired": (
@@ -72,22 +72,22 @@ SERIES_TABLE: dict[str, tuple[SeriesRecord, str]] = {
     "worse": (
         replace(SERIES, series=[LOOK, replace(JUNE, alarm="worse")]),
         (
-            "Worse than the baseline: 1 distance, at 1 look. Most significant is Energy of “f” and “m” of sex (everyone, "
-            "Statistical parity) at “June”: 0.300 (+0.200)."
+            "Worse than the baseline: 1 distance, at 1 look. Most significant is Energy of “f” and “m” of sex "
+            "(everyone, Statistical parity) at “June”: 0.300 (+0.200)."
         ),
     ),
     "error rate": (
         SERIES,
         (
-            "The probability of any false alarm is at most 5%, however many looks follow (Bonferroni over looks, alpha / "
-            "(k (k + 1)), and over distances)."
+            "The probability of any false alarm is at most 5%, however many looks follow (Bonferroni over looks, "
+            "alpha / (k (k + 1)), and over distances)."
         ),
     ),
     "pooled": (
         replace(SERIES, baselines=[replace(BASELINE, looks=["May", "June"])]),
         (
-            "The baseline of 1 distance pools several looks, until both groups reach the minimum group size of 30 rows: "
-            "2 looks for “f” and “m” of sex (everyone, Statistical parity)."
+            "The baseline of 1 distance pools several looks, until both groups reach the minimum group size of 30 "
+            "rows: 2 looks for “f” and “m” of sex (everyone, Statistical parity)."
         ),
     ),
     "late": (
