@@ -33,7 +33,7 @@ from metrifair import (
 )
 from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measure
 from metrifair.estimators.table_model import TableModel
-from metrifair.report.numbers import number_text
+from metrifair.wording.numbers import number_text
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)

@@ -14,8 +14,8 @@ import pytest
 from metrifair import AuditDifference, AuditState, audit, monitor
 from metrifair.figures.selection_rates import NO_VERDICT
 from metrifair.report.audit.page import audit_html
-from metrifair.report.numbers import number_text
 from metrifair.support.provenance import Provenance
+from metrifair.wording.numbers import number_text
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

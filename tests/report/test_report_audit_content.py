@@ -29,7 +29,7 @@ from metrifair.report.audit.charts import (
 from metrifair.report.audit.page import audit_content, byte_size, columns
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.charts import axis, grid_json, short
-from metrifair.report.numbers import MISSING, number_text, shown_number
+from metrifair.wording.numbers import MISSING, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)
 

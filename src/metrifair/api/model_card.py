@@ -30,13 +30,13 @@ from metrifair.report.audit.markdown import (
 from metrifair.report.audit.words import most_certain_first
 from metrifair.report.frontier.view import FrontierView, figure_texts
 from metrifair.report.frontier.words import constant_sentence, limit_sentence
-from metrifair.report.numbers import shown_number
 from metrifair.saving.modelfile import PathLike, to_bytes
 from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
 from metrifair.tradeoff.ledger import Outcome
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.sweep import needs_group
+from metrifair.wording.numbers import shown_number
 
 _ALWAYS = """\
 - Scores that are distributed alike across groups are group fairness, no more: they say nothing about individuals, and

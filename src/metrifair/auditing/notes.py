@@ -20,7 +20,7 @@ from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.attributes import label_notes
 from metrifair.problem.cells import Attribute
 from metrifair.report.audit.words import confidence_text, points_text, quoted, score_text, selected_text
-from metrifair.report.numbers import few_text, listed, percent_text, positive_text
+from metrifair.wording.numbers import few_text, listed, percent_text, positive_text
 
 _NEARLY_ALL = 0.99  # selected
 _BLIND = 0.2  # a gap this large should not go unseen

@@ -18,9 +18,9 @@ from metrifair.problem.tables import Backend, frame, frame_of
 from metrifair.report.audit.charts import AuditChartKind, audit_chart
 from metrifair.report.audit.words import chance_text, headline_of, worst_of
 from metrifair.report.html import framed, write_html
-from metrifair.report.numbers import figure_text
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text, made_now, said_of
+from metrifair.wording.numbers import figure_text
 
 if TYPE_CHECKING:
     from metrifair.report.frontier.view import FrontierView

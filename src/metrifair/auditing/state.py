@@ -38,10 +38,10 @@ from metrifair.problem.criteria import criterion_named
 from metrifair.problem.predictions import predictions_of
 from metrifair.problem.problem import Given, problem_of
 from metrifair.problem.tables import Table, codes, columns, levels
-from metrifair.report.numbers import listed
 from metrifair.saving.modelfile import Content, PathLike, read, write
 from metrifair.support.checks import check_integer, is_number, seed_of
 from metrifair.support.signatures import as_in
+from metrifair.wording.numbers import listed
 
 
 class AuditState:

@@ -49,7 +49,7 @@ from metrifair.cli.rules import (
     write_rates,
 )
 from metrifair.errors import DataError
-from metrifair.report.numbers import MISSING, interval_text, number_text, p_text
+from metrifair.wording.numbers import MISSING, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console

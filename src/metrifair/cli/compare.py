@@ -18,7 +18,7 @@ from metrifair.cli.options import (
     check_paths,
     criteria_option,
 )
-from metrifair.report.numbers import figure_text, interval_text, number_text, p_text
+from metrifair.wording.numbers import figure_text, interval_text, number_text, p_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -249,7 +249,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
     from metrifair.cli.console import printable, show_table
     from metrifair.figures.selection_rates import NO_VERDICT, STANDARDS
     from metrifair.report.audit.glossary import ratio_text
-    from metrifair.report.numbers import MISSING, figure_text, p_text
+    from metrifair.wording.numbers import MISSING, figure_text, p_text
 
     asked = [one for one in record.decisions if one.standard and one.within == "everyone"] or record.decisions
     if not asked:

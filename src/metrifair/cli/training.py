@@ -30,10 +30,10 @@ from metrifair.report.frontier.words import (
     row_note,
     shown_note,
 )
-from metrifair.report.numbers import figure_text, positive_text
 from metrifair.support.provenance import Provenance, SourceFile, made_now
 from metrifair.tradeoff.evaluate import Judgement, judged, predictions, small_groups
 from metrifair.tradeoff.split import HeldOut, judged_alike
+from metrifair.wording.numbers import figure_text, positive_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,7 +13,7 @@ from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.report.html import Json, Markup, element, joined
-from metrifair.report.numbers import MINUS, number_text, percent_text, strength_texts
+from metrifair.wording.numbers import MINUS, number_text, percent_text, strength_texts
 
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 

@@ -32,7 +32,6 @@ from metrifair.report.frontier.notes import (
     same_decisions_note,
     split_note,
 )
-from metrifair.report.numbers import positive_text
 from metrifair.support.checks import check_known, is_integer, is_number, last_step
 from metrifair.support.provenance import call_text, said_of
 from metrifair.tradeoff.evaluate import Judge, all_small, small_groups, unfairness_by_chance
@@ -42,6 +41,7 @@ from metrifair.tradeoff.ledger import Job, Ledger, Outcome, fingerprint
 from metrifair.tradeoff.result import Frontier
 from metrifair.tradeoff.split import DataSet, Rows, Split, data_set, judged_alike
 from metrifair.tradeoff.sweep import DEFAULT_STRENGTHS, Family, RowsToTrain, families_of, sweep
+from metrifair.wording.numbers import positive_text
 
 __all__ = ["DEFAULT_STRENGTHS", "Frontier", "frontier"]
 

@@ -9,7 +9,7 @@ from metrifair.auditing.records import AlongNumber, ByGroup, GroupFigures, Measu
 from metrifair.figures.intervals import FEWEST
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import MISSING, interval_text, number_text, percent_text
+from metrifair.wording.numbers import MISSING, interval_text, number_text, percent_text
 
 FIGURES = {
     "base_rate": "Base rate",

@@ -30,8 +30,8 @@ from metrifair.report.charts import (
     widest_gap,
 )
 from metrifair.report.html import Json
-from metrifair.report.numbers import MISSING, percent_text, shown_number
 from metrifair.support.checks import check_known, require
+from metrifair.wording.numbers import MISSING, percent_text, shown_number
 
 _MOST_GROUPS = 12
 _MOST_SCORES = 160

@@ -19,7 +19,7 @@ from metrifair.report.audit.glossary import audit_glossary, criterion_name, metr
 from metrifair.report.audit.words import confidence_text, quoted
 from metrifair.report.charts import Axis, Line, axis, interval_bar, line_chart, line_key, score_axis, thinned
 from metrifair.report.html import Markup, Section, document, element, joined, origin_list
-from metrifair.report.numbers import MISSING, figure_text, interval_text, number_text, p_text
+from metrifair.wording.numbers import MISSING, figure_text, interval_text, number_text, p_text
 
 _VERDICTS: tuple[Verdict, ...] = ("worse", "better", "cannot be told apart", "not tested")
 _MOST_ROWS = 2_000

@@ -17,7 +17,7 @@ from metrifair.report.audit.words import (
     worst_of,
     worst_ratio,
 )
-from metrifair.report.numbers import interval_text, number_text, percent_text
+from metrifair.wording.numbers import interval_text, number_text, percent_text
 
 NOTE_HEADINGS: dict[NoteKind, str] = {
     "constant": "The same for everyone",

@@ -11,8 +11,8 @@ from metrifair.figures.intervals import Interval
 from metrifair.report.audit.by_group import FIGURES, measure_text
 from metrifair.report.audit.glossary import criterion_name, metric_words
 from metrifair.report.audit.words import most_certain_first
-from metrifair.report.numbers import interval_text, number_text, percent_text
 from metrifair.support.provenance import Provenance
+from metrifair.wording.numbers import interval_text, number_text, percent_text
 
 Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
 

@@ -25,7 +25,7 @@ from metrifair.report.frontier.page import frontier_head, frontier_section
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.frontier.words import glossary
 from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
-from metrifair.report.numbers import MISSING, interval_text, number_text, shown_number
+from metrifair.wording.numbers import MISSING, interval_text, number_text, shown_number
 
 Item = TypeVar("Item")
 

@@ -12,7 +12,8 @@ from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
 from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
-from metrifair.report.numbers import (
+from metrifair.tradeoff.points import Point
+from metrifair.wording.numbers import (
     MISSING,
     figure_text,
     interval_text,
@@ -21,7 +22,6 @@ from metrifair.report.numbers import (
     percent_text,
     strength_texts,
 )
-from metrifair.tradeoff.points import Point
 
 _MOST_ROWS = 1_500  # of all tables together: a page promises not to be large
 _MOST_LINES = 12  # of the drawing of ratios at deciles

@@ -14,7 +14,7 @@ from metrifair.auditing.records import Decisions, Finding, Note
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.figures.selection_rates import STANDARDS, GroupRates, is_below
 from metrifair.metrics.registry import facts, is_largest_gap
-from metrifair.report.numbers import percent_text
+from metrifair.wording.numbers import percent_text
 
 CHANCES = ("", "could be chance", "not by chance", "too few rows to tell")
 """Whether chance explains a finding: not known, yes, no, and that nobody can tell."""
