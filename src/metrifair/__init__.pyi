@@ -1,6 +1,7 @@
 __version__: str
 
 from . import batches, datasets, errors, mlflow, nn
+from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
 from .auditing.audit import audit, unfairness
@@ -44,7 +45,6 @@ from .postprocessing.barycenter import BarycentrePostprocessor
 from .postprocessing.threshold import ThresholdPostprocessor
 from .problem import criteria
 from .problem.criteria import Criterion
-from .tradeoff.frontier import Frontier, frontier
 from .training.objective import Objective
 
 __all__ = [

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from metrifair import __version__
+from metrifair.api.frontier import Frontier
 from metrifair.api.loading import load, save
 from metrifair.auditing.result import Audit
 from metrifair.errors import DataError, ModelFileError
@@ -26,7 +27,6 @@ from metrifair.report.audit.words import most_certain_first
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import check_known, require
 from metrifair.support.provenance import Provenance
-from metrifair.tradeoff.result import Frontier
 
 __all__ = ["load_model", "log_audit", "log_frontier", "log_model", "save_model"]
 

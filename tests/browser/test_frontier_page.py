@@ -9,10 +9,10 @@ import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
 from metrifair.figures.utility import NO_BETTER, UTILITIES
-from metrifair.report.frontier.page import frontier_html
-from metrifair.report.frontier.view import FrontierView
+from metrifair.report.frontier import frontier_html
 from metrifair.report.html import write_html
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

@@ -20,14 +20,13 @@ from rich.console import Console
 
 import metrifair
 from metrifair import TableEncoder, load
+from metrifair.api.frontier import Frontier
 from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES, OTHER_CRITERION_NAMES
 from metrifair.cli.training import show_frontier
 from metrifair.estimators.table_model import TableModel
 from metrifair.metrics.registry import METRICS
 from metrifair.problem.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.split import data_set
 
 TRAIN = ("--label", "hired", "--group", "sex", "--id", "number", "--ignore", "wage", "--model", "linear")

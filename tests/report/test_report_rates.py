@@ -11,8 +11,8 @@ from metrifair import audit
 from metrifair.figures.intervals import Interval
 from metrifair.report.audit.page import audit_html
 from metrifair.report.audit.rates import rates_section
-from metrifair.report.frontier.view import FrontierView
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 

@@ -22,7 +22,7 @@ from sklearn.metrics import (
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.figures.intervals import Interval
-from metrifair.figures.measures import Predictions
+from metrifair.figures.utility import Predictions
 from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.tradeoff.evaluate import curves_of, is_overfit, point_of, predictions
 from metrifair.tradeoff.split import HeldOut, data_set

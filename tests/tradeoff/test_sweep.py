@@ -21,12 +21,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import FairClassifier, FairRegressor, frontier
+from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
 from metrifair.tradeoff import sweep
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job, Outcome
-from metrifair.tradeoff.points import Point
+from metrifair.tradeoff.points import Job, Outcome, Point
 from metrifair.tradeoff.sweep import RowsToTrain
 
 pytestmark = pytest.mark.filterwarnings("ignore:(the model predicts|Models predict) the same")  # trained for a moment

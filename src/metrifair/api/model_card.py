@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from metrifair import __version__
+from metrifair.api.frontier import Frontier
 from metrifair.auditing.result import Audit
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
@@ -28,14 +29,13 @@ from metrifair.report.audit.markdown import (
     yaml_lines,
 )
 from metrifair.report.audit.words import most_certain_first
-from metrifair.report.frontier.view import FrontierView, figure_texts
-from metrifair.report.frontier.words import constant_sentence, limit_sentence
 from metrifair.saving.modelfile import PathLike, to_bytes
 from metrifair.saving.models import class_named, content_of
 from metrifair.support.files import write_file
-from metrifair.tradeoff.ledger import Outcome
-from metrifair.tradeoff.result import Frontier
+from metrifair.tradeoff.points import Outcome
 from metrifair.tradeoff.sweep import needs_group
+from metrifair.wording.frontier import constant_sentence, limit_sentence
+from metrifair.wording.frontier_view import FrontierView, figure_texts
 from metrifair.wording.numbers import shown_number
 
 _ALWAYS = """\

@@ -23,7 +23,7 @@ from metrifair.support.provenance import Provenance, call_text, made_now, said_o
 from metrifair.wording.numbers import figure_text
 
 if TYPE_CHECKING:
-    from metrifair.report.frontier.view import FrontierView
+    from metrifair.wording.frontier_view import FrontierView
 
 JSON_VERSION = 2
 _IN_NOTEBOOKS = 400_000  # bytes of a page inside a notebook, which keeps all of it

@@ -51,7 +51,8 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
     from metrifair.cli.console import console, printable
     from metrifair.cli.tables import write_table
     from metrifair.estimators.table_model import TableModel
-    from metrifair.figures.utility import ALIKE
+    from metrifair.figures.utility import CONSTANT
+    from metrifair.wording.frontier import mark_text
 
     known = _loaded(model)
     if isinstance(known, TableModel) and known.needs_group and not known.sensitive:
@@ -89,7 +90,8 @@ def predict_command(*, model: Path, file: str, output: Path, ids: tuple[str, ...
     alike = found.get_column(found.columns[-1 - probabilities])
     if len(alike) > 1 and alike.n_unique() == 1:
         out.print(
-            f"Warning: the model {ALIKE} in this file: all {len(alike):,} predictions are {printable(alike[0])}.",
+            f"Warning: the model {mark_text(CONSTANT)} in this file: all {len(alike):,} predictions are "
+            f"{printable(alike[0])}.",
             soft_wrap=True,
         )
 
@@ -198,10 +200,10 @@ def card_command(
       metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
+    from metrifair.api.frontier import Frontier
     from metrifair.api.loading import load
     from metrifair.api.model_card import to_card
     from metrifair.auditing.compare import audit_in
-    from metrifair.tradeoff.result import Frontier
 
     known, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):

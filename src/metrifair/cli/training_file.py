@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import metrifair
+from metrifair.api.frontier import Frontier
 from metrifair.auditing.notes import naming_notes
 from metrifair.auditing.out_of_core.formats import DAY_OR_MONTH
 from metrifair.cli.console import working
@@ -37,8 +38,7 @@ from metrifair.problem.attributes import in_groups, label_notes, note_on_numbers
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.support.checks import check_known
-from metrifair.tradeoff.frontier import Frontier
-from metrifair.tradeoff.ledger import Job
+from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
 

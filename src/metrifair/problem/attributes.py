@@ -188,16 +188,16 @@ def note_on_numbers(given: Mapping[str, Column], numbers: Sequence[str]) -> str:
     )
 
 
-def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
-    """On attributes whose groups are the labels in other words, which leaves nothing to compare but the outcome.
+def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
+    """Attributes whose groups are a one-to-one encoding of the label, which leaves nothing to compare but the outcome.
 
     Each group has one label and each label one group, which labels that are shuffled over the rows would have with a
     probability below 1 in 10,000. ``rows`` are those that each row stands for; None: itself.
 
     >>> from metrifair.problem.problem import Given, problem_of
-    >>> label_notes(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
-    ['The groups of sex are the label in other words: scores that are right are then unfair by design.']
-    >>> label_notes(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
+    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 9, {"sex": ["f", "m"] * 9})))
+    ['sex']
+    >>> attributes_equal_to_label(problem_of(Given([1, 0] * 4, {"sex": ["f", "m"] * 4})))
     []
     """
     found, labels = [], problem.labels
@@ -214,9 +214,16 @@ def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]
         alike = 1 < len(pairs) == len(set(pairs // size)) == len(set(pairs % size))
         ways = lgamma(counts.sum() + 1) - sum(lgamma(count + 1) for count in counts[pairs].tolist())
         if alike and lgamma(len(pairs) + 1) - ways < log(_CHANCE):
-            told = f"The groups of {attribute.name} are the label in other words"
-            found.append(f"{told}: scores that are right are then unfair by design.")
+            found.append(attribute.name)
     return found
+
+
+def label_notes(problem: Problem, rows: NDArray[Any] | None = None) -> list[str]:
+    """A sentence for each of ``attributes_equal_to_label``."""
+    return [
+        f"The groups of {name} are the label in other words: scores that are right are then unfair by design."
+        for name in attributes_equal_to_label(problem, rows)
+    ]
 
 
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:

@@ -21,10 +21,10 @@ from metrifair.report.audit.glossary import (
 from metrifair.report.audit.rates import rates_section
 from metrifair.report.audit.words import CHANCES, chance_text, confidence_text, most_certain_first
 from metrifair.report.charts import axis, axis_json
-from metrifair.report.frontier.page import frontier_head, frontier_section
-from metrifair.report.frontier.view import FrontierView
-from metrifair.report.frontier.words import glossary
+from metrifair.report.frontier import frontier_head, frontier_section
 from metrifair.report.html import Json, Markup, Section, document, element, embedded_json, joined, origin_list, resource
+from metrifair.wording.frontier import glossary
+from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import MISSING, interval_text, number_text, shown_number
 
 Item = TypeVar("Item")

@@ -10,9 +10,9 @@ from metrifair.figures.selection_rates import COLUMNS, NO_VERDICT, STANDARDS, Gr
 from metrifair.report.audit.glossary import ratio_text
 from metrifair.report.audit.words import confidence_text, quoted, selected_text
 from metrifair.report.charts import Axis, Line, axis, line_chart, line_key
-from metrifair.report.frontier.view import FrontierView
 from metrifair.report.html import Markup, element, joined
 from metrifair.tradeoff.points import Point
+from metrifair.wording.frontier_view import FrontierView
 from metrifair.wording.numbers import (
     MISSING,
     figure_text,
