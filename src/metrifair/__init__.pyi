@@ -1,17 +1,18 @@
 __version__: str
 
 from . import batches, datasets, errors, mlflow, nn
+from .api.audit import audit
+from .api.audit_file import audit_file
+from .api.audit_result import Audit
+from .api.audit_table import audit_table
+from .api.compare import AuditDifference, compare
 from .api.frontier import Frontier, frontier
 from .api.loading import load, save
 from .api.model_card import to_card
-from .auditing.audit import audit, unfairness
-from .auditing.audit_file import audit_file
-from .auditing.audit_table import audit_table
-from .auditing.compare import AuditDifference, compare
+from .api.monitor import AuditSeries, monitor
+from .api.state import AuditState
 from .auditing.contributions import FeatureContribution, GapContributions, gap_contributions
-from .auditing.monitor import AuditSeries, monitor
-from .auditing.result import Audit
-from .auditing.state import AuditState
+from .auditing.unfairness import unfairness
 from .baselines.berk import BerkRegressor
 from .baselines.chzhen import ChzhenPostprocessor
 from .baselines.fairbatch import FairBatchClassifier

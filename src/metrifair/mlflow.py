@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeAlias
 import torch
 
 from metrifair import __version__
+from metrifair.api.audit_result import Audit
 from metrifair.api.frontier import Frontier
 from metrifair.api.loading import load, save
-from metrifair.auditing.result import Audit
 from metrifair.errors import DataError, ModelFileError
 from metrifair.report.audit.words import most_certain_first
 from metrifair.saving.modelfile import PathLike

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, ModelFileError, audit, load
+from metrifair.api.audit_table import count_file
 from metrifair.auditing import state_file
-from metrifair.auditing.audit_table import count_file
 from metrifair.auditing.out_of_core import bins
 from metrifair.auditing.out_of_core.bins import StateGrid
 from metrifair.auditing.out_of_core.columns import Roles

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, MissingExtra, audit, audit_file
-from metrifair.auditing.audit_table import count_file
+from metrifair.api.audit_table import count_file
 from metrifair.auditing.out_of_core.columns import Roles
 from metrifair.auditing.out_of_core.files import opened
 from metrifair.auditing.out_of_core.formats import FileOptions

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file, audit_table
-from metrifair.auditing.result import Audit
+from metrifair.api.audit_result import Audit
 
 QUICK: dict[str, Any] = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 ALL: dict[str, Any] = {**QUICK, "least_share": 0, "least_count": 1}

@@ -17,7 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair.auditing.audit import audit, unfairness
+from metrifair import audit, unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 

@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from metrifair import kolmogorov_distance
-from metrifair.errors import DataError, TooFewSamples
 from metrifair.baselines.chzhen import ChzhenPostprocessor
+from metrifair.errors import DataError, TooFewSamples
 from metrifair.postprocessing.training_data import dealt_folds
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import monitor
-from metrifair.auditing.compare import audit_in
+from metrifair.api.compare import audit_in
 
 
 @pytest.fixture

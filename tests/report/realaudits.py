@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from metrifair import datasets
-from metrifair.auditing.audit import audit
+from metrifair.api.audit import audit
 from metrifair.errors import MissingExtra
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"

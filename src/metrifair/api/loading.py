@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.api.frontier import Frontier
-from metrifair.auditing.state import AuditState
+from metrifair.api.state import AuditState
 from metrifair.auditing.state_file import STATE
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import FairEstimator

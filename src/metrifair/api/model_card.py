@@ -12,8 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from metrifair import __version__
+from metrifair.api.audit_result import Audit
 from metrifair.api.frontier import Frontier
-from metrifair.auditing.result import Audit
 from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
 from metrifair.problem.problem import Scheme

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.audit import audit_of_rows
-from metrifair.auditing.compare import AuditDifference, compared_audits
 from metrifair.auditing.decisions import (
     DEFAULT_THRESHOLD,
     Selection,
@@ -27,7 +25,7 @@ from metrifair.auditing.out_of_core.columns import ManyNumbers, Roles, decoded, 
 from metrifair.auditing.out_of_core.rows import CountedRows, Tally, check_some
 from metrifair.auditing.record import audit_record
 from metrifair.auditing.request import MOST_LEVELS, Request, check_groups, groups_allowed
-from metrifair.auditing.result import Audit
+from metrifair.auditing.result import AuditResult, audit_rows
 from metrifair.auditing.sample import AuditSample, Compared, Proven, favoured, rated_by, sample_in_memory, with_bands
 from metrifair.errors import DataError
 from metrifair.problem.predictions import ROUNDING, are_probabilities
@@ -69,13 +67,6 @@ def not_models(scores: Sequence[str]) -> DataError:
     )
 
 
-def one_or_compared(audits: Mapping[str, Audit]) -> Audit | AuditDifference:
-    """The only audit, or all of them compared with the first."""
-    if len(audits) == 1:
-        return next(iter(audits.values()))
-    return compared_audits(audits, same_rows=True)
-
-
 def audit_of_columns(
     name: str,
     roles: Roles,
@@ -85,7 +76,7 @@ def audit_of_columns(
     *,
     is_text: bool,
     scores: Sequence[str] = (),
-) -> Audit:
+) -> AuditResult:
     """The audit of the columns of all rows of a file or table, which are held in memory.
 
     Of several ``scores``, of as many models, rows that lack one are left out of every audit: all are of the same rows.
@@ -108,10 +99,12 @@ def audit_of_columns(
     request = _as_read(request, columns["y_true"])
     sample = sample_in_memory(rows.scores, request, sample_weight=rows.weight, **columns)
     left_out = rows.left_out + Counter({"without the score of another model": every - len(table)})
-    return audit_of_rows(replace(sample, left_out=left_out), request, generator)
+    return audit_rows(replace(sample, left_out=left_out), request, generator)
 
 
-def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Generator, *, tolerance: float) -> Audit:
+def audit_of_counts(
+    rows: CountedRows, request: Request, generator: np.random.Generator, *, tolerance: float
+) -> AuditResult:
     """The audit of rows that are too many to hold: counted in bins, by cell."""
     metrics = request.named_metrics()
     check_brackets("metrics", metrics)
@@ -156,7 +149,7 @@ def audit_of_counts(rows: CountedRows, request: Request, generator: np.random.Ge
         brackets = ({metric: one.bracket(metric, found.scale) for metric in metrics} for one in found.found)
         return [Proven(one.gap, own) for one, own in zip(found.found, brackets, strict=True)], found.complete
 
-    return Audit(audit_record(sample, request, generator, selection, prove=prove, lows=base.low))
+    return AuditResult(audit_record(sample, request, generator, selection, prove=prove, lows=base.low))
 
 
 def _selection(

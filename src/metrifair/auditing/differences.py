@@ -21,7 +21,7 @@ from metrifair.auditing.by_group import SMALLEST, reliability_bin
 from metrifair.auditing.decisions import are_decisions, selection_of
 from metrifair.auditing.distribution import Floats, Integers, utility_of
 from metrifair.auditing.records import AuditRecord, Difference, Verdict
-from metrifair.auditing.result import Audit, HeldRows
+from metrifair.auditing.result import AuditedRows, AuditResult
 from metrifair.auditing.sample import AuditSample, Compared, compared_in, members_of, parts_of, sets_of
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
@@ -213,7 +213,7 @@ def judged(differences: Sequence[Difference], confidence: float) -> list[Differe
     return found
 
 
-def correlations(audits: Sequence[Audit], pairs: Mapping[Key, Counterpart]) -> dict[Key, float] | None:
+def correlations(audits: Sequence[AuditResult], pairs: Mapping[Key, Counterpart]) -> dict[Key, float] | None:
     """Of the errors of each figure in two audits of the same rows; None where they are not, or not at hand."""
     before, after = (one.rows for one in audits)
     if before is None or after is None or not _same_rows(before, after):
@@ -241,7 +241,7 @@ def correlations(audits: Sequence[Audit], pairs: Mapping[Key, Counterpart]) -> d
     return found
 
 
-def _same_rows(before: HeldRows, after: HeldRows) -> bool:
+def _same_rows(before: AuditedRows, after: AuditedRows) -> bool:
     """Whether groups, labels, strata and weights of all rows mean the same, in the order they were handed over."""
     mine, theirs = _columns(before), _columns(after)
     columns = same_names(mine, theirs)
@@ -257,7 +257,7 @@ def _same_rows(before: HeldRows, after: HeldRows) -> bool:
     return True
 
 
-def _columns(held: HeldRows) -> dict[str, tuple[list[str], Any]]:
+def _columns(held: AuditedRows) -> dict[str, tuple[list[str], Any]]:
     """What is known of each row, as handed over: names of values, and codes of rows; numbers have no names."""
     problem, order = held.sample.problem, held.sample.order
     scheme, place = problem.scheme, slice(None) if order is None else np.argsort(order)
@@ -271,7 +271,7 @@ def _columns(held: HeldRows) -> dict[str, tuple[list[str], Any]]:
     return {name: ([*map(str, names)], codes[place]) for name, (names, codes) in parts.items() if codes is not None}
 
 
-def _comparisons(held: HeldRows) -> list[Compared]:
+def _comparisons(held: AuditedRows) -> list[Compared]:
     parts = parts_of(held.sample, held.request.named_criteria(), held.request.loss)
     return [one for part in parts for one in compared_in(held.sample, part, held.request.contrast)]
 
@@ -309,7 +309,7 @@ def _correlation_of(metric: str, audits: Sequence[Compared], orders: Sequence[An
     return max(known, (_correlation(told(0, 0), told(1, 0)) + _correlation(told(0, 1), told(1, 1))) / 2)
 
 
-def _told_by_group(held: HeldRows, order: Any) -> dict[Key, _Told]:
+def _told_by_group(held: AuditedRows, order: Any) -> dict[Key, _Told]:
     """What the rows of each group add to its AUC, accuracy, log loss and calibration error.
 
     An AUC has two sides: the mean over positive rows of the share of negative ones below them, and the other way round.
@@ -345,7 +345,7 @@ def _told_by_group(held: HeldRows, order: Any) -> dict[Key, _Told]:
     return told
 
 
-def _told_of_ratios(held: HeldRows, record: AuditRecord, order: Any) -> dict[Key, _Told]:
+def _told_of_ratios(held: AuditedRows, record: AuditRecord, order: Any) -> dict[Key, _Told]:
     """What the rows of every group add to the smallest ratio of selection rates: those of the two it is of."""
     sample, selection = held.sample, selection_of(held.sample, held.request)
     problem = sample.rated or sample.problem

@@ -54,11 +54,11 @@ from metrifair.wording.numbers import MISSING, interval_text, number_text, p_tex
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from metrifair.auditing.compare import AuditDifference
-    from metrifair.auditing.monitor import AuditSeries
+    from metrifair.api.audit_result import Audit
+    from metrifair.api.compare import AuditDifference
+    from metrifair.api.monitor import AuditSeries
     from metrifair.auditing.out_of_core.formats import FileOptions
     from metrifair.auditing.records import AuditRecord, Finding
-    from metrifair.auditing.result import Audit
 
 _UNFAIR = 1  # the exit code
 _SHOWN = 12  # comparisons in the table on the terminal
@@ -215,8 +215,8 @@ def audit_command(
         raise DataError(SEVERAL_RATES)
     place = table_at(file, table, reading, [*written, rates])
     check_columns(file, reading, score=score, **asked)
-    from metrifair.auditing.audit_file import audit_file
-    from metrifair.auditing.audit_table import audit_table
+    from metrifair.api.audit_file import audit_file
+    from metrifair.api.audit_table import audit_table
     from metrifair.cli.console import console, warnings_told, working
 
     out = console(stderr=written.json_to == STANDARD_OUTPUT)
@@ -255,7 +255,7 @@ def hand_over(
 
     The report says by which command it was made, and of which ``files`` where the audit does not know them.
     """
-    from metrifair.auditing.compare import AuditDifference
+    from metrifair.api.compare import AuditDifference
     from metrifair.cli.compare import show_differences
     from metrifair.cli.console import command_text, printable
     from metrifair.support.provenance import files_of, source_files, with_files

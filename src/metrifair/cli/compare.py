@@ -23,8 +23,8 @@ from metrifair.wording.numbers import figure_text, interval_text, number_text, p
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from metrifair.auditing.compare import AuditDifference
-    from metrifair.auditing.monitor import AuditSeries
+    from metrifair.api.compare import AuditDifference
+    from metrifair.api.monitor import AuditSeries
 
 
 _SHOWN = 20  # rows of the table on the terminal
@@ -61,8 +61,8 @@ def compare_command(
     if len(files) < 2:
         raise click.UsageError("compare takes two files or more: the baseline, and what is compared with it")
     check_paths(files, written)
-    from metrifair.auditing.compare import compared_audits
-    from metrifair.auditing.result import Audit
+    from metrifair.api.audit_result import Audit
+    from metrifair.api.compare import compared
     from metrifair.cli.console import console, working
     from metrifair.support.provenance import Provenance, made_now, said_of
 
@@ -73,7 +73,7 @@ def compare_command(
             for name, one in audits_in("compare", files).items()
         }
         origin = Provenance(seed=seed, **said_of(title, dict(about)), **made_now())
-        found = compared_audits(audits, origin=origin)
+        found = compared(audits, origin=origin)
     hand_over(ctx, out, found, written, files)
     if fail_worse and any(one.verdict == "worse" for one in found.differences):
         ctx.exit(_CHANGED)
@@ -81,9 +81,9 @@ def compare_command(
 
 def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) -> dict[str, Any]:
     """The audits that were written as JSON, and the counts, by the names that counts have or those of their files."""
-    from metrifair.auditing.compare import audit_in
+    from metrifair.api.compare import audit_in
+    from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.formats import SUFFIXES
-    from metrifair.auditing.state import AuditState
     from metrifair.errors import DataError, ModelFileError
     from metrifair.support.provenance import names_of_files
 
@@ -168,7 +168,7 @@ def monitor_command(
       metrifair monitor monday.state tuesday.state wednesday.state --html week.html
     """
     check_paths(files, written)
-    from metrifair.auditing.monitor import monitor
+    from metrifair.api.monitor import monitor
     from metrifair.cli.console import command_text, console, working
     from metrifair.support.provenance import files_of, with_files
 

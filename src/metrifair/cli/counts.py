@@ -91,9 +91,9 @@ def count_command(
     """
     place = table_at(file, table, reading, [output])
     check_columns(file, reading, score=score, label=label, weight=weight, group=group, control=control)
-    from metrifair.auditing.audit_table import count_file, count_table
+    from metrifair.api.audit_table import count_file, count_table
+    from metrifair.api.state import AuditState
     from metrifair.auditing.out_of_core.columns import Roles
-    from metrifair.auditing.state import AuditState
     from metrifair.cli.console import console, printable, warnings_told, working
 
     state = AuditState(

@@ -200,10 +200,10 @@ def card_command(
       metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
+    from metrifair.api.compare import audit_in
     from metrifair.api.frontier import Frontier
     from metrifair.api.loading import load
     from metrifair.api.model_card import to_card
-    from metrifair.auditing.compare import audit_in
 
     known, front = load(model), None if swept is None else load(swept)
     if front is not None and not isinstance(front, Frontier):

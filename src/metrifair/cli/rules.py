@@ -16,9 +16,9 @@ from metrifair.support.checks import check_known
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from metrifair.auditing.compare import AuditDifference
+    from metrifair.api.audit_result import Audit
+    from metrifair.api.compare import AuditDifference
     from metrifair.auditing.records import AuditRecord
-    from metrifair.auditing.result import Audit
 
 
 GAPS = ("selection_difference", "true_positive_difference", "false_positive_difference", "accuracy_difference")
@@ -232,7 +232,7 @@ class NumberOrMedian(Number):
 
 def write_rates(out: Console, found: Audit | AuditDifference, path: Path | None) -> None:
     """Write the table of rates and ratios, where a file is named."""
-    from metrifair.auditing.compare import AuditDifference
+    from metrifair.api.compare import AuditDifference
     from metrifair.cli.console import printable
     from metrifair.cli.tables import write_table
 

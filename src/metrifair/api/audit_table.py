@@ -11,15 +11,16 @@ from typing import Any, Unpack, overload
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from metrifair.auditing.audit import audit
-from metrifair.auditing.audit_file import audit_file
-from metrifair.auditing.compare import AuditDifference
+from metrifair.api.audit import audit
+from metrifair.api.audit_file import audit_file
+from metrifair.api.audit_result import Audit
+from metrifair.api.compare import AuditDifference, one_or_compared
+from metrifair.api.state import AuditState
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     audit_of_columns,
     audit_of_counts,
     not_models,
-    one_or_compared,
     roles_by_score,
     sum_to_one,
 )
@@ -33,8 +34,6 @@ from metrifair.auditing.out_of_core.formats import AS_USUAL, FileOptions
 from metrifair.auditing.out_of_core.rows import check_some
 from metrifair.auditing.out_of_core.tables import TableRows
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
-from metrifair.auditing.result import Audit, traced
-from metrifair.auditing.state import AuditState
 from metrifair.auditing.state_file import Shape, Value, check_within, plain
 from metrifair.errors import DataError
 from metrifair.problem.attributes import band_names
@@ -147,8 +146,9 @@ def audit_table(
                 found = replace(found, rows=None)
         else:
             found = audit_of_counts(rows[name], request, generator, tolerance=tolerance)
-        told = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
-        audits[name] = replace(traced(found, audit_table, given, **told), library=library)
+        origin = {"seed": seed, "columns": roles.by_role, "files": files, "source": source}
+        found = found.with_provenance(audit_table, given, **origin)
+        audits[name] = Audit(found.record, found.rows, library)
     return one_or_compared(audits)
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from metrifair.auditing.audit import audit
-from metrifair.auditing.compare import AuditDifference
+from metrifair.api.audit import audit
+from metrifair.api.audit_result import Audit
+from metrifair.api.compare import AuditDifference, one_or_compared
 from metrifair.auditing.counted import (
     IN_MEMORY_ROWS,
     LOOKED_AT,
     audit_of_columns,
     audit_of_counts,
     not_models,
-    one_or_compared,
     roles_by_score,
     sum_to_one,
 )
@@ -24,7 +24,6 @@ from metrifair.auditing.out_of_core.counting import FileRows
 from metrifair.auditing.out_of_core.files import Source, opened
 from metrifair.auditing.out_of_core.formats import FileOptions
 from metrifair.auditing.request import AuditOptions, ColumnOptions, Request, groups_allowed
-from metrifair.auditing.result import Audit, traced
 from metrifair.errors import DataError
 from metrifair.support.checks import seed_of
 from metrifair.support.provenance import source_files
@@ -175,7 +174,8 @@ def audit_file(
             else:
                 rows = FileRows(source, roles, groups_allowed(request.most_groups))
                 found = audit_of_counts(rows, request, generator, tolerance=tolerance)
-            audits[name] = traced(found, audit_file, given, seed=seed, columns=roles.by_role, files=files)
+            found = found.with_provenance(audit_file, given, seed=seed, columns=roles.by_role, files=files)
+            audits[name] = Audit(found.record, found.rows)
     return one_or_compared(audits)
 
 

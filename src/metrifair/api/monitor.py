@@ -15,12 +15,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import ndtri
 
-from metrifair.auditing.compare import audit_in
+from metrifair.api.audit_result import Audit
+from metrifair.api.compare import audit_in
+from metrifair.api.state import AuditState
 from metrifair.auditing.differences import Key, counterparts, difference_of, figures_of
 from metrifair.auditing.records import Look, SeriesRecord, Verdict
 from metrifair.auditing.request import Criteria
-from metrifair.auditing.result import Audit
-from metrifair.auditing.state import AuditState
 from metrifair.errors import DataError
 from metrifair.figures.intervals import FEW, Interval
 from metrifair.metrics.registry import METRICS

@@ -10,13 +10,13 @@ from typing import Unpack
 
 import numpy as np
 
-from metrifair.auditing.audit import audit
+from metrifair.api.audit import audit
+from metrifair.api.audit_result import Audit
 from metrifair.auditing.counted import audit_of_counts
 from metrifair.auditing.decisions import DEFAULT_THRESHOLD
 from metrifair.auditing.distribution import Floats, Integers
 from metrifair.auditing.out_of_core.bins import StateCounts, StateGrid
 from metrifair.auditing.request import CountedOptions, Request
-from metrifair.auditing.result import Audit, traced
 from metrifair.auditing.state_file import (
     Shape,
     StateParts,
@@ -369,4 +369,5 @@ class AuditState:
         groups, controls, label = self.shape.groups, self.shape.controls, filter(None, [self.shape.label])
         columns = {"group": list(groups), "control": list(controls), "label": list(label)}
         source = f"counts{f' of {listed(self.names)}' if self.names else ''}"
-        return traced(found, AuditState.audit, options, seed=seed, columns=columns, source=source)
+        found = found.with_provenance(AuditState.audit, options, seed=seed, columns=columns, source=source)
+        return Audit(found.record)
