@@ -174,7 +174,7 @@ def test_scorers_of_ones_own_and_of_margins_and_numbers() -> None:
     weight = np.random.default_rng(5).uniform(0.2, 3, N)
     scorer = make_scorer(metrics.fbeta_score, beta=2)
     own = utility_of(scorer, classes=(0, 1))
-    assert own.label == "Fbeta score"
+    assert own.name == "fbeta_score"
     measured = own.of(found, rows(y, weight))
     assert measured is not None
     assert measured.value == pytest.approx(metrics.fbeta_score(y, found.decision, beta=2, sample_weight=weight))
@@ -209,8 +209,8 @@ def test_what_is_no_utility_is_refused(utility: object, classes: tuple[int, ...]
 
 def test_a_utility_from_a_file_is_a_name_only() -> None:
     y, found = binary(6)
-    with pytest.raises(DataError, match="how Profit is measured is not known here"):
-        Utility("profit", "Profit").of(found, rows(y))
+    with pytest.raises(DataError, match="how profit is measured is not known here"):
+        Utility("profit").of(found, rows(y))
 
 
 # ---- who is no better than the constant -------------------------------------------------------------------------
@@ -291,7 +291,7 @@ def test_intervals_stay_within_what_is_possible() -> None:
         interval = utility.interval(measured, problem)
         assert interval is not None
         assert utility.least <= interval.low <= measured.value <= interval.high <= utility.most
-    assert replace(UTILITIES["auc"], label="Ranking").worth(0.7) == 0.7
+    assert replace(UTILITIES["auc"], name="ranking").worth(0.7) == 0.7
 
 
 @pytest.mark.parametrize("scorer", ["f1", "average_precision", "recall", "roc_auc", "neg_log_loss"])

@@ -17,7 +17,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.figures.certificates import dkw_radius
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
-from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.points import FrontierNote, Job, Outcome, Point
 
 N = 400
 RNG = np.random.default_rng(5)
@@ -68,10 +68,10 @@ def test_a_marked_model_is_chosen_only_where_no_other_suits() -> None:
         assert front.select(max_unfairness=0.05) == 0
 
 
-def test_a_model_that_is_marked_on_the_rows_for_choosing_only_is_named_too() -> None:
+def test_a_model_that_is_marked_on_validation_rows_only_is_named_too() -> None:
     seen = Point(0, 0, 0.7, 0.1, marks={"accuracy": NO_BETTER})
     front = Frontier([Outcome(Job(0, 0), seen, Point(0, 0, 0.8, 0.1), model=0)], "scores", "accuracy", (), {})
-    with pytest.warns(UserWarning, match="by accuracy on the rows for choosing"):
+    with pytest.warns(UserWarning, match="by accuracy on validation rows"):
         front.select(max_unfairness=0.2)
 
 
@@ -142,7 +142,7 @@ def test_costs_and_scorers_can_be_asked_for_later(front: Frontier) -> None:
     assert view.baseline is not None  # the constant that is best by this score
     test = front.source.evaluator.test.labels if front.source else np.zeros(0)
     assert view.value(view.baseline) == pytest.approx(f1_score(test, np.ones(len(test))))
-    assert view.constant_text == "“1” for everyone"
+    assert view.constant_value == 1
     scores = [f1_score(label, one.predict(part.X)) for one in front.models]
     assert [point.more["f1_score"] for point in front.validation_points] == pytest.approx(scores)
     assert scores[front.models.index(model)] == pytest.approx(max(scores))
@@ -179,7 +179,7 @@ def test_a_file_keeps_the_utility_and_the_constant(tmp_path: Path) -> None:
     made_by.save(tmp_path / "f")
     again = load(tmp_path / "f")
     assert again.constant == made_by.constant
-    assert again.constant_text == made_by.constant_text
+    assert again.constant_value == made_by.constant_value
     assert again.training_points == made_by.training_points
     assert (again.utility, again.chosen_by) == (made_by.utility, made_by.chosen_by)
     assert again.area_with_constant == made_by.area_with_constant
@@ -203,7 +203,7 @@ def test_the_constant_model_is_a_point_of_every_frontier(front: Frontier) -> Non
     train, test = front.source.evaluator.training, front.source.evaluator.test
     assert train is not None
     most = np.bincount(train.labels).argmax()
-    assert front.constant_text == f"“{most}” for everyone"
+    assert front.constant_value == most
     assert front.constant.accuracy == pytest.approx((test.labels == most).mean())
     assert (front.constant.unfairness, front.constant.decision_unfairness) == (0.0, 0.0)
     assert front.constant.marks["accuracy"] == CONSTANT
@@ -311,7 +311,8 @@ def test_a_model_that_ranks_but_decides_alike_is_told_whatever_the_utility() -> 
         random_state=0,
     )
     assert all(point.marks.get("accuracy") == CONSTANT and "auc" not in point.marks for point in front.points)
-    assert any("2 of 2 models decide the same for everyone at their threshold" in note for note in front.notes)
+    assert FrontierNote("same_decisions", {"models": 2, "of": 2}) in front.notes
+    assert "2 of 2 models decide the same for everyone at their threshold" in front.summary()
     with pytest.warns(MetrifairWarning, match="ranks people, but decides the same for everyone"):
         front.select(max_unfairness=1.0)
     # By scikit-learn's own AUC it is no constant either, as by ours.

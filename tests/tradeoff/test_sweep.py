@@ -379,19 +379,19 @@ def test_another_contrast_is_another_run(tmp_path: Path) -> None:
     assert [one.points for one in kept] == [one.points for one in fresh]
 
 
+class Remembering(Penalised):
+    def __init__(self, C: float = 1.0, prior: Any = None) -> None:
+        super().__init__(C)
+        self.prior = prior
+
+    def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Any:
+        super().fit(X, y, sensitive_features=sensitive_features)
+        self.model_.intercept_ = self.model_.intercept_ + self.prior.sum()
+        return self
+
+
 def test_a_long_parameter_is_named_in_full(tmp_path: Path) -> None:
     """NumPy prints 2,000 numbers as six."""
-
-    class Remembering(Penalised):
-        def __init__(self, C: float = 1.0, prior: Any = None) -> None:
-            super().__init__(C)
-            self.prior = prior
-
-        def fit(self, X: Any, y: Any, *, sensitive_features: Any) -> Any:
-            super().fit(X, y, sensitive_features=sensitive_features)
-            self.model_.intercept_ = self.model_.intercept_ + self.prior.sum()
-            return self
-
     priors = [np.zeros(2000), np.zeros(2000)]
     priors[1][1000] = 1.0
     run = {"parameter": "C", "strengths": [1.0], "ledger": tmp_path / "runs.db"}
