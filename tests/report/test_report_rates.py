@@ -79,7 +79,7 @@ def test_ll144_has_scoring_rates_no_threshold_and_the_fields_that_the_user_fills
 
 def test_credit_draws_the_ratio_at_every_decile_and_lists_alternatives():
     best = Point(0, 0, 0.9, 0.4, intervals={"accuracy": Interval(0.86, 0.93)})
-    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "decides the same for everyone"})
+    constant = Point(9, 0, 0.89, 0.0, marks={"accuracy": "constant"})
     view = FrontierView([best, Point(1, 0, 0.88, 0.2), Point(2, 0, 0.8, 0.1), constant])
     markup = rates_section(record("credit", reference="a"), frontier=view)
     assert markup.count("<polyline") == 2

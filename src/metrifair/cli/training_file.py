@@ -38,7 +38,7 @@ from metrifair.problem.attributes import in_groups, label_notes, note_on_numbers
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import Column, columns, is_missing, rows_of
 from metrifair.support.checks import check_known
-from metrifair.tradeoff.points import Job
+from metrifair.tradeoff.points import FrontierNote, Job
 from metrifair.tradeoff.split import DataSet, data_set
 from metrifair.tradeoff.sweep import Family, estimator_at
 
@@ -134,8 +134,8 @@ class TrainingFile:
                 test=share,
                 random_state=seed,
             )
-        notes = (*map(as_options, front.notes), *self.notes, *told.notes, *told.unfinished)
-        front = replace(front, notes=tuple(dict.fromkeys(notes)))
+        texts = (*map(as_options, front.view().notes), *self.notes, *told.notes, *told.unfinished)
+        front = replace(front, notes=tuple(FrontierNote("message", {"text": text}) for text in dict.fromkeys(texts)))
         if self.options.use_group:  # as a feature, by every model
             front.outcomes = [
                 replace(

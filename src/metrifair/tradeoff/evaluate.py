@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -284,9 +285,9 @@ def evaluate_model(
     """
     against = rivals(training.problem, *(() if utility is None else (utility,)))
     chance = unfairness_by_chance(held_out)
-    at = {"strength": strength, "seed": seed, "against": against}
+    point_in = partial(point_of, strength=strength, seed=seed, against=against)
     outside, inside = predictions(model, held_out), predictions(model, training)
-    point = point_of(outside, held_out, **at)
+    point = point_in(outside, held_out)
     if not point.failed and is_overfit(inside, training, outside, held_out, least=chance):
         point = replace(point, overfit=True)
     constant = next((one.constant for one in against if one.utility == utility), against[0].constant)
@@ -296,11 +297,11 @@ def evaluate_model(
         with_small = {"unfairness": gap, "chance": unfairness_by_chance(whole)}
     return Evaluation(
         point=point,
-        training=point_of(inside, training, **at),
+        training=point_in(inside, training),
         chance=chance,
         with_small=with_small,
         comparisons=len(held_out.compared),
-        constant=point_of(constant.predictions(len(held_out.problem)), held_out, **at),
+        constant=point_in(constant.predictions(len(held_out.problem)), held_out),
         constant_value=constant.value,
         groups=performance_by_group(outside, held_out),
     )

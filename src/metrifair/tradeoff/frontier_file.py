@@ -70,6 +70,10 @@ _CHANGED = ("outcomes", "utility", "chosen", "limit", "chosen_by", "certified") 
 _SAME = [name for name in FrontierRecord.__struct_fields__ if name not in _CHANGED]
 
 
+def _utility_record(utility: Utility) -> UtilityRecord:
+    return UtilityRecord(name=utility.name, larger_is_better=utility.larger_is_better)
+
+
 def write_frontier(path: PathLike, front: TradeOff) -> None:
     """Write figures and models to one file."""
     arrays: dict[str, NDArray[Any]] = {}
@@ -82,16 +86,12 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
         figures = outcome.validation, outcome.test, outcome.curves, outcome.training
         value, seed = outcome.job.value, outcome.job.seed
         outcomes.append(OutcomeRecord(*figures, value=value, seed=seed, model=kept, kind=kind))
-    utility, chosen_by = (
-        None if own is None else UtilityRecord(name=own.name, larger_is_better=own.larger_is_better)
-        for own in (front.utility, front.chosen_by)
-    )
     record = FrontierRecord(
         outcomes=outcomes,
-        utility=utility,
+        utility=_utility_record(front.utility),
         chosen=front.chosen,
         limit=front.limit,
-        chosen_by=chosen_by,
+        chosen_by=None if front.chosen_by is None else _utility_record(front.chosen_by),
         certified=front.certified,
         **{name: getattr(front, name) for name in _SAME},
     )

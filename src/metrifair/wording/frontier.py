@@ -122,6 +122,10 @@ def _same_decisions(models: int, of: int) -> str:
     )
 
 
+def _message(text: str) -> str:
+    return text  # of a caller that has its own words, such as the command line
+
+
 NOTES: Mapping[str, Callable[..., str]] = {
     "split": _split,
     "positive_label": _positive_label,
@@ -132,6 +136,7 @@ NOTES: Mapping[str, Callable[..., str]] = {
     "overfit": _overfit,
     "constant_models": _constant_models,
     "same_decisions": _same_decisions,
+    "message": _message,
 }
 
 

@@ -237,7 +237,7 @@ class FrontierView:
             for name, part in (("training", self.training), ("validation", self.validation))
             if part
         }
-        marks = [mark for point in usable if (mark := point.marks.get(self.key))]
+        marks = [kind for point in usable if (kind := point.marks.get(self.key))]
         few = f"{len(marks)} of {len(usable)}: " if len(marks) < len(usable) else ""
         mark = f"{few}{MARKS[CONSTANT if set(marks) == {CONSTANT} else NO_BETTER]}" if marks else ""
         overfit = any(point.overfit for point in usable)
